@@ -1,0 +1,43 @@
+# Few verbs, each usable on a fresh checkout: every one of them runs `setup` first.
+
+SHELL := bash
+VENV := .venv
+PY := $(VENV)/bin/python
+# The JDK that set-up found; read when a recipe runs, because set-up may have just written it.
+JAVA = JAVA_HOME="$$(cat $(VENV)/java_home)"
+SUITES := unit spark faults e2e
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## make .venv, install penstock and its tools, find (or install) a JDK
+	@tools/setup.sh
+
+demo: setup ## run the fraud detection demo
+	@$(JAVA) $(PY) examples/fraud_demo.py
+
+# One process per suite, one after another: only one Spark session lives at a time.
+test: setup ## run all tests: unit, spark, faults, e2e
+	@set -e; for suite in $(SUITES); do \
+	  if [ -n "$$(find tests/$$suite -name 'test_*.py' 2>/dev/null | head -n 1)" ]; then \
+	    echo "== tests/$$suite"; $(JAVA) $(PY) -m pytest tests/$$suite -q; \
+	  fi; \
+	done
+
+check: setup ## lint, format check, types, import rules
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@$(PY) -m pytest tests/unit/test_import_rules.py -q
+
+bench: setup ## measure against PyFlink and Flink SQL on the same files (BENCH="--help" for its options)
+	@tools/setup.sh bench
+	@$(JAVA) $(PY) -m benchmarks $(BENCH)
+
+clean: ## remove everything that the other verbs made
+	rm -rf $(VENV) build dist out spark-warehouse benchmarks/.work benchmarks/.pyflink-venv
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

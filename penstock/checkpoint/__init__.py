@@ -1,0 +1,1 @@
+"""Checkpoints: their storage, their manifests, and the coordinator of the epoch protocol."""

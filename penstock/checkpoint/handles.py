@@ -1,0 +1,230 @@
+"""State on checkpoint storage: handles, and chains of a full snapshot and its deltas."""
+
+from __future__ import annotations
+
+import base64
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from penstock.checkpoint.storage import CheckpointStorage, is_absolute
+from penstock.errors import ArgumentError, CheckpointError
+
+SHARED = "shared"
+DEFAULT_INLINE_THRESHOLD = 20 * 1024  # Flink's state.storage.fs.memory-threshold
+MIN_COMPACTION_BYTES = 64 * 1024
+MAX_DELTAS = 16
+
+SnapshotKind = Literal["full", "delta"]
+
+_STATE_FILE = re.compile(r"(?:.*/)?(\d+)-[^/]*\.state")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_]")
+
+
+@dataclass(frozen=True, slots=True)
+class StateHandle:
+    """One snapshot of one subtask's state: the bytes themselves, or the name of the file that has them.
+
+    `key_groups` is (start, end), end excluded. `name` is relative to the job's directory, or absolute if another job
+    wrote the file.
+    """
+
+    kind: SnapshotKind
+    size: int
+    crc32: int
+    key_groups: tuple[int, int]
+    data: bytes | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in {"full", "delta"}:
+            raise ArgumentError(f"a snapshot is 'full' or 'delta', not {self.kind!r}")
+        if (self.data is None) == (self.name is None):
+            raise ArgumentError("a state handle has either its bytes or the name of a file")
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the file belongs to another job, which may delete it."""
+        return self.name is not None and is_absolute(self.name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the handle as JSON data."""
+        where = (
+            {"file": self.name}
+            if self.data is None
+            else {"data": base64.b64encode(self.data).decode()}
+        )
+        return {
+            "kind": self.kind,
+            "size": self.size,
+            "crc32": self.crc32,
+            "key_groups": list(self.key_groups),
+            **where,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> StateHandle:
+        """Read what `to_json` returned."""
+        start, end = value["key_groups"]
+        data = base64.b64decode(value["data"], validate=True) if "data" in value else None
+        return cls(
+            kind=value["kind"],
+            size=value["size"],
+            crc32=value["crc32"],
+            key_groups=(start, end),
+            data=data,
+            name=value.get("file"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StateChain:
+    """The state of one operator in one subtask: a full snapshot, then deltas, oldest first; or nothing."""
+
+    handles: tuple[StateHandle, ...] = ()
+
+    def __post_init__(self) -> None:
+        kinds = [handle.kind for handle in self.handles]
+        if kinds and (kinds[0] != "full" or "full" in kinds[1:]):
+            raise ArgumentError(
+                "a state chain is one full snapshot followed by deltas", detail=f"got {kinds}"
+            )
+
+    def __iter__(self) -> Iterator[StateHandle]:
+        return iter(self.handles)
+
+    def __len__(self) -> int:
+        return len(self.handles)
+
+    def append(self, handle: StateHandle) -> StateChain:
+        """Return the chain after one more snapshot; a full one starts it anew."""
+        if handle.kind == "full":
+            return StateChain((handle,))
+        return StateChain((*self.handles, handle))
+
+    def continues(self, other: StateChain) -> bool:
+        """Whether this chain may follow `other`: `other` itself, `other` with more deltas, or a new full snapshot."""
+        if self.handles[: len(other)] == other.handles:
+            return True
+        if len(self.handles) != 1:
+            return False
+        # An inline snapshot may equal an older one by value; a file is written once.
+        return self.handles[0].name is None or self.handles[0] not in other.handles
+
+    @property
+    def size(self) -> int:
+        """The bytes of all its snapshots."""
+        return sum(handle.size for handle in self.handles)
+
+    def files(self) -> list[str]:
+        """Return the names of the files it needs."""
+        return [handle.name for handle in self.handles if handle.name is not None]
+
+    def relocated(self, directory: CheckpointStorage) -> StateChain:
+        """Return the chain with absolute file names, for a job that lives elsewhere."""
+        return StateChain(
+            tuple(
+                replace(handle, name=directory.path(handle.name))
+                if handle.name is not None and not handle.is_foreign
+                else handle
+                for handle in self.handles
+            )
+        )
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the chain as JSON data."""
+        return [handle.to_json() for handle in self.handles]
+
+    @classmethod
+    def from_json(cls, value: Iterable[dict[str, Any]]) -> StateChain:
+        """Read what `to_json` returned."""
+        return cls(tuple(StateHandle.from_json(handle) for handle in value))
+
+
+def should_compact(chain: StateChain, next_size: int) -> bool:
+    """Whether the next snapshot should be a full one instead of a delta of `next_size` bytes.
+
+    Deltas may grow to the size of the full snapshot (or 64 KB, if that is more): so a restore reads at most about
+    twice the state, and the bytes written stay within a constant factor of the bytes changed. A chain that leans on
+    another job's files starts anew as soon as it can.
+    """
+    if not chain.handles or any(handle.is_foreign for handle in chain):
+        return True
+    full, *deltas = chain.handles
+    if len(deltas) >= MAX_DELTAS:
+        return True
+    delta_bytes = sum(handle.size for handle in deltas) + next_size
+    return delta_bytes > max(full.size, MIN_COMPACTION_BYTES)
+
+
+def state_file_name(epoch: int, vertex: str, subtask: int, attempt: str) -> str:
+    """Return the name of a state file, relative to the job's directory.
+
+    >>> state_file_name(7, "window", 0, "a1")
+    'shared/7-window-0-a1.state'
+    """
+    return f"{SHARED}/{epoch}-{_clean(vertex)}-{subtask}-{_clean(attempt)}.state"
+
+
+def epoch_of_file(name: str) -> int | None:
+    """Return the epoch that wrote a state file, or None if it is no state file.
+
+    >>> epoch_of_file("shared/7-window-0-a1.state")
+    7
+    """
+    found = _STATE_FILE.fullmatch(name)
+    return int(found.group(1)) if found else None
+
+
+def write_state(
+    storage: CheckpointStorage,
+    payload: bytes,
+    *,
+    kind: SnapshotKind,
+    key_groups: tuple[int, int],
+    epoch: int,
+    vertex: str,
+    subtask: int,
+    attempt: str,
+    inline_threshold: int = DEFAULT_INLINE_THRESHOLD,
+) -> StateHandle:
+    """Make a snapshot durable and return its handle.
+
+    `storage` is the job's directory. Up to `inline_threshold` bytes stay in the handle and reach storage with the
+    manifest. A file's name is unique to the attempt, so a task that runs twice never overwrites anything; give each
+    operator of a chain its own `vertex`.
+    """
+    size, checksum = len(payload), zlib.crc32(payload)
+    if size <= inline_threshold:
+        return StateHandle(kind, size, checksum, key_groups, data=bytes(payload))
+    name = state_file_name(epoch, vertex, subtask, attempt)
+    storage.write_new(name, payload)
+    return StateHandle(kind, size, checksum, key_groups, name=name)
+
+
+def read_state(storage: CheckpointStorage, handle: StateHandle) -> bytes:
+    """Return the bytes of a snapshot after checking them."""
+    data = storage.read(handle.name) if handle.name is not None else handle.data
+    assert data is not None
+    if len(data) == handle.size and zlib.crc32(data) == handle.crc32:
+        return data
+    if handle.name is None:
+        what = "state inside a checkpoint's manifest"
+    else:
+        where = handle.name if handle.is_foreign else storage.path(handle.name)
+        what = f"state file '{where}'"
+    raise CheckpointError(
+        f"{what} is damaged",
+        detail=f"expected {handle.size} bytes with checksum {handle.crc32:08x}, "
+        f"found {len(data)} bytes with checksum {zlib.crc32(data):08x}",
+        hint="restore from another checkpoint or savepoint",
+    )
+
+
+def _clean(text: str) -> str:
+    """Make a file name part of any text; texts that differ stay different."""
+    if len(text) <= 80 and not _UNSAFE.search(text):
+        return text
+    return f"{_UNSAFE.sub('_', text)[:60]}_{zlib.crc32(text.encode()):08x}"

@@ -1,0 +1,300 @@
+"""The manifest: everything that a completed checkpoint is, in one file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock.checkpoint.handles import StateChain
+from penstock.checkpoint.pickled import Pickled
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common.connector import CommitRequest, SplitProgress
+from penstock.errors import CheckpointError
+
+VERSION = 1
+MIN_WATERMARK = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskSnapshot:
+    """Where one subtask of a vertex stands. `next_wakeup` is when (epoch ms) it wants to run without data."""
+
+    watermark: int = MIN_WATERMARK
+    finished: bool = False
+    next_wakeup: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VertexSnapshot:
+    """Where a vertex stands, by subtask."""
+
+    subtasks: tuple[SubtaskSnapshot, ...]
+
+    @property
+    def parallelism(self) -> int:
+        """The number of subtasks."""
+        return len(self.subtasks)
+
+    @property
+    def watermark(self) -> int:
+        """The lowest watermark of all subtasks."""
+        return min(subtask.watermark for subtask in self.subtasks)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all subtasks have finished for good."""
+        return all(subtask.finished for subtask in self.subtasks)
+
+    @property
+    def next_wakeup(self) -> int | None:
+        """The earliest wake-up that a running subtask asks for."""
+        running = (subtask for subtask in self.subtasks if not subtask.finished)
+        return min((s.next_wakeup for s in running if s.next_wakeup is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSnapshot:
+    """The state of one operator; `subtasks` has one chain per subtask."""
+
+    uid: str | None
+    name: str
+    vertex: str
+    max_parallelism: int
+    subtasks: tuple[StateChain, ...]
+
+    @property
+    def parallelism(self) -> int:
+        """The number of subtasks."""
+        return len(self.subtasks)
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether any subtask has state."""
+        return any(self.subtasks)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSnapshot:
+    """How far a source was read. `splits` has, per owner subtask, a pickled tuple of SplitProgress."""
+
+    enumerator: Pickled
+    splits: tuple[Pickled, ...]
+
+    @property
+    def parallelism(self) -> int:
+        """The number of subtasks that own splits."""
+        return len(self.splits)
+
+    def load_enumerator(self) -> Any:
+        """Return what `SplitEnumerator.snapshot` returned."""
+        return self.enumerator.load("the state of a split enumerator")
+
+    def load_splits(self, subtask: int) -> tuple[SplitProgress, ...]:
+        """Return the splits of one subtask."""
+        progress: tuple[SplitProgress, ...] = self.splits[subtask].load("the progress of splits")
+        return progress
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A completed checkpoint. Mappings are by vertex id (`vertices`, `metrics`) or operator id (the others).
+
+    `final` says that the job has nothing more to do after the commits of this epoch. `commits` holds a pickled
+    CommitRequest per sink.
+    """
+
+    job_id: str
+    job_name: str
+    epoch: int
+    created_ms: int
+    vertices: Mapping[str, VertexSnapshot] = field(default_factory=dict)
+    operators: Mapping[str, OperatorSnapshot] = field(default_factory=dict)
+    sources: Mapping[str, SourceSnapshot] = field(default_factory=dict)
+    commits: Mapping[str, Pickled] = field(default_factory=dict)
+    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    final: bool = False
+
+    @property
+    def parallelism(self) -> dict[str, int]:
+        """The parallelism of every vertex."""
+        return {name: vertex.parallelism for name, vertex in self.vertices.items()}
+
+    @property
+    def watermarks(self) -> dict[str, int]:
+        """The lowest watermark of every vertex."""
+        return {name: vertex.watermark for name, vertex in self.vertices.items()}
+
+    @property
+    def next_wakeup(self) -> int | None:
+        """When (epoch ms) the job wants an epoch even if no data comes, or None."""
+        wakeups = (vertex.next_wakeup for vertex in self.vertices.values())
+        return min((wakeup for wakeup in wakeups if wakeup is not None), default=None)
+
+    @property
+    def state_size(self) -> int:
+        """The bytes of state that this checkpoint refers to."""
+        return sum(chain.size for op in self.operators.values() for chain in op.subtasks)
+
+    def load_commit(self, operator: str) -> CommitRequest:
+        """Return the commit request of a sink."""
+        request: CommitRequest = self.commits[operator].load(f"the commit request of '{operator}'")
+        return request
+
+    def files(self) -> frozenset[str]:
+        """Return the names of all state files that this checkpoint needs."""
+        return frozenset(
+            name
+            for op in self.operators.values()
+            for chain in op.subtasks
+            for name in chain.files()
+        )
+
+    def relocated(self, directory: CheckpointStorage) -> Manifest:
+        """Return the manifest with absolute file names: `directory` is that of the job that wrote it."""
+        operators = {
+            name: replace(op, subtasks=tuple(chain.relocated(directory) for chain in op.subtasks))
+            for name, op in self.operators.items()
+        }
+        return replace(self, operators=operators)
+
+    def unmatched(self, operators: Iterable[str]) -> dict[str, str]:
+        """Return what a job with these operator ids would lose: operator id to a word on what it holds."""
+        known = set(operators)
+        lost = {name: "splits" for name in self.sources if name not in known}
+        lost |= {
+            n: "state" for n, op in self.operators.items() if n not in known and op.is_stateful
+        }
+        return lost
+
+
+def encode(manifest: Manifest) -> bytes:
+    """Return the bytes of the manifest's file: a line with the checksum, and a line of JSON."""
+    body = json.dumps(_to_json(manifest), separators=(",", ":"), sort_keys=True).encode()
+    return _header(body) + body + b"\n"
+
+
+def decode(data: bytes, path: str) -> Manifest:
+    """Read what `encode` returned; `path` names the file in errors.
+
+    Raises DamagedManifestError if the bytes are not what was written, another CheckpointError if they are but this
+    version cannot read them.
+    """
+    header, newline, rest = data.partition(b"\n")
+    body = rest[:-1]
+    if not rest.endswith(b"\n") or header + newline != _header(body):
+        raise DamagedManifestError(
+            f"the checkpoint manifest '{path}' is damaged",
+            detail=f"its {len(data)} bytes do not match the checksum in its first line",
+            hint="restore from another checkpoint or savepoint",
+        )
+    value = json.loads(body)
+    if value.get("version") != VERSION:
+        raise CheckpointError(
+            f"the checkpoint manifest '{path}' has format version {value.get('version')}, "
+            f"this Penstock reads version {VERSION}",
+            hint="restore with the version of Penstock that wrote it, and take a savepoint there",
+        )
+    try:
+        return _from_json(value)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(
+            f"the checkpoint manifest '{path}' cannot be read",
+            detail=f"{type(error).__name__}: {error}",
+            hint="it was not written by this version of Penstock: restore with the one that did",
+        ) from error
+
+
+class DamagedManifestError(CheckpointError):
+    """A manifest's bytes are not the ones that were written."""
+
+
+def _header(body: bytes) -> bytes:
+    return b'{"sha256":"%s"}\n' % hashlib.sha256(body).hexdigest().encode()
+
+
+def _to_json(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "job_id": manifest.job_id,
+        "job_name": manifest.job_name,
+        "epoch": manifest.epoch,
+        "created_ms": manifest.created_ms,
+        "final": manifest.final,
+        "vertices": {
+            name: {
+                "parallelism": vertex.parallelism,
+                "watermark": vertex.watermark,
+                "watermarks": [subtask.watermark for subtask in vertex.subtasks],
+                "finished": [subtask.finished for subtask in vertex.subtasks],
+                "next_wakeups": [subtask.next_wakeup for subtask in vertex.subtasks],
+            }
+            for name, vertex in manifest.vertices.items()
+        },
+        "operators": {
+            name: {
+                "uid": op.uid,
+                "name": op.name,
+                "vertex": op.vertex,
+                "parallelism": op.parallelism,
+                "max_parallelism": op.max_parallelism,
+                "subtasks": [chain.to_json() for chain in op.subtasks],
+            }
+            for name, op in manifest.operators.items()
+        },
+        "sources": {
+            name: {
+                "enumerator": source.enumerator.to_json(),
+                "splits": [splits.to_json() for splits in source.splits],
+            }
+            for name, source in manifest.sources.items()
+        },
+        "commits": {name: commit.to_json() for name, commit in manifest.commits.items()},
+        "metrics": {name: dict(values) for name, values in manifest.metrics.items()},
+        "next_wakeup": manifest.next_wakeup,
+    }
+
+
+def _from_json(value: dict[str, Any]) -> Manifest:
+    vertices = {
+        name: VertexSnapshot(
+            tuple(
+                SubtaskSnapshot(*subtask)
+                for subtask in zip(
+                    vertex["watermarks"], vertex["finished"], vertex["next_wakeups"], strict=True
+                )
+            )
+        )
+        for name, vertex in value["vertices"].items()
+    }
+    operators = {
+        name: OperatorSnapshot(
+            uid=op["uid"],
+            name=op["name"],
+            vertex=op["vertex"],
+            max_parallelism=op["max_parallelism"],
+            subtasks=tuple(StateChain.from_json(chain) for chain in op["subtasks"]),
+        )
+        for name, op in value["operators"].items()
+    }
+    sources = {
+        name: SourceSnapshot(
+            enumerator=Pickled.from_json(source["enumerator"]),
+            splits=tuple(Pickled.from_json(splits) for splits in source["splits"]),
+        )
+        for name, source in value["sources"].items()
+    }
+    return Manifest(
+        job_id=value["job_id"],
+        job_name=value["job_name"],
+        epoch=value["epoch"],
+        created_ms=value["created_ms"],
+        vertices=vertices,
+        operators=operators,
+        sources=sources,
+        commits={name: Pickled.from_json(commit) for name, commit in value["commits"].items()},
+        metrics=value["metrics"],
+        final=value["final"],
+    )

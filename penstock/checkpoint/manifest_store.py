@@ -1,0 +1,169 @@
+"""The manifests of one job on checkpoint storage.
+
+```
+<base>/<job id>/chk-<N>/_metadata   the manifest of epoch N
+<base>/<job id>/shared/             state files
+<base>/<job id>/staging/            sinks' output that waits for its commit
+```
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+
+from penstock.checkpoint.handles import SHARED
+from penstock.checkpoint.manifest import DamagedManifestError, Manifest, decode, encode
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.errors import ArgumentError, CheckpointError
+
+METADATA = "_metadata"
+STAGING = "staging"
+
+_log = logging.getLogger(__name__)
+_METADATA_NAME = re.compile(r"chk-(\d+)/_metadata")
+_CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
+
+
+class ManifestStore:
+    """Writes, finds and deletes the manifests of a job. Writing one is the commit point of its epoch."""
+
+    def __init__(self, base: CheckpointStorage, job_id: str) -> None:
+        if not job_id or "/" in job_id or job_id.startswith("."):
+            raise ArgumentError(f"{job_id!r} cannot be the name of a job's checkpoint directory")
+        self.job_id = job_id
+        self.storage = base.child(job_id)
+
+    @classmethod
+    def at(cls, directory: CheckpointStorage) -> ManifestStore:
+        """Return the store of a job whose directory is known."""
+        store = cls.__new__(cls)
+        store.job_id = _last_part(directory)
+        store.storage = directory
+        return store
+
+    @property
+    def staging(self) -> str:
+        """The directory (path or URI) for output that waits for its commit."""
+        return self.storage.path(STAGING)
+
+    def write(self, manifest: Manifest) -> None:
+        """Make a manifest durable, all of it or nothing.
+
+        Writing the same manifest again changes nothing. A different one under the same epoch is refused: then another
+        driver runs this job too.
+        """
+        name = _metadata_name(manifest.epoch)
+        data = encode(manifest)
+        if self.storage.exists(name):
+            found = self.storage.read(name)
+            if found == data:
+                return
+            try:
+                decode(found, self.storage.path(name))
+            except DamagedManifestError as error:
+                _log.warning("%s: it is written anew", error.message)
+            else:
+                raise CheckpointError(
+                    f"checkpoint {manifest.epoch} of job {self.job_id} exists already",
+                    detail=f"'{self.storage.path(name)}' was written by another run of the job",
+                    hint="stop the other run, or start this one under a new job id",
+                )
+        self.storage.write_atomic(name, data)
+
+    def read(self, epoch: int) -> Manifest:
+        """Return the manifest of an epoch."""
+        name = _metadata_name(epoch)
+        return decode(self.storage.read(name), self.storage.path(name))
+
+    def list_epochs(self) -> list[int]:
+        """Return the epochs that have a manifest, in order, readable or not."""
+        found = (_METADATA_NAME.fullmatch(name) for name in self.storage.list("chk-"))
+        return sorted(int(match.group(1)) for match in found if match)
+
+    def read_all(self) -> list[Manifest]:
+        """Return all readable manifests, oldest first; a damaged one is left out with a warning."""
+        manifests = []
+        for epoch in self.list_epochs():
+            try:
+                manifests.append(self.read(epoch))
+            except DamagedManifestError as error:
+                _log.warning("%s: it is left out", error.message)
+        return manifests
+
+    def latest(self) -> Manifest | None:
+        """Return the newest readable manifest, or None if the job has no checkpoint.
+
+        A damaged manifest is skipped with a warning. If all are damaged, that is an error: starting from nothing
+        would write again what sinks have published already.
+        """
+        epochs = self.list_epochs()
+        for epoch in reversed(epochs):
+            try:
+                return self.read(epoch)
+            except DamagedManifestError as error:
+                _log.warning("%s: the checkpoint before it is used", error.message)
+        if epochs:
+            raise CheckpointError(
+                f"no checkpoint of job {self.job_id} can be read",
+                detail=f"all manifests below '{self.storage.base}' are damaged: "
+                + ", ".join(f"chk-{epoch}" for epoch in epochs),
+                hint="restore from a savepoint, or delete the directory to start from nothing",
+            )
+        return None
+
+    def delete(self, epoch: int) -> None:
+        """Delete the manifest of an epoch; its state files stay."""
+        self.storage.delete_tree(f"chk-{epoch}")
+
+    def delete_files(self, names: tuple[str, ...]) -> None:
+        """Delete state files."""
+        for name in names:
+            self.storage.delete(name)
+
+    def list_state_files(self) -> list[str]:
+        """Return the names of all state files, needed or not."""
+        return self.storage.list(f"{SHARED}/")
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePoint:
+    """A checkpoint to start from: the directory of the job that wrote it, and the manifest with absolute file names."""
+
+    directory: str
+    manifest: Manifest
+
+
+def resolve_restore_path(path: str) -> RestorePoint:
+    """Find the checkpoint that a path or URI means: a job's directory (its latest), a chk-N directory, or its manifest."""
+    named = CheckpointStorage(path)
+    if _last_part(named) == METADATA:
+        named = _parent(named)
+    chosen = _CHECKPOINT_DIRECTORY.fullmatch(_last_part(named))
+    store = ManifestStore.at(_parent(named) if chosen else named)
+    if chosen is None:
+        manifest = store.latest()
+    else:
+        epoch = int(chosen.group(1))
+        manifest = store.read(epoch) if epoch in store.list_epochs() else None
+    if manifest is None:
+        raise CheckpointError(
+            f"there is no checkpoint at '{path}'",
+            detail=f"it is neither a job's directory with chk-N/{METADATA} in it nor a chk-N directory",
+            hint="give <checkpoint directory>/<job id> or <checkpoint directory>/<job id>/chk-<N>",
+        )
+    return RestorePoint(store.storage.base, manifest.relocated(store.storage))
+
+
+def _last_part(storage: CheckpointStorage) -> str:
+    return storage.base.partition("?")[0].rstrip("/").rpartition("/")[2]
+
+
+def _parent(storage: CheckpointStorage) -> CheckpointStorage:
+    path, mark, query = storage.base.partition("?")
+    return CheckpointStorage(path.rstrip("/").rpartition("/")[0] + mark + query)
+
+
+def _metadata_name(epoch: int) -> str:
+    return f"chk-{epoch}/{METADATA}"

@@ -1,0 +1,296 @@
+"""A checkpoint in the making: what its epoch plans, and the acks that came in. Pure data and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.checkpoint.handles import StateChain
+from penstock.checkpoint.manifest import (
+    Manifest,
+    OperatorSnapshot,
+    SourceSnapshot,
+    SubtaskSnapshot,
+    VertexSnapshot,
+)
+from penstock.checkpoint.messages import Ack, OperatorPlan, SourcePlan, StartEpoch, TaskId
+from penstock.checkpoint.pickled import Pickled
+from penstock.common.connector import CommitRequest, SplitProgress
+from penstock.errors import ArgumentError, CheckpointError
+
+MAX_PROBLEMS = 5
+
+
+class PendingCheckpoint:
+    """The epoch that is running, on top of the last completed one."""
+
+    def __init__(self, plan: StartEpoch, base: Manifest | None, pending: Mapping[str, Any]) -> None:
+        # The plan never changes while the epoch runs.
+        self.plan = plan
+        # The checkpoint that every task of the epoch starts from; its epoch is plan.epoch - 1.
+        self.base = base
+        # What the committers returned for the base's epoch; every operator in it is a committer of the plan.
+        self.pending = dict(pending)
+        # Parallelism by vertex; all operators of a vertex agree on it.
+        self.parallelism = _check_plan(plan, base, pending)
+        # Acks by task, in order of arrival; exactly one each if the epoch is to complete.
+        self.acks: dict[TaskId, list[Ack]] = {}
+
+    def add(self, ack: Ack) -> None:
+        """Take an ack. It is judged when the pipe has finished."""
+        self.acks.setdefault(ack.task, []).append(ack)
+
+    def problems(self) -> list[str]:
+        """Return the reasons why this epoch must not complete."""
+        found = [*self._miscounted()]
+        if not found:
+            for task in sorted(self.acks):
+                ack = self.acks[task][0]
+                found += self._mixed_attempts(ack)
+                found += self._wrong_contents(ack)
+        return found
+
+    def _miscounted(self) -> list[str]:
+        expected, came = self.plan.expected, self.acks.keys()
+        found = [f"{task} did not acknowledge the epoch" for task in sorted(expected - came)]
+        found += [f"{task} acknowledged but was not to run" for task in sorted(came - expected)]
+        found += [
+            f"{task} acknowledged {len(acks)} times, as attempts {', '.join(a.attempt for a in acks)}"
+            for task, acks in sorted(self.acks.items())
+            if len(acks) > 1 and task in expected
+        ]
+        return found
+
+    def _mixed_attempts(self, ack: Ack) -> list[str]:
+        found = []
+        for channel in ack.upstream:
+            sender = self.acks.get(channel.upstream)
+            if sender is None:
+                found.append(f"{ack.task} got data from {channel.upstream}, which was not to run")
+            elif sender[0].attempt != channel.token:
+                found.append(
+                    f"{ack.task} got data from attempt {channel.token} of {channel.upstream}, but attempt "
+                    f"{sender[0].attempt} acknowledged"
+                )
+        if self.plan.channels is not None:
+            silent = self.plan.channels.get(ack.task, frozenset()) - {
+                channel.upstream for channel in ack.upstream
+            }
+            found += [f"{ack.task} got nothing from {upstream}" for upstream in sorted(silent)]
+        return found
+
+    def _wrong_contents(self, ack: Ack) -> list[str]:
+        task, found = ack.task, []
+        operators = {op.operator: op for op in self.plan.operators if op.vertex == task.vertex}
+        found += [
+            f"{task} acknowledged for operator '{operator}', which it does not run"
+            for operator in {**ack.states, **ack.committables, **ack.splits}
+            if operator not in operators
+        ]
+        found += [
+            f"{task} has committables of '{operator}', which has no committer"
+            for operator in ack.committables
+            if operator in operators and not operators[operator].committer
+        ]
+        found += [
+            f"{task} reported on splits of '{operator}', which was to read none"
+            for operator in ack.splits
+            if operator in operators and operator not in self.plan.sources
+        ]
+        for operator, op in operators.items():
+            before = self._chain_before(op, task.subtask)
+            chain = ack.states.get(operator)
+            if before is None and chain is None and self._had_state(operator):
+                found.append(f"{task} lost the state of '{operator}' when its parallelism changed")
+            elif before is not None and chain is not None and not chain.continues(before):
+                found.append(f"{task} did not start '{operator}' from the last completed state")
+        for operator, source in self.plan.sources.items():
+            if operator in operators:
+                found += _wrong_splits(ack, operator, source)
+        return found
+
+    def _chain_before(self, op: OperatorPlan, subtask: int) -> StateChain | None:
+        """Return the chain that the subtask started from, or None if rescaling made it of several."""
+        before = self.base.operators.get(op.operator) if self.base else None
+        if before is None:
+            return StateChain()
+        return before.subtasks[subtask] if before.parallelism == op.parallelism else None
+
+    def _had_state(self, operator: str) -> bool:
+        before = self.base.operators.get(operator) if self.base else None
+        return before is not None and before.is_stateful
+
+    def commit_requests(self, now_ms: int) -> dict[str, CommitRequest]:
+        """Return one request for each committer, committables in order of the subtasks."""
+        final = self._is_final()
+        requests = {}
+        for op in self.plan.operators:
+            if not op.committer:
+                continue
+            acks = (self._ack(op.vertex, subtask) for subtask in range(op.parallelism))
+            committables = [
+                item for ack in acks if ack for item in ack.committables.get(op.operator, ())
+            ]
+            requests[op.operator] = CommitRequest(
+                epoch=self.plan.epoch,
+                committables=committables,
+                final=final,
+                now_ms=now_ms,
+                pending=self.pending.get(op.operator),
+            )
+        return requests
+
+    def to_manifest(
+        self, job_id: str, job_name: str, now_ms: int, requests: Mapping[str, CommitRequest]
+    ) -> Manifest:
+        """Return the manifest; only for an epoch without problems."""
+        metrics: dict[str, dict[str, float]] = {}
+        for task in sorted(self.acks):
+            totals = metrics.setdefault(task.vertex, {})
+            for name, value in self.acks[task][0].metrics.items():
+                totals[name] = totals.get(name, 0) + value
+        return Manifest(
+            job_id=job_id,
+            job_name=job_name,
+            epoch=self.plan.epoch,
+            created_ms=now_ms,
+            vertices=self._vertices(),
+            operators={op.operator: self._operator(op) for op in self.plan.operators},
+            sources=self._sources(),
+            commits={
+                name: Pickled.of(request, f"the committables of '{name}'")
+                for name, request in requests.items()
+            },
+            metrics=metrics,
+            final=self._is_final(),
+        )
+
+    def _ack(self, vertex: str, subtask: int) -> Ack | None:
+        acks = self.acks.get(TaskId(vertex, subtask))
+        return acks[0] if acks else None
+
+    def _is_final(self) -> bool:
+        vertices = self._vertices().values()
+        return bool(vertices) and all(vertex.finished for vertex in vertices)
+
+    def _vertices(self) -> dict[str, VertexSnapshot]:
+        vertices = {}
+        for name, parallelism in self.parallelism.items():
+            before = self.base.vertices.get(name) if self.base else None
+            subtasks = []
+            for subtask in range(parallelism):
+                ack = self._ack(name, subtask)
+                if ack is not None:
+                    subtasks.append(SubtaskSnapshot(ack.watermark, ack.finished, ack.next_wakeup))
+                elif before is not None and before.parallelism == parallelism:
+                    subtasks.append(before.subtasks[subtask])
+                else:
+                    subtasks.append(SubtaskSnapshot())
+            vertices[name] = VertexSnapshot(tuple(subtasks))
+        return vertices
+
+    def _operator(self, op: OperatorPlan) -> OperatorSnapshot:
+        chains = []
+        for subtask in range(op.parallelism):
+            ack = self._ack(op.vertex, subtask)
+            chain = ack.states.get(op.operator) if ack else None
+            if chain is None:
+                chain = self._chain_before(op, subtask) or StateChain()
+            chains.append(chain)
+        return OperatorSnapshot(op.uid, op.name, op.vertex, op.max_parallelism, tuple(chains))
+
+    def _sources(self) -> dict[str, SourceSnapshot]:
+        sources = {}
+        for op in self.plan.operators:
+            planned = self.plan.sources.get(op.operator)
+            if planned is None:
+                if self.base is not None and op.operator in self.base.sources:
+                    sources[op.operator] = self.base.sources[op.operator]
+                continue
+            what = f"the splits of '{op.operator}'"
+            splits = []
+            for subtask in range(op.parallelism):
+                ack = self._ack(op.vertex, subtask)
+                progress: tuple[SplitProgress, ...] = planned.splits.get(subtask, ())
+                if ack is not None:
+                    progress = tuple(ack.splits.get(op.operator, ()))
+                splits.append(Pickled.of(progress, what))
+            enumerator = Pickled.of(planned.enumerator, f"the enumerator of '{op.operator}'")
+            sources[op.operator] = SourceSnapshot(enumerator, tuple(splits))
+        return sources
+
+
+def _wrong_splits(ack: Ack, operator: str, source: SourcePlan) -> list[str]:
+    assigned = sorted(p.split.split_id for p in source.splits.get(ack.task.subtask, ()))
+    reported = sorted(p.split.split_id for p in ack.splits.get(operator, ()))
+    if assigned == reported:
+        return []
+    return [f"{ack.task} was to read the splits {assigned} and reported on {reported}"]
+
+
+def _check_plan(
+    plan: StartEpoch, base: Manifest | None, pending: Mapping[str, Any]
+) -> dict[str, int]:
+    """Refuse a plan that cannot complete; return the parallelism of its vertices."""
+    parallelism: dict[str, int] = {}
+    operators: dict[str, OperatorPlan] = {}
+    for op in plan.operators:
+        if operators.setdefault(op.operator, op) is not op:
+            raise ArgumentError(f"two operators of the job have the id '{op.operator}'")
+        if parallelism.setdefault(op.vertex, op.parallelism) != op.parallelism:
+            raise ArgumentError(f"the operators of vertex '{op.vertex}' differ in parallelism")
+    unknown = [t for t in plan.expected if not 0 <= t.subtask < parallelism.get(t.vertex, 0)]
+    if unknown:
+        raise ArgumentError(f"the plan has no task {min(unknown)}")
+    for operator, source in plan.sources.items():
+        if operator not in operators:
+            raise ArgumentError(f"the plan has no source '{operator}'")
+        _check_splits(operators[operator], source)
+    for operator, waiting in pending.items():
+        if waiting is not None and not (operator in operators and operators[operator].committer):
+            raise CheckpointError(
+                f"sink '{operator}' of the checkpoint has output that waits, and the job has no such sink",
+                hint="give the sink the uid it had, or let the old job finish first",
+            )
+    if base is not None:
+        for op in plan.operators:
+            _check_against_base(op, plan, base)
+    return parallelism
+
+
+def _check_splits(op: OperatorPlan, source: SourcePlan) -> None:
+    owners: dict[str, int] = {}
+    for subtask, splits in source.splits.items():
+        if not 0 <= subtask < op.parallelism:
+            raise ArgumentError(
+                f"source '{op.operator}' has splits for subtask {subtask}, which is none"
+            )
+        for progress in splits:
+            if owners.setdefault(progress.split.split_id, subtask) != subtask:
+                raise ArgumentError(
+                    f"split '{progress.split.split_id}' of '{op.operator}' has two owners"
+                )
+
+
+def _check_against_base(op: OperatorPlan, plan: StartEpoch, base: Manifest) -> None:
+    before = base.operators.get(op.operator)
+    if before is None:
+        return
+    if before.is_stateful and before.max_parallelism != op.max_parallelism:
+        raise CheckpointError(
+            f"operator '{op.operator}' has max parallelism {op.max_parallelism}, its state was written with "
+            f"{before.max_parallelism}",
+            hint=f"set the max parallelism to {before.max_parallelism}: it is fixed once there is state",
+        )
+    if before.parallelism == op.parallelism:
+        return
+    idle = {TaskId(op.vertex, i) for i in range(op.parallelism)} - plan.expected
+    if idle:
+        raise ArgumentError(
+            f"the parallelism of '{op.operator}' changes, and {min(idle)} is not to run",
+            hint="after a change of parallelism all subtasks run for an epoch",
+        )
+    if op.operator in base.sources and op.operator not in plan.sources:
+        raise ArgumentError(
+            f"the parallelism of source '{op.operator}' changes, and its splits are not assigned anew"
+        )

@@ -1,0 +1,57 @@
+"""How a subtask's keyed state gets to checkpoint storage and back."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.checkpoint.handles import (
+    DEFAULT_INLINE_THRESHOLD,
+    StateChain,
+    read_state,
+    should_compact,
+    write_state,
+)
+from penstock.checkpoint.storage import CheckpointStorage
+
+Tables = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointStateIO:
+    """Reads and writes snapshots below the job's directory. Travels to tasks, so it holds the path only."""
+
+    directory: str
+    inline_threshold: int = DEFAULT_INLINE_THRESHOLD
+
+    def load(self, chain: StateChain) -> Iterator[Tables]:
+        """Read the snapshots of a chain, oldest first."""
+        storage = CheckpointStorage(self.directory)
+        for handle in chain:
+            yield pickle.loads(read_state(storage, handle))
+
+    def store(
+        self, chain: StateChain | None, name: Any, delta: Tables, full: Callable[[], Tables]
+    ) -> StateChain:
+        """Write a delta, or everything if that is due; return the new chain."""
+        payload = pickle.dumps(delta, 5)
+        if chain is None or should_compact(chain, len(payload)):
+            tables = full()
+            kept = ()
+            payload = pickle.dumps(tables, 5)
+        else:
+            kept = chain.handles
+        handle = write_state(
+            CheckpointStorage(self.directory),
+            payload,
+            kind="delta" if kept else "full",
+            key_groups=name.key_groups,
+            epoch=name.epoch,
+            vertex=name.operator,
+            subtask=name.subtask,
+            attempt=name.attempt,
+            inline_threshold=self.inline_threshold,
+        )
+        return StateChain((*kept, handle))

@@ -1,0 +1,222 @@
+"""The seams of sources and sinks: what a connector implements, in Python.
+
+A source is planned on the driver and read in tasks. `SplitEnumerator.discover` finds splits (a file, a range
+of numbers, a partition); each split belongs to one source subtask until it is finished. In every epoch a
+subtask calls `SourceReader.read` for each of its splits, from the position that the last completed checkpoint
+holds. A sink writes in tasks and commits on the driver: `SinkWriter.prepare_commit` hands over committables at
+the barrier, and `Committer.commit` makes them visible after the checkpoint is durable.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Boundedness(enum.Enum):
+    """Whether a source ends by itself."""
+
+    BOUNDED = 0
+    CONTINUOUS_UNBOUNDED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSplit:
+    """A part of a source that one subtask reads.
+
+    `split_id` is unique within the source and stable over restarts; `payload` is what the reader needs to find
+    the data; `start` is the position that reading begins at. A `bounded` split is finished when its reader's generator
+    ends, also in a source that is not bounded (a file of a watched directory).
+    """
+
+    split_id: str
+    payload: Any = None
+    start: Any = None
+    bounded: bool = False
+
+
+@dataclass(slots=True)
+class SourceBatch:
+    """Records that a reader found, in order.
+
+    `timestamps` are epoch milliseconds, one per record, or None if the source knows none. `position` is where to go
+    on after these records: it is stored in the checkpoint and given back to `SourceReader.read`. `finished` says that
+    the split has ended for good, which the splits of an unbounded source (files of a watched directory) cannot say by
+    ending the generator.
+    """
+
+    records: list[Any]
+    position: Any
+    timestamps: list[int] | None = None
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """When a reader should stop for this epoch. `deadline` is a time.time() value."""
+
+    deadline: float | None = None
+    batch_size: int = 4096
+
+
+class SplitEnumerator(ABC):
+    """Finds the splits of a source. Lives on the driver."""
+
+    @abstractmethod
+    def discover(self) -> Iterable[SourceSplit]:
+        """Return splits that were not returned before. Called before every epoch."""
+
+    @abstractmethod
+    def no_more_splits(self) -> bool:
+        """Whether `discover` will never return another split. Always False for an unbounded discovery."""
+
+    def snapshot(self) -> Any:
+        """Return what this enumerator must remember; any value that pickles."""
+        return None
+
+    def has_data(self, positions: Sequence[Any]) -> bool:
+        """Whether reading the unfinished splits (at these positions) may give records now.
+
+        An epoch that nothing else asks for is skipped while this is False.
+        """
+        return bool(positions)
+
+    def close(self) -> None:
+        """Release resources."""
+
+
+class SourceReader(ABC):
+    """Reads splits. Lives in a task."""
+
+    @abstractmethod
+    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+        """Yield what is there from `position` on.
+
+        The generator ends when the split has nothing more now. For a bounded split and for any split of a bounded
+        source that means that the split is finished. The caller may stop iterating at any batch and later call again with that batch's position.
+        Batches should hold about `limits.batch_size` records; a reader that waits should give up at the deadline.
+        """
+
+    def open(self, context: Any) -> None:
+        """Prepare; `context` is a RuntimeContext."""
+
+    def close(self) -> None:
+        """Release resources."""
+
+
+class Source(ABC):
+    """A source of records, in Python."""
+
+    @abstractmethod
+    def get_boundedness(self) -> Boundedness:
+        """Whether the source ends by itself."""
+
+    @abstractmethod
+    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+        """Create the enumerator; `restored` is what `SplitEnumerator.snapshot` returned, or None."""
+
+    @abstractmethod
+    def create_reader(self) -> SourceReader:
+        """Create a reader. The source itself is pickled to the task."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriterContext:
+    """Where and when a writer lives. `attempt` is unique to this task attempt: use it in names of files.
+
+    `staging` is a directory (URI or path) of the job's own on checkpoint storage, for output that waits for its commit.
+    """
+
+    job_id: str
+    operator_id: str
+    subtask: int
+    parallelism: int
+    epoch: int
+    attempt: str
+    staging: str
+
+
+class SinkWriter(ABC):
+    """Writes the records of one subtask in one epoch. Lives in a task."""
+
+    @abstractmethod
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        """Take records, in order."""
+
+    @abstractmethod
+    def prepare_commit(self) -> list[Any]:
+        """Make everything written durable (not visible) and return the committables; they are pickled."""
+
+    def snapshot(self) -> Any:
+        """Return what the writer of the next epoch must know; any value that pickles, or None."""
+        return None
+
+    def close(self) -> None:
+        """Release resources. Called without `prepare_commit` when the task failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """What one epoch hands to a committer: everything that its writers pre-committed, and whether it is the last."""
+
+    epoch: int
+    committables: list[Any]
+    final: bool = False
+    now_ms: int = 0
+    pending: Any = None  # what commit() of the epoch before returned
+
+
+class Committer(ABC):
+    """Makes pre-committed output visible. Lives on the driver."""
+
+    @abstractmethod
+    def commit(self, request: CommitRequest) -> Any:
+        """Publish the epoch's committables. Must be idempotent: after a crash the same request comes again.
+
+        Whatever must wait for a later epoch (a file that is not full yet) is returned; the return value goes into the
+        next checkpoint and comes back as `pending`. It must be a pure function of the request.
+        """
+
+    def close(self) -> None:
+        """Release resources."""
+
+
+class Sink(ABC):
+    """A sink of records, in Python."""
+
+    @abstractmethod
+    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+        """Create the writer of one subtask for one epoch; `restored` is what `SinkWriter.snapshot` returned."""
+
+    def create_committer(self) -> Committer | None:
+        """Create the committer, or None if writing is all there is to do."""
+        return None
+
+    def output_path(self) -> str | None:
+        """The place this sink alone writes to, if there is one: two sinks with one path are refused."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SplitProgress:
+    """How far a split was read, as a checkpoint holds it."""
+
+    split: SourceSplit
+    position: Any
+    finished: bool = False
+    generator: Any = None  # state of the split's watermark generator
+    watermark: int = -(2**63)
+    active_ms: int = 0  # when the split last gave a record
+    idle: bool = False
+
+
+@dataclass(slots=True)
+class SourceAssignment:
+    """What one source subtask reads in one epoch."""
+
+    splits: list[SplitProgress] = field(default_factory=list)
+    no_more_splits: bool = False
+    idle: bool = False  # other subtasks of the source have splits in this epoch, this one has none

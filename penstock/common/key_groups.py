@@ -1,0 +1,133 @@
+"""Keys to key groups to subtasks, stable over processes, machines and Python versions.
+
+Python salts `hash()` of text and bytes per process, so keys are hashed here by value. Keys that are equal
+(`1 == 1.0 == True`) hash alike.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import uuid
+import zlib
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from penstock.errors import ArgumentTypeError
+
+_MASK = 0xFFFFFFFF
+_SEED_NONE = 0x9E3779B9
+
+
+def _mix(h: int) -> int:
+    """Spread the bits of a 32-bit integer (the finalizer of MurmurHash3)."""
+    h &= _MASK
+    h ^= h >> 16
+    h = h * 0x85EBCA6B & _MASK
+    h ^= h >> 13
+    h = h * 0xC2B2AE35 & _MASK
+    return h ^ h >> 16
+
+
+def _number(key: Any) -> int:
+    h = hash(key)
+    return _mix(h ^ h >> 32)
+
+
+def _sequence(key: Any) -> int:
+    h = 0x345678
+    for item in key:
+        h = (h * 31 + stable_hash(item)) & _MASK
+    return _mix(h ^ len(key))
+
+
+def _frozenset(key: frozenset[Any]) -> int:
+    return _mix(sum(stable_hash(item) for item in key))
+
+
+def _datetime(key: datetime.datetime) -> int:
+    if key.tzinfo is not None:
+        key = key.astimezone(datetime.UTC)
+    return zlib.crc32(key.isoformat().encode())
+
+
+_HASHERS: dict[type, Callable[[Any], int]] = {
+    type(None): lambda key: _SEED_NONE,
+    bool: _number,
+    int: _number,
+    float: _number,
+    complex: _number,
+    Decimal: _number,
+    Fraction: _number,
+    str: lambda key: zlib.crc32(key.encode("utf-8", "surrogatepass")),
+    bytes: zlib.crc32,
+    tuple: _sequence,
+    frozenset: _frozenset,
+    datetime.datetime: _datetime,
+    datetime.date: lambda key: zlib.crc32(key.isoformat().encode()),
+    datetime.time: lambda key: zlib.crc32(key.isoformat().encode()),
+    datetime.timedelta: lambda key: _number(key.total_seconds()),
+    uuid.UUID: lambda key: _number(key.int),
+}
+
+
+def _find_hasher(kind: type) -> Callable[[Any], int]:
+    if issubclass(kind, enum.Enum) and not issubclass(kind, int | str):
+        return lambda key: zlib.crc32(f"{type(key).__qualname__}.{key.name}".encode())
+    for base in kind.__mro__[:-1]:
+        if base in _HASHERS:
+            return _HASHERS[base]
+    if hasattr(kind, "stable_key"):
+        return lambda key: stable_hash(key.stable_key())
+    if dataclasses.is_dataclass(kind):
+        names = [field.name for field in dataclasses.fields(kind)]
+        return lambda key: _sequence([getattr(key, name) for name in names])
+    if kind.__module__ == "numpy":
+        return lambda key: stable_hash(key.item())
+    raise ArgumentTypeError(
+        f"a key of type {kind.__qualname__} cannot be hashed by value",
+        detail="equal keys must reach the same subtask in every process, and Python's hash() is salted",
+        hint="let the key selector return a number, text, bytes, a date, a Row, a frozen dataclass or a "
+        "tuple of these; or give the class a method stable_key() that does",
+    )
+
+
+def stable_hash(key: Any) -> int:
+    """Return a 32-bit hash of `key` that is the same in every process."""
+    kind = type(key)
+    hasher = _HASHERS.get(kind)
+    if hasher is None:
+        hasher = _HASHERS[kind] = _find_hasher(kind)
+    return hasher(key)
+
+
+def key_group_of(key: Any, max_parallelism: int) -> int:
+    """Return the key group of `key`.
+
+    >>> key_group_of("a", 128) == key_group_of("a", 128)
+    True
+    """
+    return _mix(stable_hash(key)) % max_parallelism
+
+
+def subtask_of(key_group: int, parallelism: int, max_parallelism: int) -> int:
+    """Return the subtask that owns a key group.
+
+    >>> [subtask_of(group, 2, 4) for group in range(4)]
+    [0, 0, 1, 1]
+    """
+    return key_group * parallelism // max_parallelism
+
+
+def key_group_range(subtask: int, parallelism: int, max_parallelism: int) -> range:
+    """Return the key groups that `subtask` owns.
+
+    >>> [key_group_range(subtask, 3, 8) for subtask in range(3)]
+    [range(0, 3), range(3, 6), range(6, 8)]
+    """
+    start = -(-subtask * max_parallelism // parallelism)
+    end = -(-(subtask + 1) * max_parallelism // parallelism)
+    return range(start, end)

@@ -1,0 +1,512 @@
+"""All options that Penstock knows, and the check of a configuration against them.
+
+Options carry Flink's names where Flink has them. Options of Flink that mean nothing here are accepted without effect
+(`NO_EFFECT_PREFIXES`); options of Spark are passed on to it (`SPARK_PREFIX`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from penstock.common.config_options import ConfigOption, ConfigOptions
+from penstock.common.config_values import OptionType
+from penstock.common.configuration import Configuration
+from penstock.common.time import Duration
+from penstock.errors import ConfigurationError
+
+T = TypeVar("T")
+
+SPARK_PREFIX = "spark."
+
+# Parts of Flink that Spark takes care of, or that belong to Flink's processes and its JVM.
+NO_EFFECT_PREFIXES = (
+    "akka.",
+    "blob.",
+    "classloader.",
+    "client.",
+    "cluster.",
+    "cluster-id",
+    "compiler.",
+    "containerized.",
+    "deployment-config.",
+    "env.",
+    "execution.attached",
+    "execution.batch",
+    "execution.job-listeners",
+    "execution.shutdown-on-",
+    "execution.sorted-inputs.",
+    "execution.submit-",
+    "fine-grained.",
+    "flamegraph.",
+    "fs.",
+    "heartbeat.",
+    "high-availability",
+    "historyserver.",
+    "io.",
+    "jmx.",
+    "job-event.",
+    "jobmanager.",
+    "jobstore.",
+    "kubernetes.",
+    "metrics.",
+    "minicluster.",
+    "pekko.",
+    "pipeline.cached-files",
+    "pipeline.classpaths",
+    "pipeline.jars",
+    "pipeline.serialization-config",
+    "pipeline.watermark-alignment.",
+    "pipeline.vertex-",
+    "process.",
+    "queryable-state.",
+    "resourcemanager.",
+    "restart-strategy.failover",
+    "rpc.",
+    "s3.",
+    "scheduler.",
+    "security.",
+    "slot.",
+    "slotmanager.",
+    "slow-task-detector.",
+    "sql-client.",
+    "sql-gateway.",
+    "state.backend.",
+    "state.changelog.",
+    "state.latency-track.",
+    "table.",
+    "task.",
+    "taskmanager.",
+    "traces.",
+    "web.",
+    "yarn.",
+    "zookeeper.",
+    "$internal.",
+)
+
+_registered: dict[str, ConfigOption[Any]] = {}
+_key = ConfigOptions.key
+
+
+def _option(
+    option: ConfigOption[T], description: str, *deprecated: str, minimum: int | None = None
+) -> ConfigOption[T]:
+    option = replace(option, description=description, deprecated_keys=deprecated, minimum=minimum)
+    _registered[option.key] = option
+    return option
+
+
+# The program
+
+PARALLELISM = _option(
+    _key("parallelism.default").int_type().no_default_value(),
+    "Parallelism of operators that set none. Without it: the number of slots.",
+    minimum=1,
+)
+MAX_PARALLELISM = _option(
+    _key("pipeline.max-parallelism").int_type().no_default_value(),
+    "Number of key groups, the upper bound of any parallelism. Without it: 128, or more for a large job.",
+    minimum=1,
+)
+JOB_NAME = _option(
+    _key("pipeline.name").string_type().no_default_value(),
+    "Name of the job where execute() gives none.",
+)
+AUTO_WATERMARK_INTERVAL = _option(
+    _key("pipeline.auto-watermark-interval").duration_type().default_value(Duration.of_millis(200)),
+    "How often periodic watermarks are emitted; 0 turns them off.",
+    minimum=0,
+)
+OPERATOR_CHAINING = _option(
+    _key("pipeline.operator-chaining.enabled").boolean_type().default_value(True),
+    "Whether operators are fused into chains.",
+    "pipeline.operator-chaining",
+)
+OPERATOR_CHAINING_DIFFERENT_MAX = _option(
+    _key("pipeline.operator-chaining.chain-operators-with-different-max-parallelism")
+    .boolean_type()
+    .default_value(True),
+    "Whether operators with different maximum parallelism may be chained.",
+)
+GLOBAL_JOB_PARAMETERS = _option(
+    _key("pipeline.global-job-parameters").map_type().default_value({}),
+    "Parameters that user functions read from their runtime context.",
+)
+OBJECT_REUSE = _option(
+    _key("pipeline.object-reuse").boolean_type().default_value(False),
+    "Accepted: records are handed on as they are, always.",
+)
+AUTO_GENERATE_UIDS = _option(
+    _key("pipeline.auto-generate-uids").boolean_type().default_value(True),
+    "Whether operators without a uid get one from their place in the graph. False: they are refused.",
+)
+GENERIC_TYPES = _option(
+    _key("pipeline.generic-types").boolean_type().default_value(True),
+    "Accepted: records of any type are pickled.",
+)
+FORCE_AVRO = _option(
+    _key("pipeline.force-avro").boolean_type().default_value(False), "Accepted without effect."
+)
+FORCE_KRYO = _option(
+    _key("pipeline.force-kryo").boolean_type().default_value(False), "Accepted without effect."
+)
+CLOSURE_CLEANER_LEVEL = _option(
+    _key("pipeline.closure-cleaner-level")
+    .enum_type(["NONE", "TOP_LEVEL", "RECURSIVE"])
+    .default_value("RECURSIVE"),
+    "Accepted without effect.",
+)
+RUNTIME_MODE = _option(
+    _key("execution.runtime-mode")
+    .enum_type(["STREAMING", "BATCH", "AUTOMATIC"])
+    .default_value("STREAMING"),
+    "STREAMING, BATCH, or AUTOMATIC: BATCH if all sources are bounded.",
+)
+BUFFER_TIMEOUT = _option(
+    _key("execution.buffer-timeout.interval")
+    .duration_type()
+    .default_value(Duration.of_millis(100)),
+    "How long a record may wait in a buffer that is not full (real-time mode).",
+    "execution.buffer-timeout",
+    minimum=-1,
+)
+BUFFER_TIMEOUT_ENABLED = _option(
+    _key("execution.buffer-timeout.enabled").boolean_type().default_value(True),
+    "Whether buffers that are not full are sent after a while.",
+)
+TASK_SLOTS = _option(
+    _key("taskmanager.numberOfTaskSlots").int_type().no_default_value(),
+    "Slots of the local cluster. Without it: the cores of the machine.",
+    minimum=1,
+)
+TASK_CANCELLATION_INTERVAL = _option(
+    _key("task.cancellation.interval").duration_type().default_value(Duration.of_seconds(30)),
+    "Accepted without effect.",
+    minimum=0,
+)
+TASK_CANCELLATION_TIMEOUT = _option(
+    _key("task.cancellation.timeout").duration_type().default_value(Duration.of_minutes(3)),
+    "Accepted without effect.",
+    minimum=0,
+)
+LATENCY_INTERVAL = _option(
+    _key("metrics.latency.interval").duration_type().default_value(Duration.of_millis(0)),
+    "Accepted without effect.",
+)
+
+# Checkpoints and savepoints
+
+_CHECKPOINTING = "execution.checkpointing."
+CHECKPOINT_INTERVAL = _option(
+    _key(_CHECKPOINTING + "interval").duration_type().no_default_value(),
+    "How often a checkpoint is taken. Without it: none are kept.",
+    minimum=0,
+)
+CHECKPOINT_MODE = _option(
+    _key(_CHECKPOINTING + "mode")
+    .enum_type(["EXACTLY_ONCE", "AT_LEAST_ONCE"])
+    .default_value("EXACTLY_ONCE"),
+    "Accepted: processing is exactly once, always.",
+)
+CHECKPOINT_TIMEOUT = _option(
+    _key(_CHECKPOINTING + "timeout").duration_type().default_value(Duration.of_minutes(10)),
+    "After which time a checkpoint counts as failed.",
+    minimum=1,
+)
+CHECKPOINT_MIN_PAUSE = _option(
+    _key(_CHECKPOINTING + "min-pause").duration_type().default_value(Duration.of_millis(0)),
+    "The least time from the end of a checkpoint to the start of the next.",
+    minimum=0,
+)
+CHECKPOINT_MAX_CONCURRENT = _option(
+    _key(_CHECKPOINTING + "max-concurrent-checkpoints").int_type().default_value(1),
+    "Accepted: there is one checkpoint at a time.",
+    minimum=1,
+)
+CHECKPOINT_TOLERABLE_FAILURES = _option(
+    _key(_CHECKPOINTING + "tolerable-failed-checkpoints").int_type().default_value(0),
+    "How many checkpoints in a row may fail before the job does.",
+    minimum=0,
+)
+CHECKPOINT_RETENTION = _option(
+    _key(_CHECKPOINTING + "externalized-checkpoint-retention")
+    .enum_type(["DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"])
+    .default_value("NO_EXTERNALIZED_CHECKPOINTS"),
+    "What becomes of the last checkpoint when the job is cancelled.",
+)
+CHECKPOINT_DIR = _option(
+    _key(_CHECKPOINTING + "dir").string_type().no_default_value(),
+    "Directory (path or URI) of checkpoints.",
+    "state.checkpoints.dir",
+)
+SAVEPOINT_DIR = _option(
+    _key(_CHECKPOINTING + "savepoint-dir").string_type().no_default_value(),
+    "Directory (path or URI) of savepoints that are asked for without one.",
+    "state.savepoints.dir",
+)
+CHECKPOINTS_RETAINED = _option(
+    _key(_CHECKPOINTING + "num-retained").int_type().default_value(1),
+    "How many completed checkpoints are kept.",
+    "state.checkpoints.num-retained",
+    minimum=1,
+)
+CHECKPOINT_STORAGE = _option(
+    _key(_CHECKPOINTING + "storage").string_type().no_default_value(),
+    "Accepted: checkpoints go to files.",
+    "state.checkpoint-storage",
+)
+CHECKPOINT_INCREMENTAL = _option(
+    _key(_CHECKPOINTING + "incremental").boolean_type().default_value(False),
+    "Accepted: a checkpoint writes what changed, always.",
+    "state.backend.incremental",
+)
+UNALIGNED = _option(
+    _key(_CHECKPOINTING + "unaligned.enabled").boolean_type().default_value(False),
+    "Accepted: barriers never wait for records.",
+    "execution.checkpointing.unaligned",
+)
+UNALIGNED_FORCED = _option(
+    _key(_CHECKPOINTING + "unaligned.forced").boolean_type().default_value(False),
+    "Accepted without effect.",
+)
+ALIGNED_TIMEOUT = _option(
+    _key(_CHECKPOINTING + "aligned-checkpoint-timeout")
+    .duration_type()
+    .default_value(Duration.of_millis(0)),
+    "Accepted without effect.",
+    "execution.checkpointing.alignment-timeout",
+    minimum=0,
+)
+CHECKPOINTS_AFTER_FINISH = _option(
+    _key(_CHECKPOINTING + "checkpoints-after-tasks-finish").boolean_type().default_value(True),
+    "Accepted: a last checkpoint is taken when all sources have ended.",
+    "execution.checkpointing.checkpoints-after-tasks-finish.enabled",
+)
+SNAPSHOT_COMPRESSION = _option(
+    _key(_CHECKPOINTING + "snapshot-compression").boolean_type().default_value(False),
+    "Whether snapshots are compressed.",
+    "execution.checkpointing.snapshot-compression.enabled",
+)
+RECOVERY_PATH = _option(
+    _key("execution.state-recovery.path").string_type().no_default_value(),
+    "Savepoint or checkpoint that the job starts from.",
+    "execution.savepoint.path",
+)
+RECOVERY_IGNORE_UNCLAIMED = _option(
+    _key("execution.state-recovery.ignore-unclaimed-state").boolean_type().default_value(False),
+    "Whether state of operators that the job no longer has is left out.",
+    "execution.savepoint.ignore-unclaimed-state",
+)
+RECOVERY_CLAIM_MODE = _option(
+    _key("execution.state-recovery.claim-mode")
+    .enum_type(["NO_CLAIM", "CLAIM", "LEGACY"])
+    .default_value("NO_CLAIM"),
+    "Whether the job takes over, and in time deletes, the snapshot that it starts from.",
+    "execution.savepoint-restore-mode",
+)
+STATE_BACKEND = _option(
+    _key("state.backend.type").enum_type(["hashmap", "rocksdb"]).default_value("hashmap"),
+    "Where keyed state lives: as Python objects, or in RocksDB.",
+    "state.backend",
+)
+
+# Restarts
+
+_RESTART_TYPES = ("none", "off", "disable", "fixed-delay", "fixeddelay", "exponential-delay")
+RESTART_TYPE = _option(
+    _key("restart-strategy.type")
+    .enum_type([*_RESTART_TYPES, "exponentialdelay", "failure-rate", "failurerate"])
+    .no_default_value(),
+    "Restart strategy. Without it: exponential-delay with checkpointing, none without.",
+    "restart-strategy",
+)
+FIXED_DELAY_ATTEMPTS = _option(
+    _key("restart-strategy.fixed-delay.attempts").int_type().default_value(1),
+    "How often the job is restarted before it fails for good.",
+    minimum=0,
+)
+FIXED_DELAY_DELAY = _option(
+    _key("restart-strategy.fixed-delay.delay")
+    .duration_type()
+    .default_value(Duration.of_seconds(1)),
+    "The wait before a restart.",
+    minimum=0,
+)
+FAILURE_RATE_MAX = _option(
+    _key("restart-strategy.failure-rate.max-failures-per-interval").int_type().default_value(1),
+    "How many failures within the interval are endured.",
+    minimum=0,
+)
+FAILURE_RATE_INTERVAL = _option(
+    _key("restart-strategy.failure-rate.failure-rate-interval")
+    .duration_type()
+    .default_value(Duration.of_minutes(1)),
+    "The interval that failures are counted in.",
+    minimum=1,
+)
+FAILURE_RATE_DELAY = _option(
+    _key("restart-strategy.failure-rate.delay")
+    .duration_type()
+    .default_value(Duration.of_seconds(1)),
+    "The wait before a restart.",
+    minimum=0,
+)
+_EXPONENTIAL = "restart-strategy.exponential-delay."
+EXPONENTIAL_INITIAL = _option(
+    _key(_EXPONENTIAL + "initial-backoff").duration_type().default_value(Duration.of_seconds(1)),
+    "The wait before the first restart.",
+    minimum=1,
+)
+EXPONENTIAL_MAX = _option(
+    _key(_EXPONENTIAL + "max-backoff").duration_type().default_value(Duration.of_minutes(1)),
+    "The longest wait before a restart.",
+    minimum=1,
+)
+EXPONENTIAL_MULTIPLIER = _option(
+    _key(_EXPONENTIAL + "backoff-multiplier").double_type().default_value(1.5),
+    "By what the wait grows from failure to failure.",
+    minimum=1,
+)
+EXPONENTIAL_RESET = _option(
+    _key(_EXPONENTIAL + "reset-backoff-threshold")
+    .duration_type()
+    .default_value(Duration.of_hours(1)),
+    "How long a job must run without failure for the wait to begin anew.",
+    minimum=1,
+)
+EXPONENTIAL_JITTER = _option(
+    _key(_EXPONENTIAL + "jitter-factor").double_type().default_value(0.1),
+    "What share of the wait is random.",
+    minimum=0,
+)
+EXPONENTIAL_ATTEMPTS = _option(
+    _key(_EXPONENTIAL + "attempts-before-reset-backoff").int_type().no_default_value(),
+    "How many failures in a row are endured. Without it: any number.",
+    minimum=1,
+)
+
+# The REST server
+
+REST_ADDRESS = _option(
+    _key("rest.address").string_type().no_default_value(), "Address that clients connect to."
+)
+REST_PORT = _option(
+    _key("rest.port").int_type().default_value(8081), "Port that clients connect to.", minimum=0
+)
+REST_BIND_ADDRESS = _option(
+    _key("rest.bind-address").string_type().default_value("127.0.0.1"),
+    "Address that the server listens on.",
+)
+REST_BIND_PORT = _option(
+    _key("rest.bind-port").string_type().no_default_value(),
+    "Port, or range of ports such as 8081-8090, that the server listens on. Without it: rest.port.",
+)
+
+# Penstock's own
+
+EPOCH_INTERVAL = _option(
+    _key("penstock.epoch.interval").duration_type().default_value(Duration.of_seconds(1)),
+    "Length of an epoch of an unbounded job without checkpointing.",
+    minimum=1,
+)
+PROGRESS = _option(
+    _key("penstock.progress").enum_type(["auto", "always", "never"]).default_value("auto"),
+    "Whether a running job shows its progress: auto, in a terminal.",
+)
+LOG_DIR = _option(
+    _key("penstock.log.dir").string_type().no_default_value(), "Directory of log files."
+)
+STATE_INLINE_THRESHOLD = _option(
+    _key("penstock.state.inline-threshold").memory_type().default_value(20480),
+    "Snapshots up to this size are kept in the manifest instead of in files of their own.",
+    "execution.checkpointing.data-inline-threshold",
+    "state.storage.fs.memory-threshold",
+)
+BUFFER_BYTES = _option(
+    _key("penstock.buffer.bytes").memory_type().default_value(262_144),
+    "Size at which a buffer between two operators is sent.",
+    minimum=1,
+)
+DEBUG_CHECK_ORDER = _option(
+    _key("penstock.debug.check-order").boolean_type().default_value(False),
+    "Whether every channel's buffers are checked to arrive in order.",
+)
+
+# Options that PyFlink programs set; Python runs inside Spark's own workers here
+
+_PYTHON: tuple[tuple[str, OptionType], ...] = (
+    ("python.archives", OptionType.STRING),
+    ("python.client.executable", OptionType.STRING),
+    ("python.executable", OptionType.STRING),
+    ("python.execution-mode", OptionType.STRING),
+    ("python.files", OptionType.STRING),
+    ("python.fn-execution.arrow.batch.size", OptionType.INT),
+    ("python.fn-execution.buffer.memory.size", OptionType.MEMORY),
+    ("python.fn-execution.bundle.size", OptionType.INT),
+    ("python.fn-execution.bundle.time", OptionType.LONG),
+    ("python.fn-execution.framework.memory.size", OptionType.MEMORY),
+    ("python.fn-execution.memory.managed", OptionType.BOOLEAN),
+    ("python.map-state.iterate-response-batch-size", OptionType.INT),
+    ("python.map-state.read-cache-size", OptionType.INT),
+    ("python.map-state.write-cache-size", OptionType.INT),
+    ("python.metric.enabled", OptionType.BOOLEAN),
+    ("python.operator-chaining.enabled", OptionType.BOOLEAN),
+    ("python.profile.enabled", OptionType.BOOLEAN),
+    ("python.pythonpath", OptionType.STRING),
+    ("python.requirements", OptionType.STRING),
+    ("python.state.cache-size", OptionType.INT),
+    ("python.systemenv.enabled", OptionType.BOOLEAN),
+)
+for _name, _kind in _PYTHON:
+    _option(ConfigOption[Any](_name, _kind), "Accepted, as PyFlink programs set it.")
+
+OPTIONS: dict[str, ConfigOption[Any]] = dict(_registered)
+_BY_ANY_KEY = {
+    key: option for option in OPTIONS.values() for key in (*option.deprecated_keys, option.key)
+}
+
+
+def find_option(key: str) -> ConfigOption[Any] | None:
+    """Return the option with this key, current or deprecated, or None."""
+    return _BY_ANY_KEY.get(key)
+
+
+def is_known(key: str) -> bool:
+    """Whether a key may be set: it is an option, an entry of a map option, Spark's, or Flink's without effect."""
+    if key in _BY_ANY_KEY or key.startswith((SPARK_PREFIX, *NO_EFFECT_PREFIXES)):
+        return True
+    return any(
+        option.type is OptionType.MAP and key.startswith(f"{option.key}.")
+        for option in OPTIONS.values()
+    )
+
+
+def nearest_keys(key: str, known: Iterable[str] = _BY_ANY_KEY) -> list[str]:
+    """Return the known keys that look most like `key`, at most three."""
+    return difflib.get_close_matches(key, list(known), n=3, cutoff=0.6)
+
+
+def validate(configuration: Configuration) -> None:
+    """Check all keys and values of a configuration; raise a ConfigurationError for the first that is wrong."""
+    for key in sorted(configuration.key_set()):
+        option = find_option(key)
+        if option is not None:
+            option.convert(configuration.raw(key), key)
+        elif not is_known(key):
+            nearest = nearest_keys(key)
+            raise ConfigurationError(
+                f"option '{key}' is unknown",
+                hint=f"did you mean {' or '.join(nearest)}?"
+                if nearest
+                else "options of Spark begin with 'spark.'; parameters of your own belong into "
+                "set_global_job_parameters",
+            )
+
+
+def spark_options(configuration: Configuration) -> dict[str, str]:
+    """Return the options that are passed on to Spark."""
+    return {
+        key: value for key, value in configuration.to_dict().items() if key.startswith(SPARK_PREFIX)
+    }

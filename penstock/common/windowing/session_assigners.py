@@ -1,0 +1,181 @@
+"""Session windows: elements that follow one another within a gap."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
+
+from penstock.common.time import to_millis
+from penstock.common.windowing._checks import positive
+from penstock.common.windowing.assigners import (
+    MergeCallback,
+    MergingWindowAssigner,
+    WindowAssignerContext,
+)
+from penstock.common.windowing.time_assigners import no_timestamp
+from penstock.common.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
+from penstock.common.windowing.triggers import Trigger
+from penstock.common.windowing.windows import MIN_TIMESTAMP, TimeWindow, TimeWindowSerializer
+from penstock.errors import ArgumentTypeError
+
+T = TypeVar("T")
+
+
+class SessionWindowTimeGapExtractor(ABC):
+    """Tells the session gap of each element."""
+
+    @abstractmethod
+    def extract(self, element: Any) -> int:
+        """Return the gap in milliseconds; it must be positive."""
+
+
+class SessionWindows(MergingWindowAssigner[T, TimeWindow]):
+    """Base of all session windows: an element opens `[time, time + gap)`; windows that overlap or touch merge."""
+
+    def _window(self, time: int, gap: int) -> tuple[TimeWindow]:
+        return (TimeWindow(time, time + gap),)
+
+    def get_window_serializer(self) -> TimeWindowSerializer:
+        """Return a serializer of time windows."""
+        return TimeWindowSerializer()
+
+    def merge_windows(
+        self, windows: Iterable[TimeWindow], callback: MergeCallback[TimeWindow]
+    ) -> None:
+        """Merge windows that overlap or touch."""
+        TimeWindow.merge_windows(windows, callback)
+
+
+class _EventTimeSessions(SessionWindows[T]):
+    def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
+        """Return an EventTimeTrigger."""
+        return EventTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        """Return True."""
+        return True
+
+
+class _ProcessingTimeSessions(SessionWindows[T]):
+    def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
+        """Return a ProcessingTimeTrigger."""
+        return ProcessingTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        """Return False."""
+        return False
+
+
+class EventTimeSessionWindows(_EventTimeSessions[T]):
+    """Sessions by the elements' timestamps, with one gap for all."""
+
+    def __init__(self, session_gap: int) -> None:
+        self.session_gap = positive(session_gap, "session gap")
+
+    @staticmethod
+    def with_gap(size: Any) -> EventTimeSessionWindows[T]:
+        """Return the assigner for a gap (Time, Duration or timedelta)."""
+        return EventTimeSessionWindows(to_millis(size, "session gap"))
+
+    @staticmethod
+    def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows[T]:
+        """Return an assigner that asks `extractor` for the gap of each element."""
+        return DynamicEventTimeSessionWindows(extractor)
+
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        """Return the window that the element opens."""
+        if timestamp == MIN_TIMESTAMP:
+            raise no_timestamp()
+        return self._window(timestamp, self.session_gap)
+
+    def __repr__(self) -> str:
+        return f"EventTimeSessionWindows({self.session_gap})"
+
+
+class ProcessingTimeSessionWindows(_ProcessingTimeSessions[T]):
+    """Sessions by the wall clock, with one gap for all."""
+
+    def __init__(self, session_gap: int) -> None:
+        self.session_gap = positive(session_gap, "session gap")
+
+    @staticmethod
+    def with_gap(size: Any) -> ProcessingTimeSessionWindows[T]:
+        """Return the assigner for a gap (Time, Duration or timedelta)."""
+        return ProcessingTimeSessionWindows(to_millis(size, "session gap"))
+
+    @staticmethod
+    def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows[T]:
+        """Return an assigner that asks `extractor` for the gap of each element."""
+        return DynamicProcessingTimeSessionWindows(extractor)
+
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        """Return the window that the element opens."""
+        return self._window(context.get_current_processing_time(), self.session_gap)
+
+    def __repr__(self) -> str:
+        return f"ProcessingTimeSessionWindows({self.session_gap})"
+
+
+class DynamicEventTimeSessionWindows(_EventTimeSessions[T]):
+    """Sessions by the elements' timestamps, with a gap per element."""
+
+    def __init__(self, session_window_time_gap_extractor: Any) -> None:
+        _extract_method(session_window_time_gap_extractor)
+        self.extractor = session_window_time_gap_extractor
+
+    @staticmethod
+    def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows[T]:
+        """Return an assigner that asks `extractor` for the gap of each element."""
+        return DynamicEventTimeSessionWindows(extractor)
+
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        """Return the window that the element opens."""
+        if timestamp == MIN_TIMESTAMP:
+            raise no_timestamp()
+        return self._window(timestamp, _gap(self.extractor, element))
+
+    def __repr__(self) -> str:
+        return f"DynamicEventTimeSessionWindows({self.extractor!r})"
+
+
+class DynamicProcessingTimeSessionWindows(_ProcessingTimeSessions[T]):
+    """Sessions by the wall clock, with a gap per element."""
+
+    def __init__(self, session_window_time_gap_extractor: Any) -> None:
+        _extract_method(session_window_time_gap_extractor)
+        self.extractor = session_window_time_gap_extractor
+
+    @staticmethod
+    def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows[T]:
+        """Return an assigner that asks `extractor` for the gap of each element."""
+        return DynamicProcessingTimeSessionWindows(extractor)
+
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        """Return the window that the element opens."""
+        return self._window(context.get_current_processing_time(), _gap(self.extractor, element))
+
+    def __repr__(self) -> str:
+        return f"DynamicProcessingTimeSessionWindows({self.extractor!r})"
+
+
+def _extract_method(extractor: Any) -> Callable[[Any], int]:
+    method = getattr(extractor, "extract", extractor)
+    if not callable(method):
+        raise ArgumentTypeError(
+            f"a session gap extractor must be callable, got {type(extractor).__name__}",
+            hint="pass a SessionWindowTimeGapExtractor or a function that returns milliseconds",
+        )
+    return method  # type: ignore[no-any-return]
+
+
+def _gap(extractor: Any, element: Any) -> int:
+    return positive(_extract_method(extractor)(element), "session gap")

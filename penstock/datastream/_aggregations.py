@@ -1,0 +1,194 @@
+"""The functions behind KeyedStream.sum, min, max, min_by and max_by.
+
+They are reduce functions over one field of a tuple, list, dictionary, Row or named tuple, or over a plain value as a
+whole. They never change their arguments: the first one is the operator's state.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.types import Row
+from penstock.datastream._checks import describe
+from penstock.datastream.basic_functions import ReduceFunction
+from penstock.errors import ArgumentError, ArgumentTypeError
+
+Position = int | str
+
+
+def check_position(position: Any, what: str) -> Position:
+    """Refuse what is neither an index nor a field name."""
+    if isinstance(position, bool) or not isinstance(position, int | str):
+        raise ArgumentTypeError(
+            f"{what} must be an int or a str, got {describe(position)}",
+            hint="give the index or the name of a field, or nothing for field 0",
+        )
+    if isinstance(position, int) and position < 0:
+        raise ArgumentError(f"{what} must not be negative, got {position}")
+    if position == "":
+        raise ArgumentError(f"{what} must not be empty")
+    return position
+
+
+def read_field(element: Any, position: Position) -> Any:
+    """Return a field of an element; of a plain value, field 0 is the value itself.
+
+    >>> read_field((1, "a"), 1), read_field({"n": 2}, "n"), read_field(3, 0)
+    ('a', 2, 3)
+    """
+    if isinstance(element, tuple):
+        if isinstance(position, int):
+            return element[position]
+        if hasattr(element, "_fields"):
+            return getattr(element, position)
+        raise ArgumentTypeError(
+            f"a tuple has no field '{position}'", hint="give an index, or use a Row with field names"
+        )
+    if isinstance(element, list | dict | Row):
+        return element[position]
+    if position != 0:
+        raise ArgumentTypeError(
+            f"field {position!r} of {describe(element)} does not exist",
+            hint="of a value that is no tuple, list, dict or Row only field 0 (the value) can be taken",
+        )
+    return element
+
+
+def replace_field(element: Any, position: Position, value: Any) -> Any:
+    """Return a copy of an element with one field replaced.
+
+    >>> replace_field((1, "a"), 0, 5), replace_field(3, 0, 5)
+    ((5, 'a'), 5)
+    """
+    if isinstance(element, tuple):
+        fields = getattr(element, "_fields", None)
+        if fields is not None:
+            name = fields[position] if isinstance(position, int) else position
+            return element._replace(**{name: value})  # type: ignore[attr-defined]
+        index = int(position)
+        return (*element[:index], value, *element[index + 1 :])
+    if isinstance(element, list | dict):
+        changed: Any = element.copy()
+        changed[position] = value
+        return changed
+    if isinstance(element, Row):
+        row = copy.copy(element)  # has a list of values of its own
+        row[position] = value
+        return row
+    return value
+
+
+class FieldReduce(ReduceFunction):
+    """Base: reduces one field."""
+
+    def __init__(self, position: Position) -> None:
+        self.position = position
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.position!r})"
+
+
+class SumReduce(FieldReduce):
+    """Adds the field up; the other fields are the first element's.
+
+    >>> SumReduce(1).reduce(("a", 1), ("b", 2))
+    ('a', 3)
+    """
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Add."""
+        position = self.position
+        total = read_field(value1, position) + read_field(value2, position)
+        return replace_field(value1, position, total)
+
+
+class ExtremeReduce(FieldReduce):
+    """Keeps the least or greatest field (`min`, `max`) or the element that has it (`min_by`, `max_by`).
+
+    Among equals the first one stays.
+    """
+
+    better: Callable[[Any, Any], bool]
+    whole_element = False
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Compare."""
+        candidate = read_field(value2, self.position)
+        if not type(self).better(candidate, read_field(value1, self.position)):
+            return value1
+        return value2 if self.whole_element else replace_field(value1, self.position, candidate)
+
+
+class MinReduce(ExtremeReduce):
+    """Keeps the least value of the field; the other fields are the first element's.
+
+    >>> MinReduce(1).reduce(("a", 3), ("b", 2))
+    ('a', 2)
+    """
+
+    better = operator.lt
+
+
+class MaxReduce(ExtremeReduce):
+    """Keeps the greatest value of the field; the other fields are the first element's."""
+
+    better = operator.gt
+
+
+class MinByReduce(MinReduce):
+    """Keeps the element with the least field.
+
+    >>> MinByReduce(1).reduce(("a", 3), ("b", 2))
+    ('b', 2)
+    """
+
+    whole_element = True
+
+
+class MaxByReduce(MaxReduce):
+    """Keeps the element with the greatest field."""
+
+    whole_element = True
+
+
+class Projection:
+    """Picks fields of a tuple, in order.
+
+    >>> Projection((2, 0))(("a", "b", "c"))
+    ('c', 'a')
+    """
+
+    def __init__(self, indexes: tuple[int, ...]) -> None:
+        self.indexes = indexes
+
+    def __call__(self, value: Any) -> tuple[Any, ...]:
+        """Return the picked fields."""
+        return tuple(value[index] for index in self.indexes)
+
+
+class KeyAndValue:
+    """Turns an element into Row(f0=key, f1=element), as a collected KeyedStream shows it."""
+
+    def __init__(self, key_selector: Any) -> None:
+        self.key_selector = key_selector
+
+    def open(self, runtime_context: Any) -> None:
+        """Open the key selector if it can be opened."""
+        opener = getattr(self.key_selector, "open", None)
+        if callable(opener):
+            opener(runtime_context)
+
+    def close(self) -> None:
+        """Close the key selector if it can be closed."""
+        closer = getattr(self.key_selector, "close", None)
+        if callable(closer):
+            closer()
+
+    def map(self, value: Any) -> Row:
+        """Return key and element."""
+        selector = self.key_selector
+        get_key = getattr(selector, "get_key", selector)
+        return Row(f0=get_key(value), f1=value)

@@ -1,0 +1,44 @@
+"""Whether the elements of a stream can have timestamps."""
+
+from __future__ import annotations
+
+from penstock.common.operator_specs import SourceSpec, TimestampsAndWatermarksSpec
+from penstock.errors import InvalidProgramError
+from penstock.graph.transformations import OperatorTransformation, Transformation
+
+
+def can_have_timestamps(transformation: Transformation) -> bool:
+    """Whether any step before assigns timestamps, or reads a source that may bring them.
+
+    A source says that its records never have timestamps with an attribute `carries_timestamps = False`.
+    """
+    seen: set[int] = set()
+    stack = [transformation]
+    while stack:
+        step = stack.pop()
+        if step.id in seen:
+            continue
+        seen.add(step.id)
+        if isinstance(step, OperatorTransformation):
+            if isinstance(step.spec, TimestampsAndWatermarksSpec):
+                return True
+            if isinstance(step.spec, SourceSpec) and _source_has_timestamps(step.spec):
+                return True
+        stack.extend(step.inputs)
+    return False
+
+
+def _source_has_timestamps(spec: SourceSpec) -> bool:
+    return spec.watermark_strategy.assigns_timestamps() or getattr(
+        spec.source, "carries_timestamps", True
+    )
+
+
+def check_timestamps(transformation: Transformation, what: str) -> None:
+    """Refuse an event-time operation on a stream whose elements have no timestamps."""
+    if not can_have_timestamps(transformation):
+        raise InvalidProgramError(
+            f"{what} needs timestamps, and no step before it assigns them",
+            hint="call assign_timestamps_and_watermarks(...) before, give from_source a watermark strategy with a "
+            "timestamp assigner, or use processing-time windows",
+        )

@@ -1,0 +1,183 @@
+"""User functions without time: map, filter, reduce, keys, partitions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.datastream._not_implemented import not_implemented
+from penstock.datastream.runtime_context import RuntimeContext
+
+
+class Function(ABC):
+    """Base of all user functions: `open` before the first record, `close` after the last."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027 - optional for users
+        """Prepare; the place to get state."""
+
+    def close(self) -> None:  # noqa: B027 - optional for users
+        """Release resources."""
+
+
+class MapFunction(Function):
+    """One element in, one element out.
+
+    >>> class Double(MapFunction):
+    ...     def map(self, value):
+    ...         return 2 * value
+    >>> Double().map(4)
+    8
+    """
+
+    @abstractmethod
+    def map(self, value: Any) -> Any:
+        """Return what becomes of `value`."""
+
+
+class CoMapFunction(Function):
+    """Map over two connected streams."""
+
+    @abstractmethod
+    def map1(self, value: Any) -> Any:
+        """Map an element of the first stream; None is dropped."""
+
+    @abstractmethod
+    def map2(self, value: Any) -> Any:
+        """Map an element of the second stream; None is dropped."""
+
+
+class FlatMapFunction(Function):
+    """One element in, any number of elements out.
+
+    >>> class Words(FlatMapFunction):
+    ...     def flat_map(self, value):
+    ...         yield from value.split()
+    >>> list(Words().flat_map("to be"))
+    ['to', 'be']
+    """
+
+    @abstractmethod
+    def flat_map(self, value: Any) -> Iterable[Any] | None:
+        """Yield elements, or return a list, or None for nothing."""
+
+
+class CoFlatMapFunction(Function):
+    """Flat map over two connected streams."""
+
+    @abstractmethod
+    def flat_map1(self, value: Any) -> Iterable[Any] | None:
+        """Flat map an element of the first stream."""
+
+    @abstractmethod
+    def flat_map2(self, value: Any) -> Iterable[Any] | None:
+        """Flat map an element of the second stream."""
+
+
+class FilterFunction(Function):
+    """Keeps or drops elements.
+
+    >>> class Even(FilterFunction):
+    ...     def filter(self, value):
+    ...         return value % 2 == 0
+    >>> [value for value in range(5) if Even().filter(value)]
+    [0, 2, 4]
+    """
+
+    @abstractmethod
+    def filter(self, value: Any) -> bool:
+        """Whether `value` stays."""
+
+
+class ReduceFunction(Function):
+    """Combines two elements to one of the same type.
+
+    >>> class Longer(ReduceFunction):
+    ...     def reduce(self, value1, value2):
+    ...         return max(value1, value2, key=len)
+    >>> Longer().reduce("a", "bc")
+    'bc'
+    """
+
+    @abstractmethod
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Return the combination; `value1` is what was combined so far."""
+
+
+class AggregateFunction(Function):
+    """Folds elements into an accumulator of another type.
+
+    >>> class Mean(AggregateFunction):
+    ...     def create_accumulator(self):
+    ...         return 0, 0
+    ...
+    ...     def add(self, value, accumulator):
+    ...         return accumulator[0] + value, accumulator[1] + 1
+    ...
+    ...     def get_result(self, accumulator):
+    ...         return accumulator[0] / accumulator[1]
+    ...
+    ...     def merge(self, acc_a, acc_b):
+    ...         return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
+    >>> mean = Mean()
+    >>> mean.get_result(mean.add(5, mean.add(4, mean.create_accumulator())))
+    4.5
+    """
+
+    @abstractmethod
+    def create_accumulator(self) -> Any:
+        """Return an empty accumulator."""
+
+    @abstractmethod
+    def add(self, value: Any, accumulator: Any) -> Any:
+        """Return the accumulator with `value` in it; it may be the same object."""
+
+    @abstractmethod
+    def get_result(self, accumulator: Any) -> Any:
+        """Return the result that the accumulator stands for."""
+
+    @abstractmethod
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        """Return both accumulators as one; needed where windows merge."""
+
+
+class KeySelector(Function):
+    """Takes the key out of an element. Equal elements must give equal keys."""
+
+    @abstractmethod
+    def get_key(self, value: Any) -> Any:
+        """Return the key."""
+
+
+class NullByteKeySelector(KeySelector):
+    """Gives every element the same key."""
+
+    def get_key(self, value: Any) -> int:
+        """Return 0."""
+        return 0
+
+
+class Partitioner(Function):
+    """Picks the subtask that an element goes to."""
+
+    @abstractmethod
+    def partition(self, key: Any, num_partitions: int) -> int:
+        """Return a number from 0 to `num_partitions` - 1."""
+
+
+class SourceFunction:
+    """A source in PyFlink's old shape: wraps a connector's Source for `add_source`."""
+
+    get_java_function = not_implemented("there is no JVM object behind a Penstock source")
+
+    def __init__(self, source_func: Any) -> None:
+        self.source = source_func
+
+
+class SinkFunction:
+    """A sink in PyFlink's old shape: wraps a connector's Sink for `add_sink`."""
+
+    get_java_function = not_implemented("there is no JVM object behind a Penstock sink")
+
+    def __init__(self, sink_func: Any) -> None:
+        self.sink = sink_func

@@ -1,0 +1,124 @@
+"""Checkpoint storages, as programs for older Flink versions set them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.datastream._checks import check_int, check_text
+from penstock.errors import ArgumentError, UnsupportedOperationError
+
+_DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
+_DEFAULT_FILE_THRESHOLD = 20 * 1024
+_DEFAULT_WRITE_BUFFER = 4096
+
+
+class CheckpointStorage:
+    """Base: where checkpoints are written. `options()` is the configuration that it stands for."""
+
+    def options(self) -> dict[str, str]:
+        """Return the options that choose this storage."""
+        raise UnsupportedOperationError(
+            f"{type(self).__name__} is not a checkpoint storage of Penstock",
+            hint="use FileSystemCheckpointStorage",
+        )
+
+
+class FileSystemCheckpointStorage(CheckpointStorage):
+    """Writes checkpoints into a directory of any file system that can be opened by URI.
+
+    >>> FileSystemCheckpointStorage("file:///tmp/checkpoints").options()["execution.checkpointing.dir"]
+    'file:///tmp/checkpoints'
+    """
+
+    def __init__(
+        self,
+        checkpoint_path: str | None = None,
+        file_state_size_threshold: int | None = None,
+        write_buffer_size: int = -1,
+        j_filesystem_checkpoint_storage: Any = None,
+    ) -> None:
+        _refuse_java(j_filesystem_checkpoint_storage, "FileSystemCheckpointStorage")
+        if checkpoint_path is None:
+            raise ArgumentError(
+                "checkpoint_path is required", hint="give a directory, such as file:///var/checkpoints"
+            )
+        self._path = check_text(checkpoint_path, "checkpoint_path")
+        self._threshold = (
+            _DEFAULT_FILE_THRESHOLD
+            if file_state_size_threshold is None
+            else check_int(file_state_size_threshold, "file_state_size_threshold", minimum=0)
+        )
+        self._write_buffer = check_int(write_buffer_size, "write_buffer_size", minimum=-1)
+
+    def get_checkpoint_path(self) -> str:
+        """Return the directory."""
+        return self._path
+
+    def get_savepoint_path(self) -> str | None:
+        """Return None: the savepoint directory is set apart from this."""
+        return None
+
+    def get_min_file_size_threshold(self) -> int:
+        """Return the size below which state would go into the metadata; recorded, not used."""
+        return self._threshold
+
+    def get_write_buffer_size(self) -> int:
+        """Return the size of write buffers; recorded, not used."""
+        return _DEFAULT_WRITE_BUFFER if self._write_buffer < 0 else self._write_buffer
+
+    def options(self) -> dict[str, str]:
+        """Return the options that choose this storage."""
+        return {
+            "execution.checkpointing.storage": "filesystem",
+            "execution.checkpointing.dir": self._path,
+        }
+
+
+class JobManagerCheckpointStorage(CheckpointStorage):
+    """Flink's storage in the job manager's memory. Penstock writes to its default directory in its place."""
+
+    def __init__(
+        self,
+        checkpoint_path: str | None = None,
+        max_state_size: int | None = None,
+        j_jobmanager_checkpoint_storage: Any = None,
+    ) -> None:
+        _refuse_java(j_jobmanager_checkpoint_storage, "JobManagerCheckpointStorage")
+        self._path = checkpoint_path
+        self._max_state_size = (
+            _DEFAULT_MAX_STATE_SIZE
+            if max_state_size is None
+            else check_int(max_state_size, "max_state_size", minimum=0)
+        )
+
+    def get_checkpoint_path(self) -> str | None:
+        """Return the directory, if given."""
+        return self._path
+
+    def get_savepoint_path(self) -> str | None:
+        """Return None: the savepoint directory is set apart from this."""
+        return None
+
+    def get_max_state_size(self) -> int:
+        """Return the greatest state that Flink would take; recorded, not used."""
+        return self._max_state_size
+
+    def options(self) -> dict[str, str]:
+        """Return the options that choose this storage."""
+        return {} if self._path is None else {"execution.checkpointing.dir": self._path}
+
+
+class CustomCheckpointStorage(CheckpointStorage):
+    """A Java checkpoint storage, which Penstock cannot load."""
+
+    def __init__(self, j_custom_checkpoint_storage: Any) -> None:
+        _refuse_java(
+            j_custom_checkpoint_storage or "a custom checkpoint storage", "CustomCheckpointStorage"
+        )
+
+
+def _refuse_java(given: Any, name: str) -> None:
+    if given is not None:
+        raise UnsupportedOperationError(
+            f"{name} takes no JVM object", hint="use FileSystemCheckpointStorage(path)"
+        )

@@ -1,0 +1,26 @@
+"""All stream classes, under PyFlink's module path."""
+
+from __future__ import annotations
+
+from penstock.datastream._collect import CloseableIterator
+from penstock.datastream.connected_streams import (
+    BroadcastConnectedStream,
+    BroadcastStream,
+    ConnectedStreams,
+)
+from penstock.datastream.data_stream_sink import DataStreamSink
+from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.stream import DataStream
+from penstock.datastream.windowed_stream import AllWindowedStream, WindowedStream
+
+__all__ = [
+    "AllWindowedStream",
+    "BroadcastConnectedStream",
+    "BroadcastStream",
+    "CloseableIterator",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+    "WindowedStream",
+]

@@ -1,0 +1,16 @@
+"""What happens to checkpoints when a job ends."""
+
+from __future__ import annotations
+
+import enum
+
+
+class ExternalizedCheckpointRetention(enum.Enum):
+    """Whether the checkpoints of a cancelled job stay.
+
+    A job that failed always keeps its last checkpoint unless retention is NO_EXTERNALIZED_CHECKPOINTS.
+    """
+
+    DELETE_ON_CANCELLATION = 0
+    RETAIN_ON_CANCELLATION = 1
+    NO_EXTERNALIZED_CHECKPOINTS = 2

@@ -1,0 +1,217 @@
+"""Process functions: the elements, their time, timers and side outputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.datastream.basic_functions import Function
+from penstock.datastream.time_domain import TimeDomain
+from penstock.datastream.timerservice import TimerService
+
+
+class _Context(ABC):
+    """What is known while an element is processed."""
+
+    @abstractmethod
+    def timer_service(self) -> TimerService:
+        """Return time and timers."""
+
+    @abstractmethod
+    def timestamp(self) -> int:
+        """Return the timestamp of the element; None if it has none."""
+
+
+class _KeyedContext(_Context):
+    """A context that also knows the key."""
+
+    @abstractmethod
+    def get_current_key(self) -> Any:
+        """Return the key of the element or timer."""
+
+
+class _OnTimerContext(_KeyedContext):
+    """What is known while a timer fires."""
+
+    @abstractmethod
+    def time_domain(self) -> TimeDomain:
+        """Return the clock that the timer follows."""
+
+
+class ProcessFunction(Function):
+    """Processes the elements of a stream without keys.
+
+    `process_element` may be a generator, return a list or return None. `yield tag, value` with an OutputTag goes to a
+    side output.
+    """
+
+    class Context(_Context):
+        """Given to `process_element`. Timers can be registered on keyed streams only."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+        """Process one element."""
+
+
+class KeyedProcessFunction(Function):
+    """Processes the elements of a keyed stream, with keyed state and timers.
+
+    >>> class CountPerKey(KeyedProcessFunction):
+    ...     def open(self, runtime_context):
+    ...         from penstock.common import Types
+    ...         from penstock.datastream.state import ValueStateDescriptor
+    ...
+    ...         descriptor = ValueStateDescriptor("count", Types.LONG())
+    ...         self.count = runtime_context.get_state(descriptor)
+    ...
+    ...     def process_element(self, value, ctx):
+    ...         self.count.update((self.count.value() or 0) + 1)
+    ...         ctx.timer_service().register_event_time_timer(ctx.timestamp() + 60_000)
+    ...
+    ...     def on_timer(self, timestamp, ctx):
+    ...         yield ctx.get_current_key(), self.count.value()
+    """
+
+    class Context(_KeyedContext):
+        """Given to `process_element`."""
+
+    class OnTimerContext(_OnTimerContext):
+        """Given to `on_timer`."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+        """Process one element."""
+
+    def on_timer(self, timestamp: int, ctx: OnTimerContext) -> Iterable[Any] | None:
+        """React to a timer."""
+        return None
+
+
+class CoProcessFunction(Function):
+    """Processes the elements of two connected streams."""
+
+    class Context(_Context):
+        """Given to `process_element1` and `process_element2`."""
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+        """Process an element of the first stream."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+        """Process an element of the second stream."""
+
+
+class KeyedCoProcessFunction(Function):
+    """Processes the elements of two connected keyed streams, with shared keyed state and timers."""
+
+    class Context(_KeyedContext):
+        """Given to `process_element1` and `process_element2`."""
+
+    class OnTimerContext(_OnTimerContext):
+        """Given to `on_timer`."""
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+        """Process an element of the first stream."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+        """Process an element of the second stream."""
+
+    def on_timer(self, timestamp: int, ctx: OnTimerContext) -> Iterable[Any] | None:
+        """React to a timer."""
+        return None
+
+
+class BaseBroadcastProcessFunction(Function):
+    """Base of the functions that process a stream beside a broadcast stream."""
+
+    class BaseContext(ABC):
+        """What both sides know."""
+
+        @abstractmethod
+        def timestamp(self) -> int:
+            """Return the timestamp of the element; None if it has none."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """Return the wall clock in epoch milliseconds."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the operator's watermark."""
+
+    class Context(BaseContext):
+        """Given to the broadcast side."""
+
+        @abstractmethod
+        def get_broadcast_state(self, state_descriptor: Any) -> Any:
+            """Return broadcast state, to read and write."""
+
+    class ReadOnlyContext(BaseContext):
+        """Given to the other side."""
+
+        @abstractmethod
+        def get_broadcast_state(self, state_descriptor: Any) -> Any:
+            """Return broadcast state, to read."""
+
+
+class BroadcastProcessFunction(BaseBroadcastProcessFunction):
+    """Processes a stream without keys beside a broadcast stream."""
+
+    class Context(BaseBroadcastProcessFunction.Context):
+        """Given to `process_broadcast_element`."""
+
+    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
+        """Given to `process_element`."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ReadOnlyContext) -> Iterable[Any] | None:
+        """Process an element of the stream."""
+
+    @abstractmethod
+    def process_broadcast_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+        """Process an element of the broadcast stream; every subtask gets it."""
+
+
+class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
+    """Processes a keyed stream beside a broadcast stream."""
+
+    class Context(BaseBroadcastProcessFunction.Context):
+        """Given to `process_broadcast_element`."""
+
+        @abstractmethod
+        def apply_to_keyed_state(self, state_descriptor: Any, function: Any) -> None:
+            """Call `function(key, state)` for every key that has this state."""
+
+    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
+        """Given to `process_element`."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Return time and timers of the current key."""
+
+        @abstractmethod
+        def get_current_key(self) -> Any:
+            """Return the key of the element or timer."""
+
+    class OnTimerContext(ReadOnlyContext):
+        """Given to `on_timer`."""
+
+        @abstractmethod
+        def time_domain(self) -> TimeDomain:
+            """Return the clock that the timer follows."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ReadOnlyContext) -> Iterable[Any] | None:
+        """Process an element of the keyed stream."""
+
+    @abstractmethod
+    def process_broadcast_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
+        """Process an element of the broadcast stream; every subtask gets it."""
+
+    def on_timer(self, timestamp: int, ctx: OnTimerContext) -> Iterable[Any] | None:
+        """React to a timer."""
+        return None

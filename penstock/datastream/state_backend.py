@@ -1,0 +1,131 @@
+"""State backends, as programs for older Flink versions set them."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from penstock.datastream._checks import check_int, check_text
+from penstock.datastream._not_implemented import not_implemented
+from penstock.errors import ArgumentError, UnsupportedOperationError
+
+
+class StateBackend:
+    """Base: what keeps keyed state. `options()` is the configuration that it stands for."""
+
+    def options(self) -> dict[str, str]:
+        """Return the options that choose this backend."""
+        raise UnsupportedOperationError(
+            f"{type(self).__name__} is not a state backend of Penstock",
+            hint="use HashMapStateBackend or EmbeddedRocksDBStateBackend",
+        )
+
+
+class HashMapStateBackend(StateBackend):
+    """Keeps state as Python objects in memory.
+
+    >>> HashMapStateBackend().options()
+    {'state.backend.type': 'hashmap'}
+    """
+
+    def __init__(self, j_hashmap_state_backend: Any = None) -> None:
+        _refuse_java(j_hashmap_state_backend, "HashMapStateBackend")
+
+    def options(self) -> dict[str, str]:
+        """Return the options that choose this backend."""
+        return {"state.backend.type": "hashmap"}
+
+
+class PredefinedOptions(enum.Enum):
+    """Tuned settings of RocksDB for kinds of disks."""
+
+    DEFAULT = 0
+    SPINNING_DISK_OPTIMIZED = 1
+    FLASH_SSD_OPTIMIZED = 2
+    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 3
+
+
+class EmbeddedRocksDBStateBackend(StateBackend):
+    """Keeps state in an embedded RocksDB on the executor's disk.
+
+    >>> EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True).options()
+    {'state.backend.type': 'rocksdb', 'execution.checkpointing.incremental': 'true'}
+    """
+
+    get_options = not_implemented("RocksDB is tuned by options, not by Java factories")
+    set_options = not_implemented(
+        "RocksDB is tuned by options, not by Java factories", hint="use set_predefined_options"
+    )
+
+    def __init__(
+        self,
+        enable_incremental_checkpointing: bool | None = None,
+        j_embedded_rocks_db_state_backend: Any = None,
+    ) -> None:
+        _refuse_java(j_embedded_rocks_db_state_backend, "EmbeddedRocksDBStateBackend")
+        self._incremental = enable_incremental_checkpointing
+        self._paths: list[str] | None = None
+        self._predefined = PredefinedOptions.DEFAULT
+        self._transfer_threads = 4
+
+    def set_db_storage_paths(self, *paths: str) -> None:
+        """Set the local directories of the databases."""
+        if not paths:
+            raise ArgumentError("at least one path is required")
+        self._paths = [check_text(path, "a storage path") for path in paths]
+
+    def get_db_storage_paths(self) -> list[str] | None:
+        """Return the local directories, or None for the default."""
+        return None if self._paths is None else list(self._paths)
+
+    def is_incremental_checkpoints_enabled(self) -> bool:
+        """Whether checkpoints hold only what changed."""
+        return bool(self._incremental)
+
+    def set_predefined_options(self, options: PredefinedOptions) -> None:
+        """Choose tuned settings."""
+        self._predefined = PredefinedOptions(options)
+
+    def get_predefined_options(self) -> PredefinedOptions:
+        """Return the tuned settings in use."""
+        return self._predefined
+
+    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
+        """Set how many files are moved to and from checkpoint storage at a time."""
+        self._transfer_threads = check_int(
+            number_of_transfering_threads, "number_of_transfering_threads", minimum=1
+        )
+
+    def get_number_of_transfer_threads(self) -> int:
+        """Return how many files are moved at a time."""
+        return self._transfer_threads
+
+    def options(self) -> dict[str, str]:
+        """Return the options that choose this backend."""
+        chosen = {"state.backend.type": "rocksdb"}
+        if self._incremental is not None:
+            chosen["execution.checkpointing.incremental"] = str(self._incremental).lower()
+        if self._paths is not None:
+            chosen["state.backend.rocksdb.localdir"] = ",".join(self._paths)
+        if self._predefined is not PredefinedOptions.DEFAULT:
+            chosen["state.backend.rocksdb.predefined-options"] = self._predefined.name
+        if self._transfer_threads != 4:
+            chosen["state.backend.rocksdb.checkpoint.transfer.thread.num"] = str(
+                self._transfer_threads
+            )
+        return chosen
+
+
+class CustomStateBackend(StateBackend):
+    """A Java state backend, which Penstock cannot load."""
+
+    def __init__(self, j_custom_state_backend: Any) -> None:
+        _refuse_java(j_custom_state_backend or "a custom state backend", "CustomStateBackend")
+
+
+def _refuse_java(given: Any, name: str) -> None:
+    if given is not None:
+        raise UnsupportedOperationError(
+            f"{name} takes no JVM object",
+            hint="use HashMapStateBackend() or EmbeddedRocksDBStateBackend()",
+        )

@@ -1,0 +1,416 @@
+"""DataStream: a stream of elements, and what can be done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.connector import Sink
+from penstock.common.operator_specs import (
+    FilterSpec,
+    FlatMapSpec,
+    MapSpec,
+    OperatorSpec,
+    ProcessSpec,
+    TimestampsAndWatermarksSpec,
+)
+from penstock.common.partitioning import (
+    Broadcast,
+    Custom,
+    Forward,
+    Global,
+    Partitioning,
+    Rebalance,
+    Rescale,
+    Shuffle,
+)
+from penstock.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, TypeInformation, Types
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream import _typed
+from penstock.datastream._aggregations import Projection
+from penstock.datastream._checks import check_function, check_instance, check_int, check_object
+from penstock.datastream._collect import CloseableIterator, collect
+from penstock.datastream._not_implemented import not_implemented
+from penstock.datastream._settings import OperatorSettings
+from penstock.datastream.basic_functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    SinkFunction,
+)
+from penstock.datastream.data_stream_sink import DataStreamSink
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.process_functions import KeyedProcessFunction, ProcessFunction
+from penstock.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    InvalidProgramError,
+    UnsupportedOperationError,
+)
+from penstock.graph.transformations import (
+    OperatorTransformation,
+    PartitionTransformation,
+    SideOutputTransformation,
+    Transformation,
+    UnionTransformation,
+)
+
+if TYPE_CHECKING:
+    from penstock.common.execution_config import ExecutionConfig
+    from penstock.datastream.keyed_stream import KeyedStream
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.window import WindowAssigner
+    from penstock.datastream.windowed_stream import AllWindowedStream
+
+_KEYED_ONLY = {"window", "count_window", "reduce", "sum", "min", "max", "min_by", "max_by"}
+
+
+class NotKeyedError(InvalidProgramError, AttributeError):
+    """An operation of keyed streams was asked of a stream without keys."""
+
+
+class DataStream(OperatorSettings):
+    """A stream of elements. Each method adds a step to the program and returns the stream after it.
+
+    Nothing runs before `execute` or `execute_and_collect`.
+
+    >>> from penstock.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> numbers = env.from_collection([1, 2, 3], Types.INT())
+    >>> doubled = numbers.map(lambda number: 2 * number, Types.INT()).name("double")
+    >>> doubled.get_name(), doubled.get_type() == Types.INT()
+    ('double', True)
+    """
+
+    cache = not_implemented(
+        "a stream cannot be kept between two jobs", hint="write it to files and read them again"
+    )
+    connect: Any = not_implemented(
+        "operators with two inputs are not there yet",
+        hint="map both streams to one type and use union",
+    )
+
+    def __init__(
+        self, environment: StreamExecutionEnvironment, transformation: Transformation
+    ) -> None:
+        super().__init__(environment, transformation)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _KEYED_ONLY:
+                raise NotKeyedError(
+                    f"{name}() needs a keyed stream",
+                    hint=f"write stream.key_by(...).{name}(...)"
+                    + (", or window_all(...) for all elements" if "window" in name else ""),
+                )
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    # What is known about the stream
+
+    def get_type(self) -> TypeInformation:
+        """Return the type of the elements; pickled objects where none was declared."""
+        declared = self._transformation.output_type
+        return Types.PICKLED_BYTE_ARRAY() if declared is None else declared
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """Return the environment that this stream belongs to."""
+        return self._environment
+
+    def get_execution_config(self) -> ExecutionConfig:
+        """Return the settings of the environment."""
+        return self._environment.get_config()
+
+    # One element at a time
+
+    def map(
+        self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Call a function for each element and emit what it returns."""
+        check_function(func, MapFunction, "map", ("value",))
+        kind = _typed.check_type(output_type)
+        return self._operator("Map", MapSpec(_typed.typed_map(func, kind)), kind)
+
+    def flat_map(
+        self,
+        func: Callable[[Any], Any] | FlatMapFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call a function for each element and emit all elements that it yields or returns."""
+        check_function(func, FlatMapFunction, "flat_map", ("value",))
+        kind = _typed.check_type(output_type)
+        return self._operator("FlatMap", FlatMapSpec(_typed.typed_flat_map(func, kind)), kind)
+
+    def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
+        """Keep the elements for which a function is true."""
+        check_function(func, FilterFunction, "filter", ("value",))
+        return self._operator("Filter", FilterSpec(func), self._value_type())
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Keep some fields of tuples, in the given order."""
+        if not field_indexes:
+            raise ArgumentError("project() needs at least one field index")
+        for index in field_indexes:
+            check_int(index, "a field index", minimum=0)
+        kind = self._value_type()
+        if _declared(kind) and not isinstance(kind, TupleTypeInfo):
+            raise InvalidProgramError(
+                "only streams of tuples can be projected",
+                detail=f"the elements are of type {kind}",
+                hint="use map() to pick fields",
+            )
+        output_type = None
+        if isinstance(kind, TupleTypeInfo):
+            fields = kind.get_field_types()
+            if max(field_indexes) >= len(fields):
+                raise ArgumentError(
+                    f"field index {max(field_indexes)} is beyond a tuple of {len(fields)} fields"
+                )
+            output_type = Types.TUPLE([fields[index] for index in field_indexes])
+        return self._operator("Projection", MapSpec(Projection(field_indexes)), output_type)
+
+    def process(
+        self, func: ProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Process each element with a ProcessFunction: timestamps, side outputs, any number of results."""
+        if isinstance(func, KeyedProcessFunction):
+            raise ArgumentTypeError(
+                "a KeyedProcessFunction needs a keyed stream",
+                hint="call key_by(...) before process(...), or derive from ProcessFunction",
+            )
+        check_object(
+            func,
+            ProcessFunction,
+            ("process_element",),
+            hint="derive a class from ProcessFunction and pass an object of it; use map() or flat_map() "
+            "for plain functions",
+        )
+        kind = _typed.check_type(output_type)
+        return self._operator("PROCESS", ProcessSpec(_typed.typed_process(func, kind)), kind)
+
+    # Keys, time, unions, side outputs
+
+    def key_by(
+        self,
+        key_selector: Callable[[Any], Any] | KeySelector,
+        key_type: TypeInformation | None = None,
+    ) -> KeyedStream:
+        """Partition the stream by key: elements with equal keys meet in the same subtask."""
+        from penstock.datastream.keyed_stream import KeyedStream
+
+        _check_key_selector(key_selector)
+        return KeyedStream(self, key_selector, _typed.check_type(key_type, "key_type"))
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """Merge streams of one type into one."""
+        if not streams:
+            raise ArgumentError("union() needs at least one other stream")
+        inputs = [self._as_input()]
+        kind = self._value_type()
+        for stream in streams:
+            check_instance(stream, DataStream, "a stream of a union")
+            if stream._environment is not self._environment:
+                raise InvalidProgramError("the streams of a union belong to different environments")
+            other = stream._value_type()
+            if _declared(kind) and _declared(other) and kind != other:
+                raise InvalidProgramError(
+                    "streams of different types cannot be united",
+                    detail=f"{kind} and {other}",
+                    hint="map() them to one type first",
+                )
+            kind = kind if _declared(kind) else other
+            inputs.append(stream._as_input())
+        return DataStream(
+            self._environment,
+            UnionTransformation("Union", inputs=tuple(inputs), output_type=kind),
+        )
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Give elements timestamps, and emit watermarks that follow them."""
+        check_instance(
+            watermark_strategy,
+            WatermarkStrategy,
+            "watermark_strategy",
+            hint="start with WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))",
+        )
+        return self._operator(
+            "Timestamps/Watermarks",
+            TimestampsAndWatermarksSpec(watermark_strategy),
+            self._value_type(),
+        )
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """Return what the operator before emitted under a tag."""
+        check_instance(
+            output_tag, OutputTag, "output_tag", hint='create one with OutputTag("late", Types.STRING())'
+        )
+        operator = self._physical("a side output")
+        self._environment.register_side_output(operator, output_tag)
+        return DataStream(
+            self._environment,
+            SideOutputTransformation(
+                f"Side output {output_tag.tag_id}",
+                inputs=(operator,),
+                output_type=output_tag.type_info,
+                tag_id=output_tag.tag_id,
+            ),
+        )
+
+    # Windows over all elements
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Put all elements into windows; the operator runs in one subtask."""
+        from penstock.datastream.windowed_stream import AllWindowedStream
+
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Put all elements into windows of `size` elements, one for every `slide` elements."""
+        from penstock.datastream.windowed_stream import AllWindowedStream, count_assigner
+
+        return AllWindowedStream(self, count_assigner(size, slide))
+
+    # How the next operator receives the elements
+
+    def shuffle(self) -> DataStream:
+        """Send each element to a random subtask of the next operator."""
+        return self._partition("Shuffle", Shuffle())
+
+    def rebalance(self) -> DataStream:
+        """Send elements round robin to all subtasks of the next operator."""
+        return self._partition("Rebalance", Rebalance())
+
+    def rescale(self) -> DataStream:
+        """Send elements round robin to some subtasks of the next operator, without crossing all with all."""
+        return self._partition("Rescale", Rescale())
+
+    def forward(self) -> DataStream:
+        """Send elements to the subtask with the same number; both sides have the same parallelism."""
+        return self._partition("Forward", Forward())
+
+    def global_(self) -> DataStream:
+        """Send all elements to the first subtask of the next operator."""
+        return self._partition("Global", Global())
+
+    def broadcast(
+        self, broadcast_state_descriptor: Any = None, *other_broadcast_state_descriptors: Any
+    ) -> Any:
+        """Send each element to every subtask of the next operator."""
+        if broadcast_state_descriptor is not None or other_broadcast_state_descriptors:
+            raise UnsupportedOperationError(
+                "broadcast state is not implemented",
+                hint="broadcast() without state descriptors sends each element to all subtasks",
+            )
+        return self._partition("Broadcast", Broadcast())
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int] | Partitioner,
+        key_selector: Callable[[Any], Any] | KeySelector,
+    ) -> DataStream:
+        """Let a function pick the subtask: `partitioner(key, number of subtasks)` returns its number."""
+        check_function(partitioner, Partitioner, "partition", ("key", "num_partitions"))
+        _check_key_selector(key_selector)
+        return self._partition("Custom", Custom(partitioner, key_selector))
+
+    # The end of a stream
+
+    def add_sink(self, sink_func: SinkFunction | Sink) -> DataStreamSink:
+        """Write the stream to a sink, in PyFlink's old form."""
+        sink = sink_func.sink if isinstance(sink_func, SinkFunction) else sink_func
+        return self._sink("Unnamed", sink)
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Write the stream to a sink."""
+        transformer = getattr(sink, "get_transformer", lambda: None)()
+        stream = self if transformer is None else transformer.apply(self)
+        return stream._sink("Writer", sink)  # type: ignore[no-any-return]
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print each element to standard output, as Flink shows it."""
+        from penstock.datastream._print import PrintSink
+
+        return self._sink("Print to Std. Out", PrintSink(sink_identifier, self._value_type()))
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Run the program and return the elements of this stream.
+
+        Without a limit this is an iterator, to be used in a `with` statement: closing it ends the job. With a limit it is
+        a list of at most so many elements.
+        """
+        return collect(self, job_execution_name, limit)
+
+    # How steps are added
+
+    def _as_input(self) -> Transformation:
+        """Return the transformation that a consumer of this stream's elements reads from."""
+        return self._transformation
+
+    def _value_type(self) -> Any:
+        """Return the declared type of the elements that consumers get, or None."""
+        return self._transformation.output_type
+
+    def _values(self) -> DataStream:
+        """Return the stream of the elements without their keys."""
+        return self
+
+    def _operator(
+        self,
+        name: str,
+        spec: OperatorSpec,
+        output_type: TypeInformation | None,
+        *,
+        key_selectors: tuple[Any, ...] = (),
+        description: str | None = None,
+        non_parallel: bool = False,
+    ) -> DataStream:
+        operator = OperatorTransformation(
+            name,
+            inputs=(self._as_input(),),
+            output_type=output_type,
+            spec=spec,
+            key_selectors=key_selectors or self._key_selectors(),
+            description=description,
+            parallelism=1 if non_parallel else None,
+            parallelism_fixed=non_parallel,
+        )
+        self._environment.add_operator(operator)
+        return DataStream(self._environment, operator)
+
+    def _key_selectors(self) -> tuple[Any, ...]:
+        return ()
+
+    def _partition(self, name: str, partitioning: Partitioning) -> DataStream:
+        return DataStream(
+            self._environment,
+            PartitionTransformation(
+                name,
+                inputs=(self._transformation,),
+                output_type=self._transformation.output_type,
+                partitioning=partitioning,
+            ),
+        )
+
+    def _sink(self, name: str, sink: Any) -> DataStreamSink:
+        check_instance(sink, Sink, "a sink", hint="build one, such as FileSink or KafkaSink")
+        return DataStreamSink.create(self._environment, name, sink, self._as_input())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._transformation.name!r})"
+
+
+def _declared(kind: Any) -> bool:
+    return kind is not None and not isinstance(kind, PickledBytesTypeInfo)
+
+
+def _check_key_selector(key_selector: Any) -> None:
+    if isinstance(key_selector, str | int) and not isinstance(key_selector, bool):
+        raise ArgumentTypeError(
+            f"a KeySelector or a callable is required, got {key_selector!r}",
+            hint=f"write key_by(lambda value: value[{key_selector!r}])",
+        )
+    check_function(key_selector, KeySelector, "get_key", ("value",))

@@ -1,0 +1,158 @@
+"""Functions over the elements of a window, and the adapters that give them one shape."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
+
+from penstock.datastream.basic_functions import Function
+from penstock.datastream.runtime_context import KeyedStateStore, RuntimeContext
+
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+KEY = TypeVar("KEY")
+W = TypeVar("W")
+W2 = TypeVar("W2")
+
+
+class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
+    """Evaluates a window of a key: `apply(key, window, inputs)`."""
+
+    @abstractmethod
+    def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
+        """Return or yield what the window gives."""
+
+
+class AllWindowFunction(Function, Generic[IN, OUT, W]):
+    """Evaluates a window over all keys: `apply(window, inputs)`."""
+
+    @abstractmethod
+    def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
+        """Return or yield what the window gives."""
+
+
+class _WindowContext(ABC, Generic[W2]):
+    """What is known while a window is evaluated."""
+
+    @abstractmethod
+    def window(self) -> W2:
+        """Return the window."""
+
+    @abstractmethod
+    def current_processing_time(self) -> int:
+        """Return the wall clock in epoch milliseconds."""
+
+    @abstractmethod
+    def current_watermark(self) -> int:
+        """Return the operator's watermark."""
+
+    @abstractmethod
+    def window_state(self) -> KeyedStateStore:
+        """Return the state store of this key and window; clear it in `clear`."""
+
+    @abstractmethod
+    def global_state(self) -> KeyedStateStore:
+        """Return the state store of this key."""
+
+
+class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
+    """Evaluates a window of a key, with a context.
+
+    >>> class Summary(ProcessWindowFunction):
+    ...     def process(self, key, context, elements):
+    ...         yield key, context.window().start, len(list(elements))
+    """
+
+    class Context(_WindowContext[W2]):
+        """Given to `process` and `clear`."""
+
+    @abstractmethod
+    def process(self, key: KEY, context: Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
+        """Return or yield what the window gives."""
+
+    def clear(self, context: Context[W]) -> None:
+        """Clear the window's own state; called when the window goes away."""
+        return
+
+
+class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
+    """Evaluates a window over all keys, with a context."""
+
+    class Context(_WindowContext[W2]):
+        """Given to `process` and `clear`."""
+
+    @abstractmethod
+    def process(self, context: Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
+        """Return or yield what the window gives."""
+
+    def clear(self, context: Context[W]) -> None:
+        """Clear the window's own state; called when the window goes away."""
+        return
+
+
+class WindowFunctionAdapter:
+    """Gives a user's window function the one shape that the window operator calls.
+
+    That shape is `process(key, context, elements)`, with `open`, `close` and `clear`.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Open the user's function if it can be opened."""
+        opener = getattr(self.function, "open", None)
+        if callable(opener):
+            opener(runtime_context)
+
+    def close(self) -> None:
+        """Close the user's function if it can be closed."""
+        closer = getattr(self.function, "close", None)
+        if callable(closer):
+            closer()
+
+    def clear(self, context: Any) -> None:
+        """Let the user's function clear the window's state if it wants to."""
+        clearer = getattr(self.function, "clear", None)
+        if callable(clearer):
+            clearer(context)
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
+        """Evaluate the window."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.function!r})"
+
+
+class ProcessAdapter(WindowFunctionAdapter):
+    """Calls `process(key, context, elements)`, of a ProcessWindowFunction."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
+        """Evaluate the window."""
+        return self.function.process(key, context, elements)
+
+
+class ProcessAllAdapter(WindowFunctionAdapter):
+    """Calls `process(context, elements)`, of a ProcessAllWindowFunction."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
+        """Evaluate the window."""
+        return self.function.process(context, elements)
+
+
+class ApplyAdapter(WindowFunctionAdapter):
+    """Calls `apply(key, window, inputs)`, of a WindowFunction."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
+        """Evaluate the window."""
+        return self.function.apply(key, context.window(), elements)
+
+
+class ApplyAllAdapter(WindowFunctionAdapter):
+    """Calls `apply(window, inputs)`, of an AllWindowFunction."""
+
+    def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Any:
+        """Evaluate the window."""
+        return self.function.apply(context.window(), elements)

@@ -1,0 +1,292 @@
+"""WindowedStream and AllWindowedStream: elements in windows, to be reduced, aggregated or processed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+from penstock.common.operator_specs import WindowSpec
+from penstock.common.time import to_millis
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream import _typed
+from penstock.datastream._checks import check_function, check_instance, check_int, check_object
+from penstock.datastream._event_time import check_timestamps
+from penstock.datastream.basic_functions import AggregateFunction, ReduceFunction
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.stream import DataStream
+from penstock.datastream.window import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    MergingWindowAssigner,
+    Trigger,
+    WindowAssigner,
+)
+from penstock.datastream.window_functions import (
+    AllWindowFunction,
+    ApplyAdapter,
+    ApplyAllAdapter,
+    ProcessAdapter,
+    ProcessAllAdapter,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+    WindowFunctionAdapter,
+)
+from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
+
+if TYPE_CHECKING:
+    from penstock.datastream.keyed_stream import KeyedStream
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+_AGGREGATE_METHODS = ("create_accumulator", "add", "get_result", "merge")
+
+
+def count_assigner(size: int, slide: int) -> WindowAssigner[Any, Any]:
+    """Return the assigner of windows of `size` elements; `slide` 0 makes them tumble."""
+    check_int(slide, "slide", minimum=0)
+    if slide == 0:
+        return CountTumblingWindowAssigner(size)
+    return CountSlidingWindowAssigner(size, slide)
+
+
+class _Windowed:
+    """What both kinds of windowed streams have in common."""
+
+    keyed: bool
+    # (class, adapter) pairs: what apply() and process() take
+    apply_kind: tuple[type, type[WindowFunctionAdapter]]
+    process_kind: tuple[type, type[WindowFunctionAdapter]]
+
+    def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        check_instance(
+            window_assigner,
+            WindowAssigner,
+            "window_assigner",
+            hint="use one such as TumblingEventTimeWindows.of(Time.seconds(5))",
+        )
+        if window_assigner.is_event_time():
+            check_timestamps(stream._as_input(), type(window_assigner).__name__)
+        self._stream = stream
+        self._assigner = window_assigner
+        self._trigger: Trigger[Any, Any] | None = None
+        self._allowed_lateness = 0
+        self._late_tag: OutputTag | None = None
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """Return the environment that the stream belongs to."""
+        return self._stream.get_execution_environment()
+
+    def get_input_type(self) -> TypeInformation:
+        """Return the type of the elements."""
+        return self._stream._values().get_type()
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
+        """Set when windows are evaluated, in place of the assigner's default."""
+        check_instance(
+            trigger, Trigger, "trigger", hint="use one such as CountTrigger.of(10) or EventTimeTrigger.create()"
+        )
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise InvalidProgramError(
+                f"{type(trigger).__name__} cannot be used with {type(self._assigner).__name__}",
+                detail="windows of this assigner merge, and the trigger does not support merging",
+                hint="override Trigger.can_merge and Trigger.on_merge",
+            )
+        self._trigger = trigger
+        return self
+
+    def allowed_lateness(self, time_ms: Any) -> Self:
+        """Set how many milliseconds after its end a window still takes elements.
+
+        Counts for event-time windows only; other windows have no late elements.
+        """
+        millis = to_millis(time_ms, "the allowed lateness")
+        if millis < 0:
+            raise ArgumentError(f"the allowed lateness must not be negative, got {millis}")
+        self._allowed_lateness = millis
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag) -> Self:
+        """Send elements that are too late for all their windows to a side output of the result."""
+        check_instance(
+            output_tag, OutputTag, "output_tag", hint='create one with OutputTag("late", Types.STRING())'
+        )
+        self._late_tag = output_tag
+        return self
+
+    def reduce(
+        self,
+        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
+        window_function: Any = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Combine the elements of each window two by two, as they come.
+
+        `window_function` gets the combined value when the window is evaluated.
+        """
+        check_function(reduce_function, ReduceFunction, "reduce", ("value1", "value2"))
+        kind = _typed.check_type(output_type)
+        if kind is None and window_function is None:
+            kind = self._stream._value_type()
+        return self._build(
+            kind,
+            reduce_function=reduce_function,
+            window_function=self._adapt_any(window_function),
+            description=type(reduce_function).__name__,
+        )
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Fold the elements of each window into an accumulator, as they come.
+
+        `window_function` gets the result when the window is evaluated.
+        """
+        check_object(
+            aggregate_function,
+            AggregateFunction,
+            _AGGREGATE_METHODS,
+            hint="derive a class from AggregateFunction and pass an object of it; use reduce() for plain functions",
+        )
+        _typed.check_type(accumulator_type, "accumulator_type")
+        kind = _typed.check_type(output_type)
+        return self._build(
+            kind,
+            aggregate_function=aggregate_function,
+            window_function=_typed.typed_window(self._adapt_any(window_function), kind),
+            description=type(aggregate_function).__name__,
+        )
+
+    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Evaluate each window with all its elements."""
+        return self._evaluate(window_function, output_type, self.apply_kind, "apply")
+
+    def process(
+        self, process_window_function: Any, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Evaluate each window with all its elements and a context."""
+        return self._evaluate(process_window_function, output_type, self.process_kind, "process")
+
+    def _evaluate(
+        self,
+        function: Any,
+        output_type: TypeInformation | None,
+        kind_and_adapter: tuple[type, type[WindowFunctionAdapter]],
+        method: str,
+    ) -> DataStream:
+        kind, adapter = kind_and_adapter
+        self._check_other_kind(function, kind)
+        check_object(
+            function,
+            kind,
+            (method,),
+            hint=f"derive a class from {kind.__name__} and pass an object of it",
+        )
+        type_info = _typed.check_type(output_type)
+        return self._build(
+            type_info,
+            window_function=_typed.typed_window(adapter(function), type_info),
+            description=type(function).__name__,
+        )
+
+    def _check_other_kind(self, function: Any, wanted: type) -> None:
+        """Refuse the function class of the other kind of windowed stream, or of the other method."""
+        kinds = (WindowFunction, AllWindowFunction, ProcessWindowFunction, ProcessAllWindowFunction)
+        for kind in kinds:
+            if isinstance(function, kind) and not isinstance(function, wanted):
+                raise ArgumentTypeError(
+                    f"a {wanted.__name__} is required, got a {kind.__name__}",
+                    hint="WindowFunction goes with apply(), ProcessWindowFunction with process(), and the "
+                    "'All' classes go with window_all()",
+                )
+
+    def _adapt_any(self, function: Any) -> Any:
+        """Return the optional window function of reduce() and aggregate() in the operator's shape."""
+        if function is None:
+            return None
+        for kind, adapter in (self.process_kind, self.apply_kind):
+            if isinstance(function, kind):
+                return adapter(function)
+        names = f"a {self.apply_kind[0].__name__} or {self.process_kind[0].__name__}"
+        hint = f"derive a class from one of them and pass an object of it: {names}"
+        if isinstance(function, type):
+            hint = f"create an object of it: {function.__name__}()"
+        raise ArgumentTypeError(
+            f"window_function must be {names}, got {getattr(function, '__name__', type(function).__name__)}",
+            hint=hint,
+        )
+
+    def _build(
+        self,
+        output_type: TypeInformation | None,
+        *,
+        window_function: Any = None,
+        reduce_function: Any = None,
+        aggregate_function: Any = None,
+        description: str = "",
+    ) -> DataStream:
+        assigner = self._assigner
+        trigger = self._trigger
+        if trigger is None:
+            trigger = assigner.get_default_trigger(self.get_execution_environment())
+        spec = WindowSpec(
+            assigner=assigner,
+            trigger=trigger,
+            window_function=window_function,
+            reduce_function=reduce_function,
+            aggregate_function=aggregate_function,
+            # Flink ignores the lateness of windows without event time.
+            allowed_lateness=self._allowed_lateness if assigner.is_event_time() else 0,
+            late_tag=None if self._late_tag is None else self._late_tag.tag_id,
+            keyed=self.keyed,
+        )
+        name = type(assigner).__name__
+        stream = self._stream if self.keyed else self._stream._values()
+        return stream._operator(
+            name,
+            spec,
+            output_type,
+            description=f"Window({assigner}, {type(trigger).__name__}, {description})",
+            non_parallel=not self.keyed,
+        )
+
+
+class WindowedStream(_Windowed):
+    """The elements of each key in windows.
+
+    >>> from penstock.common import Time, Types, WatermarkStrategy
+    >>> from penstock.datastream import StreamExecutionEnvironment
+    >>> from penstock.datastream.window import TumblingEventTimeWindows
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> events = env.from_collection([("a", 1), ("a", 2)]).assign_timestamps_and_watermarks(
+    ...     WatermarkStrategy.for_monotonous_timestamps()
+    ... )
+    >>> windows = events.key_by(lambda event: event[0]).window(
+    ...     TumblingEventTimeWindows.of(Time.seconds(5))
+    ... )
+    >>> windows.reduce(lambda first, second: (first[0], first[1] + second[1])).get_name()
+    'TumblingEventTimeWindows'
+    """
+
+    keyed = True
+    apply_kind = (WindowFunction, ApplyAdapter)
+    process_kind = (ProcessWindowFunction, ProcessAdapter)
+
+    def __init__(
+        self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]
+    ) -> None:
+        super().__init__(keyed_stream, window_assigner)
+
+
+class AllWindowedStream(_Windowed):
+    """All elements of a stream in windows; the operator runs in one subtask."""
+
+    keyed = False
+    apply_kind = (AllWindowFunction, ApplyAllAdapter)
+    process_kind = (ProcessAllWindowFunction, ProcessAllAdapter)
+
+    def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(data_stream, window_assigner)

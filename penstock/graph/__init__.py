@@ -1,0 +1,1 @@
+"""The ladder of plans: transformations, StreamGraph, JobGraph, ExecutionGraph, StagePlan."""

@@ -1,0 +1,310 @@
+"""The ExecutionGraph: what runs, how it is doing, and how it did before.
+
+Compared with the JobGraph, every vertex has its subtasks and every subtask its attempts. The graph is frozen: each change
+returns a new graph that shares what did not change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import ArgumentError
+from penstock.graph.execution_state import (
+    ExecutionState,
+    JobStatus,
+    check_status_transition,
+    check_transition,
+)
+from penstock.graph.job_graph import JobGraph, JobVertex
+
+_NOT_DEPLOYED = (ExecutionState.CREATED, ExecutionState.SCHEDULED)
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One attempt to run one subtask. `timestamps` holds when each state was entered, in epoch milliseconds."""
+
+    attempt: int
+    state: ExecutionState
+    timestamps: tuple[tuple[ExecutionState, int], ...]
+    failure: str | None = None
+    location: str | None = None
+
+    @classmethod
+    def create(cls, attempt: int, now_ms: int) -> Execution:
+        """Return an attempt that has only been thought of."""
+        return cls(attempt, ExecutionState.CREATED, ((ExecutionState.CREATED, now_ms),))
+
+    def to(
+        self,
+        state: ExecutionState,
+        now_ms: int,
+        *,
+        failure: str | None = None,
+        location: str | None = None,
+    ) -> Execution:
+        """Return this attempt in its next state; refuse a step that the state diagram does not have."""
+        check_transition(self.state, state, f"attempt {self.attempt}")
+        return dataclasses.replace(
+            self,
+            state=state,
+            timestamps=(*self.timestamps, (state, now_ms)),
+            failure=failure if failure is not None else self.failure,
+            location=location if location is not None else self.location,
+        )
+
+    def timestamp(self, state: ExecutionState) -> int | None:
+        """Return when the attempt entered a state, or None if it never did."""
+        return dict(self.timestamps).get(state)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the attempt as JSON values."""
+        return {
+            "attempt": self.attempt,
+            "state": self.state.name,
+            "timestamps": {state.name: time for state, time in self.timestamps},
+            "failure": self.failure,
+            "location": self.location,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionVertex:
+    """One subtask: its current attempt and those before, oldest first."""
+
+    subtask: int
+    current: Execution
+    history: tuple[Execution, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the subtask as JSON values."""
+        return {
+            "subtask": self.subtask,
+            "current": self.current.to_json(),
+            "history": [execution.to_json() for execution in self.history],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionJobVertex:
+    """A vertex of the job with its subtasks."""
+
+    job_vertex: JobVertex
+    subtasks: tuple[ExecutionVertex, ...]
+
+    @property
+    def id(self) -> str:
+        """The id of the job vertex."""
+        return self.job_vertex.id
+
+    def state_counts(self) -> dict[ExecutionState, int]:
+        """Return how many subtasks are in each state, all states named."""
+        counts = Counter(subtask.current.state for subtask in self.subtasks)
+        return {state: counts[state] for state in ExecutionState}
+
+    @property
+    def state(self) -> ExecutionState:
+        """The state of the vertex as a whole: the most alarming one, else RUNNING from the first to the last."""
+        counts = self.state_counts()
+        for state in (ExecutionState.FAILED, ExecutionState.CANCELING, ExecutionState.CANCELED):
+            if counts[state]:
+                return state
+        if counts[ExecutionState.FINISHED] == len(self.subtasks):
+            return ExecutionState.FINISHED
+        if counts[ExecutionState.RUNNING] or counts[ExecutionState.FINISHED]:
+            return ExecutionState.RUNNING
+        for state in (ExecutionState.DEPLOYING, ExecutionState.SCHEDULED):
+            if counts[state]:
+                return state
+        return ExecutionState.CREATED
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the vertex as JSON values."""
+        return {
+            "id": self.id,
+            "name": self.job_vertex.name,
+            "parallelism": self.job_vertex.parallelism,
+            "max_parallelism": self.job_vertex.max_parallelism,
+            "state": self.state.name,
+            "subtasks": [subtask.to_json() for subtask in self.subtasks],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionGraph:
+    """The running job. `timestamps` holds when the job entered each status, the latest entry last."""
+
+    job_id: str
+    job_name: str
+    status: JobStatus
+    timestamps: tuple[tuple[JobStatus, int], ...]
+    vertices: tuple[ExecutionJobVertex, ...]
+    failure: str | None = None
+
+    def vertex(self, vertex_id: str) -> ExecutionJobVertex:
+        """Return the vertex with this id."""
+        return self.vertices[self._place(vertex_id)]
+
+    def _place(self, vertex_id: str) -> int:
+        for place, vertex in enumerate(self.vertices):
+            if vertex.id == vertex_id:
+                return place
+        raise ArgumentError(
+            f"the job has no vertex {vertex_id!r}",
+            hint="vertex ids are: " + ", ".join(vertex.id for vertex in self.vertices),
+        )
+
+    def execution(self, vertex_id: str, subtask: int) -> Execution:
+        """Return the current attempt of a subtask."""
+        vertex = self.vertex(vertex_id)
+        _check_subtask(vertex, subtask)
+        return vertex.subtasks[subtask].current
+
+    def with_execution(self, vertex_id: str, subtask: int, execution: Execution) -> ExecutionGraph:
+        """Return a graph in which the current attempt of a subtask is `execution`.
+
+        It must be the same attempt as before, in the same or a following state; `new_attempt` starts another.
+        """
+        before = self.execution(vertex_id, subtask)
+        if execution.attempt != before.attempt:
+            raise ArgumentError(
+                f"attempt {execution.attempt} of subtask {subtask} is not the current one",
+                detail=f"the current attempt is {before.attempt}",
+                hint="start an attempt with new_attempt()",
+            )
+        if execution.state is not before.state:
+            check_transition(before.state, execution.state, f"attempt {before.attempt}")
+        return self._with_subtask(
+            vertex_id, subtask, lambda old: dataclasses.replace(old, current=execution)
+        )
+
+    def transition(
+        self,
+        vertex_id: str,
+        subtask: int,
+        state: ExecutionState,
+        now_ms: int,
+        *,
+        failure: str | None = None,
+    ) -> ExecutionGraph:
+        """Return a graph in which the current attempt of a subtask went to its next state."""
+        moved = self.execution(vertex_id, subtask).to(state, now_ms, failure=failure)
+        return self.with_execution(vertex_id, subtask, moved)
+
+    def new_attempt(self, vertex_id: str, subtask: int, now_ms: int) -> ExecutionGraph:
+        """Return a graph in which a subtask has a new attempt; the one before must have ended."""
+        self.execution(vertex_id, subtask)
+        return self._with_subtask(vertex_id, subtask, lambda old: _next_attempt(old, now_ms))
+
+    def restart_all(self, now_ms: int) -> ExecutionGraph:
+        """Return a graph in which every subtask has a new attempt; those before must have ended."""
+        return self._with_all(lambda old: _next_attempt(old, now_ms))
+
+    def mark_all(self, state: ExecutionState, now_ms: int) -> ExecutionGraph:
+        """Return a graph in which every attempt that has not ended is in `state`.
+
+        Attempts that are in this state already stay as they are. Asked for CANCELING, attempts that were never deployed
+        turn CANCELED at once.
+        """
+        return self._with_all(
+            lambda old: dataclasses.replace(old, current=_marked(old.current, state, now_ms))
+        )
+
+    def with_status(
+        self, status: JobStatus, now_ms: int, *, failure: str | None = None
+    ) -> ExecutionGraph:
+        """Return a graph in which the job went to its next status."""
+        check_status_transition(self.status, status, f"the job '{self.job_name}'")
+        return dataclasses.replace(
+            self,
+            status=status,
+            timestamps=(*self.timestamps, (status, now_ms)),
+            failure=failure if failure is not None else self.failure,
+        )
+
+    def timestamp(self, status: JobStatus) -> int | None:
+        """Return when the job entered a status for the last time, or None if it never did."""
+        return dict(self.timestamps).get(status)
+
+    def _with_subtask(
+        self, vertex_id: str, subtask: int, change: Callable[[ExecutionVertex], ExecutionVertex]
+    ) -> ExecutionGraph:
+        place = self._place(vertex_id)
+        vertex = self.vertices[place]
+        subtasks = list(vertex.subtasks)
+        subtasks[subtask] = change(subtasks[subtask])
+        changed = dataclasses.replace(vertex, subtasks=tuple(subtasks))
+        vertices = (*self.vertices[:place], changed, *self.vertices[place + 1 :])
+        return dataclasses.replace(self, vertices=vertices)
+
+    def _with_all(self, change: Callable[[ExecutionVertex], ExecutionVertex]) -> ExecutionGraph:
+        return dataclasses.replace(
+            self,
+            vertices=tuple(
+                dataclasses.replace(vertex, subtasks=tuple(map(change, vertex.subtasks)))
+                for vertex in self.vertices
+            ),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the graph as JSON values."""
+        return {
+            "job_id": self.job_id,
+            "job_name": self.job_name,
+            "status": self.status.name,
+            "timestamps": [[status.name, time] for status, time in self.timestamps],
+            "failure": self.failure,
+            "vertices": [vertex.to_json() for vertex in self.vertices],
+        }
+
+
+def generate(job_graph: JobGraph, *, job_id: str, now_ms: int) -> ExecutionGraph:
+    """Make the ExecutionGraph of a job that was just created: attempt 0 of every subtask."""
+    return ExecutionGraph(
+        job_id=job_id,
+        job_name=job_graph.job_name,
+        status=JobStatus.CREATED,
+        timestamps=((JobStatus.CREATED, now_ms),),
+        vertices=tuple(
+            ExecutionJobVertex(
+                vertex,
+                tuple(
+                    ExecutionVertex(subtask, Execution.create(0, now_ms))
+                    for subtask in range(vertex.parallelism)
+                ),
+            )
+            for vertex in job_graph.vertices
+        ),
+    )
+
+
+def _check_subtask(vertex: ExecutionJobVertex, subtask: int) -> None:
+    if not 0 <= subtask < len(vertex.subtasks):
+        raise ArgumentError(
+            f"'{vertex.job_vertex.name}' has no subtask {subtask}",
+            detail=f"its subtasks are 0 to {len(vertex.subtasks) - 1}",
+        )
+
+
+def _next_attempt(vertex: ExecutionVertex, now_ms: int) -> ExecutionVertex:
+    before = vertex.current
+    if not before.state.is_terminal:
+        raise ArgumentError(
+            f"attempt {before.attempt} of subtask {vertex.subtask} is still {before.state.name}",
+            hint="cancel it or let it fail before the next attempt",
+        )
+    return ExecutionVertex(
+        vertex.subtask, Execution.create(before.attempt + 1, now_ms), (*vertex.history, before)
+    )
+
+
+def _marked(execution: Execution, state: ExecutionState, now_ms: int) -> Execution:
+    if execution.state is state or execution.state.is_terminal:
+        return execution
+    if state is ExecutionState.CANCELING and execution.state in _NOT_DEPLOYED:
+        state = ExecutionState.CANCELED
+    return execution.to(state, now_ms)

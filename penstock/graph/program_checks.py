@@ -1,0 +1,167 @@
+"""What makes a program impossible to run, found while its StreamGraph is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from penstock.common.connector import Boundedness, Sink, Source
+from penstock.common.operator_specs import SinkSpec, SourceSpec
+from penstock.common.partitioning import (
+    Broadcast,
+    Forward,
+    Partitioning,
+    Rebalance,
+    Rescale,
+    Shuffle,
+)
+from penstock.errors import InvalidProgramError
+from penstock.graph.stream_graph import StreamEdge, StreamNode
+from penstock.graph.transformations import (
+    OperatorTransformation,
+    PartitionTransformation,
+    SideOutputTransformation,
+    Transformation,
+    UnionTransformation,
+)
+
+_KINDS = ("source", "operator", "sink")
+_CHAINING = ("ALWAYS", "HEAD", "NEVER")
+_KEY_BREAKING = (Rebalance, Rescale, Shuffle, Broadcast)
+
+
+def check_transformation(transformation: Transformation) -> None:
+    """Refuse a transformation whose own parts do not fit together."""
+    name, inputs = transformation.name, len(transformation.inputs)
+    match transformation:
+        case OperatorTransformation():
+            _check_operator(transformation)
+        case PartitionTransformation():
+            if inputs != 1:
+                raise InvalidProgramError(f"the partitioning '{name}' has {inputs} inputs, not one")
+            if type(transformation.partitioning) is Partitioning:
+                raise InvalidProgramError(f"the partitioning '{name}' does not say which one it is")
+        case SideOutputTransformation():
+            if inputs != 1:
+                raise InvalidProgramError(f"the side output '{name}' has {inputs} inputs, not one")
+            if isinstance(transformation.inputs[0], SideOutputTransformation):
+                raise InvalidProgramError(
+                    f"the side output '{transformation.tag_id}' is taken from a side output",
+                    hint="call get_side_output on the operator that emits under this tag",
+                )
+        case UnionTransformation():
+            if inputs == 0:
+                raise InvalidProgramError(f"the union '{name}' has no inputs")
+        case _:
+            raise InvalidProgramError(
+                f"a transformation of type {type(transformation).__name__} cannot be translated"
+            )
+
+
+def _check_operator(operator: OperatorTransformation) -> None:
+    name, inputs = operator.name, len(operator.inputs)
+    if operator.kind not in _KINDS:
+        raise InvalidProgramError(f"the operator '{name}' is of unknown kind {operator.kind!r}")
+    if operator.chaining not in _CHAINING:
+        raise InvalidProgramError(
+            f"the operator '{name}' has an unknown chaining strategy {operator.chaining!r}",
+            hint="use one of " + ", ".join(_CHAINING),
+        )
+    is_source = operator.kind == "source"
+    if is_source != isinstance(operator.spec, SourceSpec):
+        raise InvalidProgramError(
+            f"the {operator.kind} '{name}' is described by a {type(operator.spec).__name__}",
+            detail="sources have a SourceSpec, and nothing else has",
+        )
+    if is_source and (inputs or any(key is not None for key in operator.key_selectors)):
+        raise InvalidProgramError(f"the source '{name}' has an input", hint="sources start streams")
+    if not is_source and not inputs:
+        raise InvalidProgramError(
+            f"the {operator.kind} '{name}' has no input", hint="begin the stream with a source"
+        )
+    if operator.key_selectors and len(operator.key_selectors) != inputs:
+        raise InvalidProgramError(
+            f"the {operator.kind} '{name}' has {inputs} inputs and "
+            f"{len(operator.key_selectors)} key selectors",
+            hint="give one entry per input, None where the input is not keyed",
+        )
+
+
+def check_edge(source: StreamNode, target: StreamNode, edge: StreamEdge) -> None:
+    """Refuse an edge that cannot carry its records."""
+    if source.kind == "sink":
+        raise InvalidProgramError(
+            f"'{target.name}' reads from the sink '{source.name}'",
+            hint="sinks end streams: connect to the stream that goes into the sink",
+        )
+    partitioning = edge.partitioning
+    if isinstance(partitioning, Forward) and source.parallelism != target.parallelism:
+        raise InvalidProgramError(
+            "forward partitioning does not allow a change of parallelism",
+            detail=f"'{source.name}' has parallelism {source.parallelism}, "
+            f"'{target.name}' has {target.parallelism}",
+            hint="use rebalance(), rescale(), shuffle(), broadcast() or global_() instead of forward(), "
+            "or give both the same parallelism",
+        )
+    keyed = bool(target.key_selectors) and target.key_selectors[edge.input_index] is not None
+    if keyed and target.parallelism > 1 and isinstance(partitioning, _KEY_BREAKING):
+        raise InvalidProgramError(
+            f"the keyed input {edge.input_index} of '{target.name}' is not partitioned by key",
+            detail=f"its records come from '{source.name}' with {partitioning.NAME}",
+            hint="let key_by() be the last step before the operator",
+        )
+
+
+def check_unique(nodes: Sequence[StreamNode]) -> None:
+    """Refuse two nodes with one uid or one operator id, and two sinks that write to one place."""
+    uids: dict[str, str] = {}
+    ids: dict[str, str] = {}
+    paths: dict[str, str] = {}
+    for node in nodes:
+        if node.uid is not None:
+            if node.uid in uids:
+                raise _duplicate(f"the uid '{node.uid}' is used twice", uids[node.uid], node.name)
+            uids[node.uid] = node.name
+        if node.operator_id in ids:
+            raise _duplicate(
+                f"the operator id {node.operator_id} is used twice",
+                ids[node.operator_id],
+                node.name,
+            )
+        ids[node.operator_id] = node.name
+        if isinstance(node.spec, SinkSpec) and isinstance(node.spec.sink, Sink):
+            path = node.spec.sink.output_path()
+            if path is not None and path in paths:
+                raise InvalidProgramError(
+                    f"two sinks write to '{path}'",
+                    detail=f"'{paths[path]}' and '{node.name}'",
+                    hint="give each sink a path of its own, or unite the streams before one sink",
+                )
+            if path is not None:
+                paths[path] = node.name
+
+
+def _duplicate(message: str, first: str, second: str) -> InvalidProgramError:
+    return InvalidProgramError(
+        message,
+        detail=f"by '{first}' and '{second}'",
+        hint="checkpoints find state by it: give every operator a uid of its own",
+    )
+
+
+def resolve_runtime_mode(mode: str, nodes: Iterable[StreamNode]) -> str:
+    """Return STREAMING or BATCH; refuse BATCH if a source never ends."""
+    unbounded = [node for node in nodes if not _is_bounded(node)]
+    if mode == "AUTOMATIC":
+        return "STREAMING" if unbounded else "BATCH"
+    if mode == "BATCH" and unbounded:
+        raise InvalidProgramError(
+            f"the source '{unbounded[0].name}' is unbounded, and the runtime mode is BATCH",
+            hint="set the runtime mode to STREAMING or AUTOMATIC",
+        )
+    return mode
+
+
+def _is_bounded(node: StreamNode) -> bool:
+    if not isinstance(node.spec, SourceSpec) or not isinstance(node.spec.source, Source):
+        return True
+    return node.spec.source.get_boundedness() is Boundedness.BOUNDED

@@ -1,0 +1,1 @@
+"""The control plane of a job: its master, its restart strategy."""

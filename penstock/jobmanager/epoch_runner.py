@@ -1,0 +1,270 @@
+"""Carries out the coordinator's instructions for one job: pipe, manifest, commits, clean-up."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator
+from penstock.checkpoint.handles import StateChain
+from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.manifest_store import ManifestStore
+from penstock.checkpoint.messages import (
+    Ack,
+    Channel,
+    CommitFailed,
+    CommitFinished,
+    CommitSink,
+    DeleteCheckpoint,
+    DeleteFiles,
+    EpochCompleted,
+    Event,
+    FailEpoch,
+    Instruction,
+    ManifestFailed,
+    ManifestWritten,
+    OperatorPlan,
+    PipeFinished,
+    Restore,
+    Restored,
+    RunPipe,
+    StartEpoch,
+    TaskFailed,
+    TaskId,
+    WriteManifest,
+)
+from penstock.checkpoint.retention import orphaned
+from penstock.common.connector import Committer
+from penstock.errors import CheckpointError, PenstockError
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.sources import SourceCoordinator
+from penstock.runtime.messages import TaskAck
+from penstock.runtime.routing import connected_sources
+
+_log = logging.getLogger(__name__)
+
+StepHook = Callable[[str, int], None]
+RunEpoch = Callable[[int, "Manifest | None", dict[tuple[int, int], Any]], list[TaskAck]]
+
+
+class EpochFailedError(PenstockError, RuntimeError):
+    """An epoch was given up; `__cause__` is what went wrong where that is an exception."""
+
+
+class EpochRunner:
+    """Runs epochs one after another: events into the pure coordinator, its instructions into the world.
+
+    `step_hook` is called as `(step, epoch)` around every instruction (`before write_manifest`, `after write_manifest`, ...):
+    tests interrupt the protocol there.
+    """
+
+    def __init__(self, job: Job, store: ManifestStore, run_pipe: RunEpoch, step_hook: StepHook | None) -> None:
+        self._job = job
+        self._store = store
+        self._run_pipe = run_pipe
+        self._step_hook = step_hook
+        self._ids = [vertex.id for vertex in job.plan.vertices]
+        self._operators = _operator_plans(job)
+        self._channels = _expected_channels(job)
+        self.coordinator = CheckpointCoordinator(
+            job.job_id, job.name, retained=job.checkpoints.retained
+        )
+        self.sources = [
+            SourceCoordinator(operator_id, vertex, source, parallelism)
+            for vertex, operator_id, source, parallelism in job.sources()
+        ]
+        self._committers: dict[str, Committer] = {}
+        self._acks: list[TaskAck] = []
+        self._cause: BaseException | None = None
+        self.finished = False
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The last completed checkpoint."""
+        return self.coordinator.base
+
+    @property
+    def last_acks(self) -> list[TaskAck]:
+        """The ACKs of the last epoch that ran."""
+        return self._acks
+
+    def restore(self, manifest: Manifest | None) -> None:
+        """Go back to a checkpoint: commit its output again, delete what failed attempts left, rewind sources."""
+        retained = tuple(self._store.read_all())
+        self._handle(Restore(manifest, retained))
+        self._sweep()
+        for source in self.sources:
+            known = manifest.sources.get(source.operator_id) if manifest is not None else None
+            source.restore(known)
+
+    def _sweep(self) -> None:
+        retained = self._store.read_all()
+        self._store.delete_files(tuple(orphaned(self._store.list_state_files(), retained)))
+
+    def run_epoch(self) -> None:
+        """Run the next epoch to its end; raises EpochFailedError."""
+        now = _now_ms()
+        self._handle(
+            StartEpoch(
+                epoch=self.coordinator.next_epoch,
+                operators=self._operators,
+                expected=frozenset(self._channels),
+                now_ms=now,
+                sources={source.operator_id: source.plan() for source in self.sources},
+                channels=self._channels,
+            )
+        )
+        for ack in self._acks:
+            for source in self.sources:
+                if source.vertex == ack.vertex and ack.progress is not None:
+                    source.advance(ack.subtask, ack.progress)
+
+    def close(self) -> None:
+        """Release enumerators and committers."""
+        for source in self.sources:
+            source.close()
+        for committer in self._committers.values():
+            committer.close()
+        self._committers.clear()
+
+    def _handle(self, event: Event) -> None:
+        events: deque[Event] = deque([event])
+        while events:
+            for instruction in self.coordinator.handle(events.popleft()):
+                events.extend(self._carry_out(instruction))
+
+    def _carry_out(self, instruction: Instruction) -> list[Event]:
+        match instruction:
+            case RunPipe(epoch):
+                return self._step("run_pipe", epoch, lambda: self._pipe(epoch))
+            case WriteManifest(manifest):
+                return self._step("write_manifest", manifest.epoch, lambda: self._write(manifest))
+            case CommitSink(operator, request):
+                return self._step(
+                    "commit_sink", request.epoch, lambda: self._commit(operator, request)
+                )
+            case DeleteCheckpoint(epoch):
+                return self._step("delete_checkpoint", epoch, lambda: self._store.delete(epoch))
+            case DeleteFiles(names):
+                return self._step(
+                    "delete_files",
+                    self.coordinator.next_epoch - 1,
+                    lambda: self._store.delete_files(names),
+                )
+            case EpochCompleted(_, final) | Restored(_, final):
+                self.finished = final
+                return []
+            case FailEpoch(epoch, reason, _):
+                cause, self._cause = self._cause, None
+                raise EpochFailedError(f"epoch {epoch} failed", detail=reason) from cause
+            case _:
+                raise CheckpointError(f"unknown instruction {type(instruction).__name__}")
+
+    def _step(self, name: str, epoch: int, action: Callable[[], list[Event] | None]) -> list[Event]:
+        if self._step_hook is not None:
+            self._step_hook(f"before {name}", epoch)
+        events = action()
+        if self._step_hook is not None:
+            self._step_hook(f"after {name}", epoch)
+        return events or []
+
+    def _pipe(self, epoch: int) -> list[Event]:
+        assignments: dict[tuple[int, int], Any] = {}
+        for source in self.sources:
+            assignments |= source.assignments()
+        try:
+            self._acks = self._run_pipe(epoch, self.coordinator.base, assignments)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the epoch has failed
+            self._cause = error
+            return [TaskFailed(epoch, str(error))]
+        events: list[Event] = [self._to_event(epoch, ack) for ack in self._acks]
+        return [*events, PipeFinished(epoch, _now_ms())]
+
+    def _to_event(self, epoch: int, ack: TaskAck) -> Ack:
+        head = self._job.plan.vertices[ack.vertex].operators[0].operator_id
+        states: dict[str, StateChain] = ack.keyed
+        return Ack(
+            epoch=epoch,
+            task=TaskId(self._ids[ack.vertex], ack.subtask),
+            attempt=ack.attempt,
+            upstream=tuple(
+                Channel(TaskId(self._ids[vertex], subtask), token)
+                for (vertex, subtask), token in ack.upstream.items()
+            ),
+            states=states,
+            local=ack.local,
+            committables={name: tuple(items) for name, items in ack.committables.items()},
+            splits={head: tuple(ack.progress)} if ack.progress is not None else {},
+            watermark=ack.watermark,
+            next_wakeup=ack.next_wakeup,
+            finished=ack.finished,
+        )
+
+    def _write(self, manifest: Manifest) -> list[Event]:
+        try:
+            self._store.write(manifest)
+        except PenstockError as error:
+            self._cause = error
+            return [ManifestFailed(manifest.epoch, str(error))]
+        return [ManifestWritten(manifest.epoch)]
+
+    def _commit(self, operator: str, request: Any) -> list[Event]:
+        try:
+            pending = self._committer(operator).commit(request)
+        except Exception as error:  # noqa: BLE001 - the user's committer may raise anything
+            self._cause = error
+            return [CommitFailed(operator, request.epoch, f"{type(error).__name__}: {error}")]
+        return [CommitFinished(operator, request.epoch, pending)]
+
+    def _committer(self, operator: str) -> Committer:
+        committer = self._committers.get(operator)
+        if committer is None:
+            sink = self._job.sinks().get(operator)
+            created = sink.create_committer() if sink is not None else None
+            if created is None:
+                raise CheckpointError(
+                    f"the checkpoint has output of sink '{operator}' to commit, and the job has no such sink",
+                    hint="give the sink the uid it had when the checkpoint was taken",
+                )
+            committer = self._committers[operator] = created
+        return committer
+
+
+def _operator_plans(job: Job) -> tuple[OperatorPlan, ...]:
+    committing = {name for name, sink in job.sinks().items() if sink.create_committer() is not None}
+    return tuple(
+        OperatorPlan(
+            operator=operator.operator_id,
+            name=operator.name,
+            vertex=vertex.id,
+            parallelism=vertex.parallelism,
+            max_parallelism=vertex.max_parallelism,
+            uid=operator.uid,
+            committer=operator.operator_id in committing,
+        )
+        for vertex in job.plan.vertices
+        for operator in vertex.operators
+    )
+
+
+def _expected_channels(job: Job) -> dict[TaskId, frozenset[TaskId]]:
+    """Return, for every task of the plan, the tasks that it must hear from."""
+    vertices = job.plan.vertices
+    channels: dict[TaskId, frozenset[TaskId]] = {}
+    for vertex in vertices:
+        for subtask in range(vertex.parallelism):
+            channels[TaskId(vertex.id, subtask)] = frozenset(
+                TaskId(vertices[gate.source].id, source)
+                for gate in vertex.inputs
+                for source in connected_sources(
+                    gate.partitioning.NAME, subtask, gate.channels, vertex.parallelism
+                )
+            )
+    return channels
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

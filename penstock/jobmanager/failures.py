@@ -1,0 +1,57 @@
+"""What the user reads when a job fails: their own exception first, then where it happened."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+
+from penstock.errors import JobExecutionError, PenstockError
+from penstock.jobmanager.epoch_runner import EpochFailedError
+from penstock.jobmanager.job import Job
+from penstock.runtime.messages import TaskFailure
+from penstock.spark.pipe import TaskFailedError
+
+
+def root_cause(error: EpochFailedError) -> BaseException:
+    """Return the user's own exception if it could be carried over, else what the epoch failed with."""
+    cause = error.__cause__
+    if cause is None:
+        return error
+    if isinstance(cause, TaskFailedError) and cause.failure.error is not None:
+        restored: BaseException = pickle.loads(cause.failure.error)
+        return restored
+    return cause
+
+
+def explain_failure(job: Job, error: EpochFailedError, verdict: str | None = None) -> JobExecutionError:
+    """Describe why the job failed; `verdict` is why it is not restarted."""
+    cause = error.__cause__
+    if isinstance(cause, TaskFailedError):
+        message = _explain_task(job, cause.failure)
+    elif isinstance(cause, PenstockError):
+        message = str(cause)
+    elif cause is not None:
+        message = _explain_exception(cause)
+    else:
+        message = error.detail or error.message
+    detail = f"{error.message} of job '{job.name}' ({job.job_id})"
+    if verdict:
+        detail += f"; {verdict}"
+    return JobExecutionError(message, detail=detail)
+
+
+def _explain_task(job: Job, failure: TaskFailure) -> str:
+    where = failure.detail or ""
+    if not where and 0 <= failure.vertex < len(job.plan.vertices):
+        where = f"in '{job.plan.vertices[failure.vertex].name}', subtask {failure.subtask + 1}"
+    return f"{failure.traceback.rstrip()}\n{where}".rstrip()
+
+
+def _explain_exception(error: BaseException) -> str:
+    """Shorten Spark's Java exceptions to their first lines; the whole is in `__cause__`."""
+    java = getattr(error, "java_exception", None)
+    text = str(java) if java is not None else "".join(
+        traceback.format_exception_only(type(error), error)
+    )
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return "\n".join(lines[:4])

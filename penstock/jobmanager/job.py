@@ -1,0 +1,70 @@
+"""A job as the JobMaster gets it: plans, settings, and the parts that live on the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.connector import Boundedness
+from penstock.common.operator_specs import SinkSpec, SourceSpec
+from penstock.graph.job_graph import JobGraph
+from penstock.graph.stage_plan import StagePlan
+from penstock.runtime.deployment import JobSettings, VertexDeployment
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSettings:
+    """Where and how often checkpoints are taken.
+
+    `interval_ms` is None if checkpointing was not enabled: then epochs follow one another for recovery inside this process
+    only, and `directory` is temporary.
+    """
+
+    directory: str
+    temporary: bool
+    interval_ms: int | None = None
+    retained: int = 1
+    inline_threshold: int = 20_480
+    restore_path: str | None = None
+    retain_on_cancel: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything that a JobMaster needs to know."""
+
+    job_id: str
+    name: str
+    plan: StagePlan
+    job_graph: JobGraph
+    deployments: tuple[VertexDeployment, ...]
+    settings: JobSettings
+    checkpoints: CheckpointSettings
+    restart_strategy: Any  # one of penstock.common.restart_strategy
+    epoch_interval_ms: int = 1000
+    spark_options: dict[str, str] = field(default_factory=dict)
+
+    def sources(self) -> list[tuple[int, str, Any, int]]:
+        """Return (vertex index, operator id, source, parallelism) of each source."""
+        found = []
+        for vertex in self.plan.vertices:
+            head = vertex.operators[0]
+            if isinstance(head.spec, SourceSpec):
+                found.append((vertex.index, head.operator_id, head.spec.source, vertex.parallelism))
+        return found
+
+    def sinks(self) -> dict[str, Any]:
+        """Return the sinks by operator id."""
+        return {
+            operator.operator_id: operator.spec.sink
+            for vertex in self.plan.vertices
+            for operator in vertex.operators
+            if isinstance(operator.spec, SinkSpec)
+        }
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all sources end by themselves."""
+        return all(
+            source.get_boundedness() is Boundedness.BOUNDED for _, _, source, _ in self.sources()
+        )

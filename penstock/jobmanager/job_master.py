@@ -1,0 +1,259 @@
+"""One JobMaster per job: runs its epochs, restarts it after failures, reports on it."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from typing import Any, ClassVar
+
+from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.manifest_store import ManifestStore, resolve_restore_path
+from penstock.checkpoint.state_io import CheckpointStateIO
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common.connector import SourceAssignment
+from penstock.common.job_status import JobStatus
+from penstock.common.key_groups import key_group_range
+from penstock.errors import JobCancelledError
+from penstock.graph import execution_graph as graphs
+from penstock.graph.execution_graph import ExecutionGraph
+from penstock.jobmanager.epoch_runner import EpochFailedError, EpochRunner, StepHook
+from penstock.jobmanager.execution_tracking import follow
+from penstock.jobmanager.failures import explain_failure, root_cause
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.progress import EpochReport, Progress
+from penstock.jobmanager.restart_strategies import GiveUp, create_restart_strategy
+from penstock.runtime.deployment import LevelDeployment, SubtaskRestore
+from penstock.runtime.messages import TaskAck
+from penstock.spark.pipe import run_pipe
+from penstock.spark.session import cancel_jobs, get_session, in_job_group
+
+_POLL_S = 0.05
+
+
+class JobMaster:
+    """Drives one job from its first epoch to its last.
+
+    `run` blocks; `cancel` may be called from any thread. With `graceful` the epoch under way is completed first.
+    """
+
+    step_hooks: ClassVar[list[StepHook]] = []
+
+    def __init__(self, job: Job, progress: Progress) -> None:
+        self.job = job
+        self.status = JobStatus.CREATED
+        self.restarts = 0
+        self._progress = progress
+        self._wake = threading.Event()
+        self._cancelled = False
+        base = CheckpointStorage(job.checkpoints.directory, sync=not job.checkpoints.temporary)
+        self.store = ManifestStore(base, job.job_id)
+        self._state_io = CheckpointStateIO(
+            self.store.storage.base, job.checkpoints.inline_threshold
+        )
+        self._runner = EpochRunner(job, self.store, self._run_pipe, self._on_step)
+        self._restart_strategy = create_restart_strategy(
+            job.restart_strategy, checkpointing=job.checkpoints.interval_ms is not None
+        )
+        self.execution_graph: ExecutionGraph = graphs.generate(
+            job.job_graph, job_id=job.job_id, now_ms=_now_ms()
+        )
+        self._first_epoch = True
+        self._deadline: float | None = None
+
+    # Running
+
+    def run(self) -> None:
+        """Run the job until it finishes, fails for good or is cancelled."""
+        try:
+            restore_from = self._starting_point()
+            while True:
+                try:
+                    self._set_status(JobStatus.RUNNING)
+                    self._run_from(restore_from)
+                except EpochFailedError as error:
+                    self._after_failure(error)
+                    restore_from = self.store.latest() or self._foreign_start()
+                else:
+                    break
+            self._set_status(JobStatus.FINISHED)
+        except JobCancelledError:
+            self._set_status(JobStatus.CANCELED)
+            raise
+        except BaseException:
+            self._set_status(JobStatus.FAILED)
+            raise
+        finally:
+            self._runner.close()
+            self._progress.close(self.status)
+            self._clean_up()
+
+    def _starting_point(self) -> Manifest | None:
+        """Find where to start: this job's own latest checkpoint, else the one asked for, else nothing."""
+        return self.store.latest() or self._foreign_start()
+
+    def _foreign_start(self) -> Manifest | None:
+        path = self.job.checkpoints.restore_path
+        return None if path is None else resolve_restore_path(path).manifest
+
+    def _run_from(self, manifest: Manifest | None) -> None:
+        runner = self._runner
+        runner.restore(manifest)
+        self._first_epoch = True
+        next_trigger = 0.0
+        while not runner.finished:
+            self._check_cancelled()
+            self._wait_for(next_trigger)
+            if not self._work_is_due():
+                self._wake.wait(_POLL_S)
+                continue
+            started = time.time()
+            next_trigger = started + self._interval_s() if self._interval_s() else 0.0
+            self._deadline = None if self._runs_in_one_epoch() else started + self._interval_s()
+            runner.run_epoch()
+            self._first_epoch = False
+            self._report(started)
+
+    def _interval_s(self) -> float:
+        interval = self.job.checkpoints.interval_ms
+        return (self.job.epoch_interval_ms if interval is None else interval) / 1000
+
+    def _runs_in_one_epoch(self) -> bool:
+        """A bounded job reads all there is in one epoch unless it was asked to checkpoint."""
+        return self.job.settings.batch_mode or (
+            self.job.bounded and self.job.checkpoints.interval_ms is None
+        )
+
+    def _wait_for(self, trigger: float) -> None:
+        """Wait for the next trigger; a bounded job that has more to read does not wait."""
+        while (left := trigger - time.time()) > 0:
+            if self.job.bounded and any(source.has_data() for source in self._runner.sources):
+                return
+            self._wake.wait(min(left, _POLL_S))
+            self._check_cancelled()
+
+    def _work_is_due(self) -> bool:
+        for source in self._runner.sources:
+            source.discover()
+        if self._first_epoch or any(source.has_data() for source in self._runner.sources):
+            return True
+        manifest = self._runner.manifest
+        wakeup = None if manifest is None else manifest.next_wakeup
+        if wakeup is not None and wakeup <= time.time() * 1000:
+            return True
+        # All splits are read, and what is left is to tell the operators so.
+        return all(source.no_more_splits for source in self._runner.sources)
+
+    def _run_pipe(
+        self,
+        epoch: int,
+        base: Manifest | None,
+        assignments: dict[tuple[int, int], SourceAssignment],
+    ) -> list[TaskAck]:
+        job = self.job
+        session = get_session(job.spark_options)
+        restore = self._restore_points(base)
+        slots = [level.slots for level in job.plan.levels]
+        levels = [
+            LevelDeployment(
+                settings=job.settings,
+                level=level.index,
+                epoch=epoch,
+                attempt_number=self.restarts,
+                vertices=tuple(job.deployments[index] for index in level.vertices),
+                restore={key: point for key, point in restore.items() if key[0] in level.vertices},
+                assignments=assignments if level.index == 0 else {},
+                next_slots=slots[level.index + 1] if level.index + 1 < len(slots) else 0,
+                deadline=self._deadline,
+                state_io=self._state_io,
+                staging=self.store.staging,
+            )
+            for level in job.plan.levels
+        ]
+        with in_job_group(session, job.job_id, job.name):
+            return run_pipe(session, levels, slots)
+
+    def _restore_points(self, base: Manifest | None) -> dict[tuple[int, int], SubtaskRestore]:
+        """Return where each subtask starts from."""
+        if base is None:
+            return {}
+        points = {}
+        for vertex in self.job.plan.vertices:
+            before = base.vertices.get(vertex.id)
+            same = before is not None and before.parallelism == vertex.parallelism
+            for subtask in range(vertex.parallelism):
+                keyed: dict[str, tuple[Any, ...]] = {}
+                for operator in vertex.operators:
+                    snapshot = base.operators.get(operator.operator_id)
+                    if snapshot is not None and snapshot.is_stateful:
+                        own = snapshot.parallelism == vertex.parallelism
+                        chains = (snapshot.subtasks[subtask],) if own else snapshot.subtasks
+                        keyed[operator.operator_id] = tuple(chain for chain in chains if chain)
+                local = before.subtasks[subtask] if before is not None and same else None
+                points[vertex.index, subtask] = SubtaskRestore(
+                    snapshot=local.attempt if local is not None else None,
+                    keyed=keyed,
+                    owned=None
+                    if same
+                    else key_group_range(subtask, vertex.parallelism, vertex.max_parallelism),
+                    local=local.local if local is not None else None,
+                )
+        return points
+
+    # Failing and ending
+
+    def _after_failure(self, error: EpochFailedError) -> None:
+        self._check_cancelled()
+        self._set_status(JobStatus.FAILING)
+        decision = self._restart_strategy.on_failure(_now_ms())
+        if isinstance(decision, GiveUp):
+            raise explain_failure(self.job, error, decision.reason) from root_cause(error)
+        self.restarts += 1
+        self._set_status(JobStatus.RESTARTING)
+        self._progress.on_restart(self.restarts, decision.delay_ms, explain_failure(self.job, error))
+        self._wait_until(time.time() + decision.delay_ms / 1000)
+
+    def _wait_until(self, moment: float) -> None:
+        while (left := moment - time.time()) > 0:
+            self._wake.wait(min(left, _POLL_S))
+            self._check_cancelled()
+
+    def cancel(self, *, graceful: bool = False) -> None:
+        """Stop the job: after the epoch under way if `graceful`, else at once."""
+        self._cancelled = True
+        self._wake.set()
+        if not graceful:
+            cancel_jobs(self.job.job_id)
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled:
+            raise JobCancelledError(f"job '{self.job.name}' was cancelled")
+
+    def _clean_up(self) -> None:
+        checkpoints = self.job.checkpoints
+        keep = checkpoints.retain_on_cancel or self.status is JobStatus.FAILED
+        if checkpoints.temporary:
+            shutil.rmtree(checkpoints.directory, ignore_errors=True)
+        elif self.status is JobStatus.CANCELED and not keep:
+            self.store.storage.delete_tree("")
+
+    # Reporting
+
+    def _set_status(self, status: JobStatus) -> None:
+        self.status = status
+        self.execution_graph = follow(self.execution_graph, status, _now_ms())
+
+    def _on_step(self, step: str, epoch: int) -> None:
+        for hook in self.step_hooks:
+            hook(step, epoch)
+
+    def _report(self, started: float) -> None:
+        manifest = self._runner.manifest
+        assert manifest is not None
+        self._progress.on_epoch(
+            EpochReport.of(self.job, manifest, self._runner.last_acks, time.time() - started)
+        )
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

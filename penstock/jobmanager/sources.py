@@ -1,0 +1,108 @@
+"""The driver's side of a source: finds splits, gives each to a subtask, keeps how far they were read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.checkpoint.manifest import SourceSnapshot
+from penstock.checkpoint.messages import SourcePlan
+from penstock.common.connector import (
+    Boundedness,
+    Source,
+    SourceAssignment,
+    SplitEnumerator,
+    SplitProgress,
+)
+
+
+class SourceCoordinator:
+    """Plans what each subtask of one source reads in the next epoch.
+
+    A split stays with its subtask until it is finished; finished splits are forgotten, the enumerator knows that they were
+    found. After a change of parallelism the splits are dealt out anew.
+    """
+
+    def __init__(self, operator_id: str, vertex: int, source: Source, parallelism: int) -> None:
+        self.operator_id = operator_id
+        self.vertex = vertex
+        self.source = source
+        self.parallelism = parallelism
+        self.bounded = source.get_boundedness() is Boundedness.BOUNDED
+        self._enumerator: SplitEnumerator | None = None
+        self._splits: list[list[SplitProgress]] = []
+
+    def restore(self, snapshot: SourceSnapshot | None) -> None:
+        """Start from a checkpoint, or from the beginning."""
+        self.close()
+        restored = snapshot.load_enumerator() if snapshot is not None else None
+        self._enumerator = self.source.create_enumerator(self.parallelism, restored)
+        self._splits = [[] for _ in range(self.parallelism)]
+        if snapshot is None:
+            return
+        for subtask in range(snapshot.parallelism):
+            unfinished = [split for split in snapshot.load_splits(subtask) if not split.finished]
+            if snapshot.parallelism == self.parallelism:
+                self._splits[subtask] = unfinished
+            else:
+                for split in unfinished:
+                    self._assign(split)
+
+    def discover(self) -> None:
+        """Look for new splits and assign them."""
+        assert self._enumerator is not None
+        for split in self._enumerator.discover():
+            self._assign(SplitProgress(split=split, position=split.start))
+
+    def _assign(self, progress: SplitProgress) -> None:
+        least_loaded = min(range(self.parallelism), key=lambda subtask: len(self._splits[subtask]))
+        self._splits[least_loaded].append(progress)
+
+    def has_data(self) -> bool:
+        """Whether an epoch now may read records."""
+        assert self._enumerator is not None
+        open_splits = [split for splits in self._splits for split in splits]
+        if self.bounded:
+            return bool(open_splits)
+        return self._enumerator.has_data([split.position for split in open_splits])
+
+    @property
+    def no_more_splits(self) -> bool:
+        """Whether all splits have been found."""
+        assert self._enumerator is not None
+        return self.bounded and self._enumerator.no_more_splits()
+
+    def plan(self) -> SourcePlan:
+        """Return what the checkpoint must know about the next epoch."""
+        assert self._enumerator is not None
+        return SourcePlan(
+            enumerator=self._enumerator.snapshot(),
+            splits={subtask: tuple(splits) for subtask, splits in enumerate(self._splits)},
+        )
+
+    def assignments(self) -> dict[tuple[int, int], SourceAssignment]:
+        """Return what the tasks must know about the next epoch, by (vertex, subtask)."""
+        any_splits = any(self._splits)
+        done = self.no_more_splits
+        return {
+            (self.vertex, subtask): SourceAssignment(
+                splits=list(splits),
+                no_more_splits=done,
+                idle=any_splits and not splits and not done,
+            )
+            for subtask, splits in enumerate(self._splits)
+        }
+
+    def advance(self, subtask: int, progress: Sequence[SplitProgress]) -> None:
+        """Take over how far a subtask has read, once the epoch is complete."""
+        self._splits[subtask] = [split for split in progress if not split.finished]
+
+    def close(self) -> None:
+        """Close the enumerator."""
+        if self._enumerator is not None:
+            self._enumerator.close()
+            self._enumerator = None
+
+    def __repr__(self) -> str:
+        found: list[Any] = [len(splits) for splits in self._splits]
+        return f"SourceCoordinator({self.operator_id}, splits by subtask {found})"

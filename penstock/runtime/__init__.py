@@ -1,0 +1,1 @@
+"""What runs inside a Spark task. Imports neither pyspark nor the API packages."""

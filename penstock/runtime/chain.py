@@ -1,0 +1,85 @@
+"""The chain of operators inside a subtask: outputs that call the next operator directly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.errors import PenstockError
+from penstock.runtime.edges import EdgeOutput
+from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.records import Batch
+
+
+class ChainOutput:
+    """Where one operator of a chain emits to: chained operators and edges, main and side."""
+
+    def __init__(self, operator: StreamOperator) -> None:
+        self._operator = operator
+        self._operators: list[tuple[StreamOperator, str | None]] = []
+        self._edges: list[tuple[EdgeOutput, str | None]] = []
+        self._main: list[Any] = []
+        self._side: dict[str, list[Any]] = {}
+        self.records_out = 0
+
+    def add_operator(self, operator: StreamOperator, tag: str | None) -> None:
+        """Chain an operator to the main output or to a side output."""
+        self._operators.append((operator, tag))
+        (self._main if tag is None else self._side.setdefault(tag, [])).append(operator.process)
+
+    def add_edge(self, edge: EdgeOutput, tag: str | None) -> None:
+        """Connect an edge to the main output or to a side output."""
+        self._edges.append((edge, tag))
+        guarded = _GuardedEdge(self._operator, edge)
+        (self._main if tag is None else self._side.setdefault(tag, [])).append(guarded)
+
+    def emit(self, batch: Batch) -> None:
+        """Send records to everything on the main output."""
+        self.records_out += len(batch.values)
+        _deliver(self._main, batch)
+
+    def emit_side(self, tag: str, batch: Batch) -> None:
+        """Send records to everything on a side output; without a consumer they are dropped, as in Flink."""
+        _deliver(self._side.get(tag, ()), batch)
+
+    def emit_watermark(self, watermark: int) -> None:
+        """Send a watermark everywhere."""
+        for operator, _ in self._operators:
+            operator.process_watermark(watermark)
+        for edge, _ in self._edges:
+            edge.watermark(watermark)
+
+    def emit_status(self, idle: bool) -> None:
+        """Send a status everywhere."""
+        for operator, _ in self._operators:
+            operator.process_status(idle)
+        for edge, _ in self._edges:
+            edge.status(idle)
+
+
+def _deliver(consumers: Any, batch: Batch) -> None:
+    """Give every consumer lists of its own, without copying for the last one."""
+    if not batch.values:
+        return
+    for consumer in consumers[:-1]:
+        timestamps = batch.timestamps
+        consumer(Batch(list(batch.values), None if timestamps is None else list(timestamps)))
+    if consumers:
+        consumers[-1](batch)
+
+
+class _GuardedEdge:
+    """An edge whose user code (key selector, partitioner) is reported under the operator before it."""
+
+    __slots__ = ("_emit", "_operator")
+
+    def __init__(self, operator: StreamOperator, edge: EdgeOutput) -> None:
+        self._operator = operator
+        self._emit = edge.emit
+
+    def __call__(self, batch: Batch) -> None:
+        try:
+            self._emit(batch)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise self._operator.guard(error) from error

@@ -1,0 +1,42 @@
+"""Rows as files see them: names and values, from and to whatever a record is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from penstock.common.types import Row
+from penstock.errors import RecordError
+
+
+def rows_of(names: Sequence[str], values: Iterable[Sequence[Any]]) -> list[Row]:
+    """Return Rows with named fields."""
+    create = Row(*names)
+    return [create(*fields) for fields in values]
+
+
+def field_values(record: Any, names: Sequence[str]) -> Sequence[Any]:
+    """Return the fields of a record in the order of names: of a Row, a tuple, a dict, or an object."""
+    if isinstance(record, Row):
+        if record.get_field_names() is None:
+            found: Sequence[Any] = list(record)
+        else:
+            found = record.get_fields_by_names(names)
+    elif isinstance(record, (tuple, list)):
+        found = record
+    elif isinstance(record, Mapping):
+        found = [record.get(name) for name in names]
+    elif len(names) == 1 and isinstance(record, (str, int, float, bytes)):
+        found = [record]
+    else:
+        try:
+            found = [getattr(record, name) for name in names]
+        except AttributeError:
+            found = ()
+    if len(found) != len(names):
+        raise RecordError(
+            "a record does not fit the schema of the file",
+            detail=f"the schema has the fields {list(names)}, the record is {record!r:.200}",
+            hint="emit a Row, a tuple or a dict with these fields",
+        )
+    return found

@@ -1,0 +1,105 @@
+"""What user functions see of the subtask that runs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.errors import InvalidProgramError
+from penstock.runtime.metrics import MetricGroup
+
+
+class RuntimeContext:
+    """The context given to `open`: who this subtask is, its state, its metrics."""
+
+    def __init__(
+        self,
+        *,
+        task_name: str,
+        subtask: int,
+        parallelism: int,
+        max_parallelism: int,
+        attempt_number: int = 0,
+        keyed_state: Any = None,
+        operator_state: Any = None,
+        job_parameters: dict[str, str] | None = None,
+        metrics: MetricGroup | None = None,
+    ) -> None:
+        self._task_name = task_name
+        self._subtask = subtask
+        self._parallelism = parallelism
+        self._max_parallelism = max_parallelism
+        self._attempt_number = attempt_number
+        self._keyed_state = keyed_state
+        self._operator_state = operator_state
+        self._job_parameters = job_parameters or {}
+        self._metrics = metrics if metrics is not None else MetricGroup()
+
+    def get_task_name(self) -> str:
+        """Return the name of the task."""
+        return self._task_name
+
+    def get_task_name_with_subtasks(self) -> str:
+        """Return the name of the task with the subtask, as in `map (1/4)`."""
+        return f"{self._task_name} ({self._subtask + 1}/{self._parallelism})"
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        """Return the parallelism."""
+        return self._parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """Return the number of key groups."""
+        return self._max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        """Return the number of this subtask, from 0."""
+        return self._subtask
+
+    def get_attempt_number(self) -> int:
+        """Return how often the job was restarted."""
+        return self._attempt_number
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """Return a global job parameter."""
+        return self._job_parameters.get(key, default_value)
+
+    def get_metrics_group(self) -> MetricGroup:
+        """Return the operator's metrics."""
+        return self._metrics
+
+    def get_operator_state_store(self) -> Any:
+        """Return the state that belongs to the operator rather than to a key."""
+        return self._operator_state
+
+    def _keyed(self, descriptor: Any, kind: str) -> Any:
+        if self._keyed_state is None:
+            raise InvalidProgramError(
+                f"state '{getattr(descriptor, 'name', descriptor)}' needs a keyed stream",
+                detail=f"operator '{self._task_name}' reads a stream that is not keyed",
+                hint="call key_by(...) before this operator",
+            )
+        if getattr(descriptor, "kind", None) != kind:
+            raise InvalidProgramError(
+                f"a {kind} state needs a {kind} state descriptor, got {type(descriptor).__name__}",
+                hint="use the descriptor class that belongs to the method",
+            )
+        return self._keyed_state.get_state(descriptor)
+
+    def get_state(self, state_descriptor: Any) -> Any:
+        """Return a ValueState."""
+        return self._keyed(state_descriptor, "value")
+
+    def get_list_state(self, state_descriptor: Any) -> Any:
+        """Return a ListState."""
+        return self._keyed(state_descriptor, "list")
+
+    def get_map_state(self, state_descriptor: Any) -> Any:
+        """Return a MapState."""
+        return self._keyed(state_descriptor, "map")
+
+    def get_reducing_state(self, state_descriptor: Any) -> Any:
+        """Return a ReducingState."""
+        return self._keyed(state_descriptor, "reducing")
+
+    def get_aggregating_state(self, state_descriptor: Any) -> Any:
+        """Return an AggregatingState."""
+        return self._keyed(state_descriptor, "aggregating")

@@ -1,0 +1,117 @@
+"""What a Spark task is told: the vertices of its level and where this epoch starts from.
+
+Everything here is plain data that pickles. User code travels as `VertexDeployment.code`, a cloudpickle that each
+subtask loads for itself, so that no two subtasks share a function object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ChainedOperatorInfo:
+    """One operator of a chain, without its code. `chained` are (index in the chain, side output tag or None)."""
+
+    operator_id: str
+    name: str
+    chained: tuple[tuple[int, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InputGate:
+    """One incoming edge. `gate` numbers the edges of a vertex; `local` edges stay inside the slot."""
+
+    gate: int
+    source_vertex: int
+    input_index: int
+    source_parallelism: int
+    partitioning: str
+    local: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResultEdge:
+    """One outgoing edge; its partitioning (with user code) is `VertexCode.partitionings[index]`."""
+
+    index: int
+    operator: int
+    side_tag: str | None
+    target_vertex: int
+    target_gate: int
+    target_parallelism: int
+    target_max_parallelism: int
+    partitioning: str
+    local: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VertexDeployment:
+    """One vertex: its chain, its edges, its user code as bytes."""
+
+    vertex: int
+    name: str
+    level: int
+    parallelism: int
+    max_parallelism: int
+    operators: tuple[ChainedOperatorInfo, ...]
+    gates: tuple[InputGate, ...]
+    edges: tuple[ResultEdge, ...]
+    keyed: frozenset[int]  # positions in the chain of operators that have keyed state
+    code: bytes
+    slot_offset: int = 0  # level 0 only: slot of the vertex's first subtask
+
+
+@dataclass(frozen=True, slots=True)
+class VertexCode:
+    """What `VertexDeployment.code` holds: the operator specs and the partitionings of the outgoing edges."""
+
+    specs: tuple[Any, ...]
+    partitionings: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskRestore:
+    """Where a subtask starts from.
+
+    `snapshot` names the snapshot (a cached subtask with the same name is used as it is). `keyed` has, per operator id,
+    chains of state handles, read with the task's StateIO; `owned` are the key groups to keep, or None to keep all.
+    `local` is the subtask's other state.
+    """
+
+    snapshot: str | None = None
+    keyed: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    owned: range | None = None
+    local: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """What is the same for all tasks of a job."""
+
+    job_id: str
+    job_name: str
+    auto_watermark_interval: int = 200
+    batch_mode: bool = False
+    buffer_bytes: int = 262_144
+    check_order: bool = False
+    job_parameters: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelDeployment:
+    """What the tasks of one level get in one epoch."""
+
+    settings: JobSettings
+    level: int
+    epoch: int
+    attempt_number: int
+    vertices: tuple[VertexDeployment, ...]
+    restore: dict[tuple[int, int], SubtaskRestore]
+    assignments: dict[tuple[int, int], Any]  # (vertex, subtask) -> SourceAssignment; level 0 only
+    next_slots: int  # slots of the next level; 0 after the last
+    deadline: float | None
+    state_io: Any  # StateIO
+    staging: str
+    faults: Any = None  # penstock.testing fault plan, for tests

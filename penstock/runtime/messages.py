@@ -1,0 +1,55 @@
+"""Rows that travel through the pipe besides data: control messages between subtasks, ACKs and failures to the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+DATA: Final = 0
+WATERMARK: Final = 1
+STATUS: Final = 2
+BARRIER: Final = 3
+ACK: Final = 4
+FAILURE: Final = 5
+
+SPARK_SCHEMA: Final = (
+    "target int, vertex int, gate int, channel int, sequence int, kind int, payload binary"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierMessage:
+    """The end of a channel's records in this epoch; `finished` says that it is the end of them all."""
+
+    attempt: str
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAck:
+    """A subtask's acknowledgement of the barrier: everything that the checkpoint must know about it."""
+
+    vertex: int
+    subtask: int
+    attempt: str
+    upstream: dict[tuple[int, int], str]
+    keyed: dict[str, Any]  # operator id -> chain of state handles
+    local: bytes
+    committables: dict[str, list[Any]] = field(default_factory=dict)
+    progress: list[Any] | None = None
+    watermark: int = -(2**63)
+    next_wakeup: int | None = None
+    finished: bool = False
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)  # operator id -> name -> value
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailure:
+    """A subtask failed in user code. `error` is the pickled exception, where it pickles."""
+
+    vertex: int
+    subtask: int
+    message: str
+    detail: str | None
+    traceback: str
+    error: bytes | None

@@ -1,0 +1,177 @@
+"""Merging windows: sessions, and what users make like them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.common.operator_specs import WindowSpec
+from penstock.common.windowing import MergeCallback, TimeWindow, TriggerResult
+from penstock.common.windowing.session_assigners import SessionWindows
+from penstock.errors import CheckpointError, InvalidProgramError
+from penstock.runtime.operators.base import OperatorContext
+from penstock.runtime.operators.window import MERGING_SET, WindowOperator
+from penstock.runtime.operators.window_base import PANES
+from penstock.runtime.state.table import MISSING
+
+
+class _Merges(MergeCallback[Any]):
+    """Collects what `merge_windows` decides on."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[list[Any], Any]] = []
+
+    def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
+        """Note a merge."""
+        self.found.append((list(dict.fromkeys(to_be_merged)), merge_result))
+
+
+class MergingWindowOperator(WindowOperator):
+    """Windows that grow together.
+
+    For each key the table `merging-window-set` maps each window in flight to its *state window*: the one its contents are
+    kept under. A window that grows keeps its state window, so its contents stay where they are; only when two
+    windows with contents become one are contents moved.
+    """
+
+    merging = True
+
+    def __init__(self, spec: WindowSpec) -> None:
+        super().__init__(spec)
+        if not self.trigger.can_merge():
+            raise InvalidProgramError(
+                f"trigger {self.trigger!r} does not work with merging windows",
+                detail=f"{spec.assigner!r} merges windows, and the trigger's can_merge() is False",
+                hint="use a trigger that can merge, such as EventTimeTrigger or CountTrigger",
+            )
+        self._plain_sessions = (
+            isinstance(spec.assigner, SessionWindows)
+            and type(spec.assigner).merge_windows is SessionWindows.merge_windows
+        )
+
+    def _bind(self, context: OperatorContext) -> None:
+        super()._bind(context)
+        self.windows = context.keyed_state.table(MERGING_SET)
+
+    def _refuse_other_kind(self) -> None:
+        if self.backend.has_entries(PANES) or (len(self.table) and not len(self.windows)):
+            raise CheckpointError(
+                "the restored state has windows that do not merge, and the program's windows do",
+                hint="give the window operator another uid, or go back to the former windows",
+            )
+
+    def _adopt_panes(self) -> None:
+        """Have nothing to take over."""
+
+    def process_element(self, value: Any, timestamp: int, key: Any) -> None:
+        """Add one record to its windows, merging them with those in flight."""
+        backend, table = self.backend, self.table
+        watermark = self.timers.watermark
+        backend.current_key = key
+        in_flight: dict[Any, Any] = self.windows.get(key)
+        if in_flight is None:
+            in_flight = {}
+        skipped = True
+        try:
+            for assigned in self.assigner.assign_windows(value, timestamp, self.assigner_context):
+                window = self._add_window(in_flight, assigned, key)
+                if self.event_time and self.cleanup_time(window) <= watermark:
+                    del in_flight[window]
+                    continue
+                skipped = False
+                entry = (key, in_flight[window])
+                contents = table.get(entry, MISSING)
+                if contents is MISSING:
+                    table.put(entry, self.contents.first(value))
+                else:
+                    table.put(entry, self.contents.add(contents, value))
+                backend.current_namespace = window
+                result = self.trigger.on_element(value, timestamp, window, self.trigger_context)
+                if result is not TriggerResult.CONTINUE:
+                    self._apply(result, key, window, entry)
+                self._register_cleanup(key, window)
+        except Exception as error:
+            raise self.record_error(error, value) from error
+        self._store(key, in_flight)
+        if skipped and self.event_time and timestamp + self.lateness <= watermark:
+            self.take_late(value, timestamp)
+
+    def _store(self, key: Any, in_flight: dict[Any, Any]) -> None:
+        if in_flight:
+            self.windows.put(key, in_flight)
+        else:
+            self.windows.remove(key)
+
+    def _add_window(self, in_flight: dict[Any, Any], new: Any, key: Any) -> Any:
+        """Put a window into the set, merge, and return the window that it became part of."""
+        if self._plain_sessions:
+            # most elements fall into one session, or begin the only one of their key
+            if new in in_flight:
+                return new
+            if not any(new.intersects(window) for window in in_flight):
+                in_flight[new] = new
+                return new
+        merges = _Merges()
+        self.assigner.merge_windows([*in_flight, *(() if new in in_flight else (new,))], merges)
+        became = new
+        absorbed = False
+        for group, merged in merges.found:
+            if new in group:
+                absorbed = True
+                became = merged
+                if new not in in_flight:
+                    group.remove(new)
+            if not group:
+                continue
+            state_windows = [in_flight.pop(window) for window in group if window in in_flight]
+            if not state_windows:
+                continue
+            in_flight[merged] = state_windows[0]
+            if group != [merged]:
+                self._merge(key, merged, group, state_windows)
+        if became not in in_flight or (not merges.found and not absorbed):
+            in_flight.setdefault(became, became)
+        return became
+
+    def _merge(self, key: Any, merged: Any, group: list[Any], state_windows: list[Any]) -> None:
+        """Move trigger state, timers and contents of `group` to `merged`."""
+        self._check_not_over(merged)
+        backend, context = self.backend, self.trigger_context
+        backend.current_namespace = merged
+        context.set_merged(group)
+        self.trigger.on_merge(merged, context)
+        for window in group:
+            if window == merged:
+                continue
+            backend.current_namespace = window
+            self.trigger.clear(window, context)
+            self._cleanup_timers.delete(self.cleanup_time(window), key, window)
+        table = self.table
+        target = (key, state_windows[0])
+        for state_window in state_windows[1:]:
+            moved = table.get((key, state_window), MISSING)
+            if moved is MISSING:
+                continue
+            table.remove((key, state_window))
+            present = table.get(target, MISSING)
+            table.put(target, moved if present is MISSING else self.contents.merge(present, moved))
+
+    def _check_not_over(self, merged: Any) -> None:
+        now = self.timers.watermark if self.event_time else self.context.clock()
+        if self.cleanup_time(merged) <= now and not isinstance(merged, TimeWindow):
+            raise InvalidProgramError(
+                f"windows were merged into {merged!r}, which is over already",
+                detail=f"the time is {now}; a merged window must end after it",
+                hint="let merge_windows return a window that covers all windows it was made of",
+            )
+
+    def _entry(self, key: Any, window: Any) -> tuple[Any, Any] | None:
+        in_flight = self.windows.get(key)
+        state_window = None if in_flight is None else in_flight.get(window)
+        return None if state_window is None else (key, state_window)
+
+    def _clear_all(self, key: Any, window: Any, entry: Any) -> None:
+        super()._clear_all(key, window, entry)
+        in_flight = self.windows.get(key)
+        if in_flight is not None and in_flight.pop(window, None) is not None:
+            self._store(key, in_flight)

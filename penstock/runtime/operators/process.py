@@ -1,0 +1,196 @@
+"""ProcessFunction and KeyedProcessFunction."""
+
+from __future__ import annotations
+
+import enum
+from itertools import repeat
+from typing import Any
+
+from penstock.errors import UnsupportedOperationError
+from penstock.runtime.operators.base import (
+    OperatorContext,
+    StreamOperator,
+    close_functions,
+    open_function,
+)
+from penstock.runtime.operators.emission import Collector
+from penstock.runtime.records import MIN_WATERMARK, Batch
+from penstock.runtime.time.timers import TimerService
+
+
+class TimeDomain(enum.Enum):
+    """Which clock a timer follows."""
+
+    EVENT_TIME = 0
+    PROCESSING_TIME = 1
+
+
+class ProcessContext:
+    """What `process_element` and `on_timer` see besides the value."""
+
+    __slots__ = ("_backend", "_domain", "_timers", "_timestamp")
+
+    def __init__(self, timers: Any, backend: Any) -> None:
+        self._timers = timers
+        self._backend = backend
+        self._timestamp: int | None = None
+        self._domain: TimeDomain | None = None
+
+    def timer_service(self) -> Any:
+        """Return the timer service."""
+        return self._timers
+
+    def timestamp(self) -> int | None:
+        """Return the timestamp of the record or the timer."""
+        return self._timestamp
+
+    def get_current_key(self) -> Any:
+        """Return the current key."""
+        return self._backend.current_key
+
+    def time_domain(self) -> TimeDomain | None:
+        """Return the clock of the firing timer."""
+        return self._domain
+
+
+class ReadOnlyTimerService:
+    """The timer service of a stream without keys: clocks can be read, timers cannot be set."""
+
+    def __init__(self, operator: ProcessOperator) -> None:
+        self._operator = operator
+
+    def current_processing_time(self) -> int:
+        """Return the wall clock in epoch milliseconds."""
+        return self._operator.context.clock()
+
+    def current_watermark(self) -> int:
+        """Return the operator's watermark."""
+        return self._operator.watermark
+
+    def _refuse(self, timestamp: int) -> None:
+        raise UnsupportedOperationError(
+            "timers need a keyed stream",
+            hint="call key_by(...) before process(...) and use a KeyedProcessFunction",
+        )
+
+    register_event_time_timer = _refuse
+    register_processing_time_timer = _refuse
+    delete_event_time_timer = _refuse
+    delete_processing_time_timer = _refuse
+
+
+class ProcessOperator(StreamOperator):
+    """Calls `process_element(value, ctx)` for each record."""
+
+    watermark = MIN_WATERMARK
+
+    def open(self, context: OperatorContext) -> None:
+        """Open the user's function."""
+        super().open(context)
+        self.function = self.spec.function
+        self.collector = Collector(context.output)
+        self.user_context = self.create_user_context()
+        self.watermark = context.operator_state.get("watermark", MIN_WATERMARK)
+        open_function(self.function, context.runtime_context)
+
+    def open_epoch(self, context: OperatorContext) -> None:
+        """Go on in the next epoch."""
+        super().open_epoch(context)
+        self.collector = Collector(context.output)
+
+    def create_user_context(self) -> ProcessContext:
+        """Create the context object that is handed to user code."""
+        return ProcessContext(ReadOnlyTimerService(self), None)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Process all records."""
+        call, context, add_all = self.function.process_element, self.user_context, self.collector.add_all
+        value = None
+        try:
+            for value, timestamp in zip(batch.values, batch.timestamps or repeat(None), strict=False):
+                context._timestamp = timestamp
+                add_all(call(value, context), timestamp)
+        except Exception as error:
+            raise self.guard(error, value, known=True) from error
+        self.collector.flush()
+
+    def process_watermark(self, watermark: int) -> None:
+        """Move event time on."""
+        self.watermark = watermark
+        super().process_watermark(watermark)
+
+    def barrier(self) -> list[Any]:
+        """Remember the watermark."""
+        self.context.operator_state.put("watermark", self.watermark)
+        return []
+
+    def close(self) -> None:
+        """Close the user's function."""
+        close_functions([self.spec.function])
+
+
+class KeyedProcessOperator(ProcessOperator):
+    """The same with a current key, keyed state and timers."""
+
+    def open(self, context: OperatorContext) -> None:
+        """Open the user's function."""
+        self.backend = context.keyed_state
+        self.timers = context.timers
+        self._service = TimerService(context.timers, context.clock)
+        super().open(context)
+        self.timers.watermark = self.watermark
+
+    def create_user_context(self) -> ProcessContext:
+        """Create the context object that is handed to user code."""
+        return ProcessContext(self._service, self.backend)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Process all records, each with its key."""
+        call, context, add_all = self.function.process_element, self.user_context, self.collector.add_all
+        backend = self.backend
+        context._domain = None
+        value = None
+        try:
+            for value, key, timestamp in zip(
+                batch.values, batch.keys or (), batch.timestamps or repeat(None), strict=False
+            ):
+                backend.current_key = key
+                context._timestamp = timestamp
+                add_all(call(value, context), timestamp)
+        except Exception as error:
+            raise self.guard(error, value, known=True) from error
+        self.collector.flush()
+
+    def process_watermark(self, watermark: int) -> None:
+        """Fire event-time timers, then pass the watermark on."""
+        self.watermark = watermark
+        self.user_context._domain = TimeDomain.EVENT_TIME
+        self.timers.advance_watermark(watermark, self._on_event_timer)
+        self.collector.flush()
+        self.output.emit_watermark(watermark)
+
+    def advance_processing_time(self, now: int) -> None:
+        """Fire processing-time timers."""
+        self.user_context._domain = TimeDomain.PROCESSING_TIME
+        self.timers.advance_processing_time(now, self._on_processing_timer)
+        self.collector.flush()
+
+    def next_wakeup(self) -> int | None:
+        """Return the next processing-time timer."""
+        return self.timers.processing.next_time()
+
+    def _on_event_timer(self, timestamp: int, key: Any, namespace: Any) -> None:
+        self._fire(timestamp, key, timestamp)
+
+    def _on_processing_timer(self, timestamp: int, key: Any, namespace: Any) -> None:
+        # Results of a processing-time timer have no event timestamp, as in Flink.
+        self._fire(timestamp, key, None)
+
+    def _fire(self, timestamp: int, key: Any, event_timestamp: int | None) -> None:
+        self.backend.current_key = key
+        self.user_context._timestamp = timestamp
+        try:
+            results = self.function.on_timer(timestamp, self.user_context)
+            self.collector.add_all(results, event_timestamp)
+        except Exception as error:
+            raise self.guard(error, f"timer {timestamp} of key {key!r}", known=True) from error

@@ -1,0 +1,83 @@
+"""The end of a chain: hands records to a SinkWriter and pre-commits at the barrier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.common.connector import SinkWriter, WriterContext
+from penstock.errors import PenstockError
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.records import MIN_WATERMARK, Batch
+
+
+class SinkOperator(StreamOperator):
+    """Creates a writer per epoch, on the first record."""
+
+    def open(self, context: OperatorContext) -> None:
+        """Start the first epoch."""
+        super().open(context)
+        self._writer: SinkWriter | None = None
+        self._watermark = MIN_WATERMARK
+
+    def open_epoch(self, context: OperatorContext) -> None:
+        """Start the next epoch."""
+        super().open_epoch(context)
+        self._writer = None
+
+    def _create_writer(self) -> SinkWriter:
+        context = self.context
+        writer: SinkWriter = self.spec.sink.create_writer(
+            WriterContext(
+                job_id=context.extras["job_id"],
+                operator_id=context.operator_id,
+                subtask=context.subtask,
+                parallelism=context.parallelism,
+                epoch=context.epoch,
+                attempt=context.extras["attempt"],
+                staging=context.extras["staging"],
+            ),
+            context.operator_state.get("writer"),
+        )
+        return writer
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Write the records."""
+        try:
+            if self._writer is None:
+                self._writer = self._create_writer()
+            self._writer.write(batch.values, batch.timestamps, self._watermark)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise self.guard(error) from error
+
+    def process_watermark(self, watermark: int) -> None:
+        """Remember the watermark for the writer."""
+        self._watermark = watermark
+
+    def process_status(self, idle: bool) -> None:
+        """Nothing follows a sink."""
+
+    def barrier(self) -> list[Any]:
+        """Pre-commit."""
+        writer = self._writer
+        if writer is None:
+            return []
+        try:
+            committables = writer.prepare_commit()
+            state = writer.snapshot()
+            if state is not None:
+                self.context.operator_state.put("writer", state)
+            writer.close()
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise self.guard(error) from error
+        self._writer = None
+        return committables
+
+    def close(self) -> None:
+        """Give up what was not pre-committed."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None

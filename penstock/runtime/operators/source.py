@@ -1,0 +1,196 @@
+"""Reads the splits of a source subtask; timestamps and watermarks per split."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.common.connector import (
+    Boundedness,
+    ReadLimits,
+    SourceAssignment,
+    SplitProgress,
+)
+from penstock.errors import PenstockError
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
+from penstock.runtime.time.assigning import TimestampAssignment
+
+
+class _Split:
+    """A split while it is read."""
+
+    __slots__ = ("active_ms", "assignment", "finished", "idle", "position", "progress", "read", "started")
+
+    def __init__(self, progress: SplitProgress, strategy: Any, now: int) -> None:
+        self.progress = progress
+        self.position = progress.position
+        self.finished = progress.finished
+        self.idle = progress.idle
+        self.active_ms = progress.active_ms or now
+        self.assignment = TimestampAssignment(strategy)
+        self.assignment.restore(progress.generator)
+        self.started = progress.generator is not None  # has it given records, in this epoch or before?
+        self.read = False  # has it given records in this epoch?
+
+    def to_progress(self) -> SplitProgress:
+        """Return how far it was read, for the checkpoint."""
+        return dataclasses.replace(
+            self.progress,
+            position=self.position,
+            finished=self.finished,
+            generator=self.assignment.snapshot() if self.started and not self.finished else None,
+            watermark=self.assignment.watermark,
+            active_ms=self.active_ms,
+            idle=self.idle,
+        )
+
+
+class SourceOperator(StreamOperator):
+    """The head of a source chain. `run` reads; the subtask calls nothing else but `barrier`.
+
+    The subtask's watermark is the minimum over its splits that have given records, are not finished before this epoch and are
+    not idle. A split that ends in this epoch still counts until the barrier.
+    """
+
+    def open(self, context: OperatorContext) -> None:
+        """Create the reader."""
+        super().open(context)
+        self._reader = self.spec.source.create_reader()
+        self._bounded = self.spec.source.get_boundedness() is Boundedness.BOUNDED
+        self._reader.open(context.runtime_context)
+        self._emitted: int = context.operator_state.get("emitted", MIN_WATERMARK)
+        self._idle: bool = context.operator_state.get("idle", False)
+        self.records = 0
+
+    def run(self, assignment: SourceAssignment, deadline: float | None) -> Iterator[None]:
+        """Read what there is; yields after every batch so that the caller can pass rows on."""
+        strategy = self.spec.watermark_strategy
+        now = self.context.clock()
+        self._splits = [_Split(progress, strategy, now) for progress in assignment.splits]
+        self._no_more_splits = assignment.no_more_splits
+        self._set_idle(idle=assignment.idle)
+        interval = self.context.auto_watermark_interval / 1000
+        next_emission = time.monotonic() + interval
+        limits = ReadLimits(deadline=deadline)
+        for split in self._splits:
+            if split.finished:
+                continue
+            for _ in self._read(split, limits):
+                yield
+                if time.monotonic() >= next_emission:
+                    next_emission = time.monotonic() + interval
+                    self._emit(self._combined(periodic=True))
+            if deadline is not None and time.time() >= deadline:
+                break
+
+    def _read(self, split: _Split, limits: ReadLimits) -> Iterator[None]:
+        batches = self._reader.read(split.progress.split, split.position, limits)
+        while True:
+            try:
+                found = next(batches, None)
+            except PenstockError:
+                raise
+            except Exception as error:
+                raise self.guard(error, f"split {split.progress.split.split_id}", known=True) from error
+            if found is None:
+                split.finished = self._bounded or split.progress.split.bounded
+                return
+            if found.records:
+                self.records += len(found.records)
+                split.started = split.read = True
+                split.active_ms = self.context.clock()
+                split.idle = False
+                self._set_idle(idle=False)
+                timestamps: Any = found.timestamps
+                try:
+                    split.assignment.on_batch(
+                        Batch(found.records, timestamps), self.output.emit, self._on_event_watermark
+                    )
+                except PenstockError:
+                    raise
+                except Exception as error:
+                    raise self.guard(error) from error
+            split.position = found.position
+            yield
+            if limits.deadline is not None and time.time() >= limits.deadline:
+                return
+
+    def _combined(self, *, periodic: bool) -> int | None:
+        """Return the minimum over the splits that count, or None if none does."""
+        lowest: int | None = None
+        for split in self._splits:
+            if split.read or (split.started and not split.finished and not split.idle):
+                watermark = (
+                    split.assignment.on_periodic() if periodic else split.assignment.watermark
+                )
+                lowest = watermark if lowest is None else min(lowest, watermark)
+        return lowest
+
+    def _on_event_watermark(self, watermark: int) -> None:
+        self._emit(self._combined(periodic=False))
+
+    def _emit(self, watermark: int | None) -> None:
+        if watermark is not None and watermark > self._emitted and not self.context.batch_mode:
+            self._emitted = watermark
+            self.output.emit_watermark(watermark)
+
+    def _set_idle(self, *, idle: bool) -> None:
+        if idle != self._idle:
+            self._idle = idle
+            self.output.emit_status(idle)
+
+    @property
+    def finished(self) -> bool:
+        """Whether this subtask has read all it will ever read."""
+        return (
+            self._bounded and self._no_more_splits and all(split.finished for split in self._splits)
+        )
+
+    def next_wakeup(self) -> int | None:
+        """Return when the next split will count as idle."""
+        timeout = self.spec.watermark_strategy.idle_timeout_ms
+        if timeout is None:
+            return None
+        waiting = [
+            split.active_ms + timeout
+            for split in self._splits
+            if not split.finished and not split.idle
+        ]
+        return min(waiting, default=None)
+
+    def barrier(self) -> list[Any]:
+        """Emit the watermark (MAX at the end of input) and check for idleness."""
+        if self.finished:
+            if self._emitted != MAX_WATERMARK:
+                self._set_idle(idle=False)
+                self._emitted = MAX_WATERMARK
+                self.output.emit_watermark(MAX_WATERMARK)
+        else:
+            self._emit(self._combined(periodic=True))
+            self._check_idleness()
+        self.context.operator_state.put("emitted", self._emitted)
+        self.context.operator_state.put("idle", self._idle)
+        return []
+
+    def _check_idleness(self) -> None:
+        timeout = self.spec.watermark_strategy.idle_timeout_ms
+        now = self.context.clock()
+        unfinished = [split for split in self._splits if not split.finished]
+        for split in unfinished:
+            if timeout is not None and not split.idle and now - split.active_ms >= timeout:
+                split.idle = True
+            if split.assignment.idle:
+                split.idle = True
+        if unfinished and all(split.idle for split in unfinished):
+            self._set_idle(idle=True)
+
+    def progress(self) -> list[SplitProgress]:
+        """Return how far each split was read."""
+        return [split.to_progress() for split in self._splits]
+
+    def close(self) -> None:
+        """Close the reader."""
+        self._reader.close()

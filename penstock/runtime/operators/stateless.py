@@ -1,0 +1,116 @@
+"""map, flat_map and filter.
+
+Whole batches go through at C speed: `list(map(f, values))` costs 35 ns a record plus the function, a Python loop 60 ns. The
+iterator over the batch tells which record was the last one out when the function raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import compress
+from typing import Any
+
+from penstock.runtime.operators.base import (
+    OperatorContext,
+    StreamOperator,
+    close_functions,
+    method_of,
+    open_function,
+    position_of_failure,
+)
+from penstock.runtime.records import Batch
+
+
+class FunctionOperator(StreamOperator):
+    """Base of operators around one user function."""
+
+    method = ""
+
+    def open(self, context: OperatorContext) -> None:
+        """Open the user's function."""
+        super().open(context)
+        self.function = self.spec.function
+        self.call = method_of(self.function, self.method)
+        self.backend = context.keyed_state
+        # A function without `open` cannot reach keyed state, so it need not know the current key.
+        self.sets_key = self.backend is not None and hasattr(self.function, "open")
+        open_function(self.function, context.runtime_context)
+
+    def close(self) -> None:
+        """Close the user's function."""
+        close_functions([self.spec.function])
+
+    def apply(self, batch: Batch) -> list[Any]:
+        """Call the function on every record."""
+        values = batch.values
+        iterator = iter(values)
+        try:
+            if self.sets_key and batch.keys is not None:
+                return self._apply_keyed(iterator, batch.keys)
+            return list(map(self.call, iterator))
+        except Exception as error:
+            position = position_of_failure(iterator, len(values))
+            raise self.guard(error, values[position], known=True) from error
+
+    def _apply_keyed(self, iterator: Any, keys: list[Any]) -> list[Any]:
+        backend, call = self.backend, self.call
+        results = []
+        for value, key in zip(iterator, keys, strict=True):
+            backend.current_key = key
+            results.append(call(value))
+        return results
+
+
+class MapOperator(FunctionOperator):
+    """One result per record."""
+
+    method = "map"
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Map all records."""
+        self.output.emit(Batch(self.apply(batch), batch.timestamps))
+
+
+class FilterOperator(FunctionOperator):
+    """Keeps the records that the function says True to."""
+
+    method = "filter"
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Keep some records."""
+        mask = self.apply(batch)
+        values = list(compress(batch.values, mask))
+        if values:
+            timestamps = batch.timestamps
+            self.output.emit(
+                Batch(values, None if timestamps is None else list(compress(timestamps, mask)))
+            )
+
+
+class FlatMapOperator(FunctionOperator):
+    """Any number of results per record: a generator, a list, or None."""
+
+    method = "flat_map"
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Flat-map all records."""
+        call: Callable[[Any], Any] = self.call
+        values, timestamps, keys = batch.values, batch.timestamps, batch.keys
+        results: list[Any] = []
+        times: list[int | None] = []
+        index = 0
+        try:
+            for index, value in enumerate(values):
+                if self.sets_key and keys is not None:
+                    self.backend.current_key = keys[index]
+                found = call(value)
+                if found is None:
+                    continue
+                before = len(results)
+                results.extend(found)
+                if timestamps is not None:
+                    times.extend([timestamps[index]] * (len(results) - before))
+        except Exception as error:
+            raise self.guard(error, values[index], known=True) from error
+        if results:
+            self.output.emit(Batch(results, times if timestamps is not None else None))

@@ -1,0 +1,85 @@
+"""assign_timestamps_and_watermarks: one generator per subtask."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
+from penstock.runtime.time.assigning import TimestampAssignment
+
+
+class TimestampsAndWatermarksOperator(StreamOperator):
+    """Assigns timestamps and emits watermarks of its own; of the watermarks from upstream only MAX counts."""
+
+    def open(self, context: OperatorContext) -> None:
+        """Restore the generator."""
+        super().open(context)
+        strategy = self.spec.watermark_strategy
+        self._assignment = TimestampAssignment(strategy)
+        self._idle_timeout = strategy.idle_timeout_ms
+        restored = context.operator_state.get("assignment")
+        self._emitted, self._active_ms, self._idle = MIN_WATERMARK, context.clock(), False
+        if restored is not None:
+            generator, self._emitted, self._active_ms, self._idle = restored
+            self._assignment.restore(generator)
+        self._interval = context.auto_watermark_interval / 1000
+        self._next_emission = time.monotonic() + self._interval
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Assign, emit, and now and then emit the watermark."""
+        self._active_ms = self.context.clock()
+        self._set_idle(idle=False)
+        try:
+            self._assignment.on_batch(batch, self.output.emit, self._emit)
+        except Exception as error:
+            raise self.guard(error) from error
+        if time.monotonic() >= self._next_emission:
+            self._periodic()
+
+    def _periodic(self) -> None:
+        self._next_emission = time.monotonic() + self._interval
+        if not self.context.batch_mode:
+            self._emit(self._assignment.on_periodic())
+
+    def _emit(self, watermark: int) -> None:
+        if watermark > self._emitted and not self.context.batch_mode:
+            self._emitted = watermark
+            self.output.emit_watermark(watermark)
+
+    def _set_idle(self, *, idle: bool) -> None:
+        if idle != self._idle:
+            self._idle = idle
+            self.output.emit_status(idle)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Pass on the end of input only."""
+        if watermark == MAX_WATERMARK:
+            self._emitted = watermark
+            self.output.emit_watermark(watermark)
+
+    def process_status(self, idle: bool) -> None:
+        """Ignore the status of upstream: this operator knows its own records."""
+
+    def next_wakeup(self) -> int | None:
+        """Return when the input will count as idle."""
+        if self._idle_timeout is None or self._idle or self._emitted == MAX_WATERMARK:
+            return None
+        wakeup: int = self._active_ms + self._idle_timeout
+        return wakeup
+
+    def barrier(self) -> list[Any]:
+        """Emit the watermark, check for idleness, remember both."""
+        if self._emitted != MAX_WATERMARK:
+            self._periodic()
+            quiet = (
+                self._idle_timeout is not None
+                and self.context.clock() - self._active_ms >= self._idle_timeout
+            )
+            if quiet or self._assignment.idle:
+                self._set_idle(idle=True)
+        self.context.operator_state.put(
+            "assignment", (self._assignment.snapshot(), self._emitted, self._active_ms, self._idle)
+        )
+        return []

@@ -1,0 +1,211 @@
+"""The window operator: assigner, trigger, contents, allowed lateness, clean-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+from penstock.common.operator_specs import WindowSpec
+from penstock.common.windowing import (
+    EventTimeTrigger,
+    MergingWindowAssigner,
+    SlidingEventTimeWindows,
+    TriggerResult,
+    TumblingEventTimeWindows,
+)
+from penstock.errors import CheckpointError
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.window_base import CONTENTS, PANES, WindowOperatorBase
+from penstock.runtime.operators.window_contexts import AssignerContext, OperatorTriggerContext
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
+from penstock.runtime.state.table import MISSING
+
+_CONTINUE = TriggerResult.CONTINUE
+MERGING_SET = "merging-window-set"
+
+
+class WindowOperator(WindowOperatorBase):
+    """Windows of any assigner whose windows do not merge, with any trigger.
+
+    The contents of a window are the entry `(key, window)` of the table `window-contents`. An event-time window is late
+    when `max_timestamp + allowed lateness <= watermark`; a timer at that time clears all that is kept for it.
+    """
+
+    def __init__(self, spec: WindowSpec) -> None:
+        super().__init__(spec)
+        self.assigner = spec.assigner
+        self.event_time: bool = spec.assigner.is_event_time()
+        self.lateness = spec.allowed_lateness if self.event_time else 0
+        # This trigger has nothing to do for an element whose window has contents and has not ended: the
+        # window's first element has set its timer.
+        self._quiet_trigger = type(self.trigger) is EventTimeTrigger
+
+    def open(self, context: OperatorContext) -> None:
+        """Find the contents, also those that the time window operator kept."""
+        super().open(context)
+        self._refuse_other_kind()
+        self._adopt_panes()
+
+    def _bind(self, context: OperatorContext) -> None:
+        super()._bind(context)
+        self.table = context.keyed_state.table(CONTENTS, namespaced=True)
+        self.assigner_context = AssignerContext(context)
+        self.trigger_context = OperatorTriggerContext(context)
+        self._cleanup_timers = context.timers.event if self.event_time else context.timers.processing
+
+    def _refuse_other_kind(self) -> None:
+        if self.backend.has_entries(MERGING_SET):
+            raise CheckpointError(
+                "the restored state has merging windows, and the program's windows do not merge",
+                hint="give the window operator another uid, or go back to session windows",
+            )
+
+    def _adopt_panes(self) -> None:
+        """Take over windows that were kept without timers, before the program asked for a trigger or lateness."""
+        if not self.backend.has_entries(PANES):
+            return
+        panes = self.backend.table(PANES, namespaced=True)
+        for window in panes.namespaces():
+            for key, contents in panes.pop_pane(window).items():
+                self.table.put((key, window), contents)
+                self.timers.event.register(window.max_timestamp(), key, window)
+                self._register_cleanup(key, window)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Add records to their windows and ask the trigger."""
+        values = batch.values
+        keys: Any = batch.keys if self.spec.keyed else repeat(None)
+        take = self.process_element
+        for value, timestamp, key in zip(values, batch.timestamps or repeat(None), keys, strict=False):
+            take(value, MIN_WATERMARK if timestamp is None else timestamp, key)
+        self.collector.flush()
+
+    def process_element(self, value: Any, timestamp: int, key: Any) -> None:
+        """Add one record to its windows."""
+        backend, table = self.backend, self.table
+        watermark = self.timers.watermark
+        backend.current_key = key
+        skipped = True
+        try:
+            for window in self.assigner.assign_windows(value, timestamp, self.assigner_context):
+                if self.event_time and self.cleanup_time(window) <= watermark:
+                    continue
+                skipped = False
+                entry = (key, window)
+                contents = table.get(entry, MISSING)
+                if contents is MISSING:
+                    table.put(entry, self.contents.first(value))
+                    # kept until clean-up, so contents that are there already have theirs
+                    self._register_cleanup(key, window)
+                else:
+                    table.put(entry, self.contents.add(contents, value))
+                    if self._quiet_trigger and window.max_timestamp() > watermark:
+                        continue
+                backend.current_namespace = window
+                result = self.trigger.on_element(value, timestamp, window, self.trigger_context)
+                if result is not _CONTINUE:
+                    self._apply(result, key, window, entry)
+        except Exception as error:
+            raise self.record_error(error, value) from error
+        if skipped and self.event_time and timestamp + self.lateness <= watermark:
+            self.take_late(value, timestamp)
+
+    def _apply(self, result: TriggerResult, key: Any, window: Any, entry: Any) -> None:
+        if result.is_fire():
+            contents = self.table.get(entry, MISSING)
+            if contents is not MISSING:
+                self.emit_window(key, window, contents)
+                backend = self.backend
+                backend.current_key, backend.current_namespace = key, window
+        if result.is_purge():
+            self.table.remove(entry)
+
+    def cleanup_time(self, window: Any) -> int:
+        """Return when a window's contents, trigger state and timers go away."""
+        time: int = window.max_timestamp() + self.lateness
+        return time if time < MAX_WATERMARK else MAX_WATERMARK
+
+    def _register_cleanup(self, key: Any, window: Any) -> None:
+        time = self.cleanup_time(window)
+        if time != MAX_WATERMARK:  # no need to clean up at the end of all time
+            self._cleanup_timers.register(time, key, window)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Fire what is due, then send the watermark on."""
+        self.timers.advance_watermark(watermark, self._on_event_time)
+        self.collector.flush()
+        self.output.emit_watermark(watermark)
+
+    def advance_processing_time(self, now: int) -> None:
+        """Fire what the wall clock allows."""
+        self.timers.advance_processing_time(now, self._on_processing_time)
+        self.collector.flush()
+
+    def _on_event_time(self, time: int, key: Any, window: Any) -> None:
+        self._on_timer(time, key, window, self.trigger.on_event_time, cleans_up=self.event_time)
+
+    def _on_processing_time(self, time: int, key: Any, window: Any) -> None:
+        self._on_timer(
+            time, key, window, self.trigger.on_processing_time, cleans_up=not self.event_time
+        )
+
+    def _on_timer(
+        self,
+        time: int,
+        key: Any,
+        window: Any,
+        decide: Callable[[int, Any, Any], TriggerResult],
+        *,
+        cleans_up: bool,
+    ) -> None:
+        entry = self._entry(key, window)
+        if entry is None:
+            return
+        backend = self.backend
+        backend.current_key, backend.current_namespace = key, window
+        try:
+            result = decide(time, window, self.trigger_context)
+        except Exception as error:
+            raise self.window_error(error, key, window) from error
+        if result is not _CONTINUE:
+            self._apply(result, key, window, entry)
+        if cleans_up and time == self.cleanup_time(window):
+            self._clear_all(key, window, entry)
+
+    def _entry(self, key: Any, window: Any) -> tuple[Any, Any] | None:
+        """Return where the contents of a window are, or None if it is no more."""
+        return (key, window)
+
+    def _clear_all(self, key: Any, window: Any, entry: Any) -> None:
+        backend = self.backend
+        self.table.remove(entry)
+        backend.current_key, backend.current_namespace = key, window
+        try:
+            self.trigger.clear(window, self.trigger_context)
+        except Exception as error:
+            raise self.window_error(error, key, window) from error
+        self.clear_function(key, window)
+
+    def barrier(self) -> list[Any]:
+        """Emit what is still collected."""
+        self.collector.flush()
+        return []
+
+
+def create_window_operator(spec: WindowSpec) -> StreamOperator:
+    """Return the operator for a window: the fast one for plain event-time windows, else the general one."""
+    from penstock.runtime.operators.merging_window import MergingWindowOperator
+    from penstock.runtime.operators.time_window import TimeWindowOperator
+
+    assigner = spec.assigner
+    if isinstance(assigner, MergingWindowAssigner):
+        return MergingWindowOperator(spec)
+    trigger = spec.trigger
+    if (
+        type(assigner) in {TumblingEventTimeWindows, SlidingEventTimeWindows}
+        and (trigger is None or type(trigger) is EventTimeTrigger)
+        and spec.allowed_lateness == 0
+    ):
+        return TimeWindowOperator(spec)
+    return WindowOperator(spec)

@@ -1,0 +1,121 @@
+"""What all window operators share: opening, evaluating a window, late elements, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.common.operator_specs import WindowSpec
+from penstock.errors import PenstockError
+from penstock.runtime.operators.base import (
+    OperatorContext,
+    StreamOperator,
+    close_functions,
+    open_function,
+)
+from penstock.runtime.operators.emission import Collector
+from penstock.runtime.operators.window_contents import create_contents
+from penstock.runtime.operators.window_contexts import WindowContext
+
+CONTENTS = "window-contents"
+PANES = "panes/window-contents"
+
+
+class WindowOperatorBase(StreamOperator):
+    """A window operator without the bookkeeping of windows."""
+
+    merging = False
+
+    def __init__(self, spec: WindowSpec) -> None:
+        super().__init__(spec)
+        self.contents = create_contents(spec)
+        self.trigger = spec.trigger or spec.assigner.get_default_trigger(None)
+
+    def open(self, context: OperatorContext) -> None:
+        """Open the user's functions."""
+        super().open(context)
+        self._bind(context)
+        for function in self._functions():
+            open_function(function, context.runtime_context)
+
+    def open_epoch(self, context: OperatorContext) -> None:
+        """Go on with another output, clock and runtime context."""
+        super().open_epoch(context)
+        self._bind(context)
+
+    def _bind(self, context: OperatorContext) -> None:
+        self.backend = context.keyed_state
+        self.timers = context.timers
+        self.collector = Collector(context.output)
+        self.window_context = WindowContext(context, merging=self.merging)
+        group = getattr(context.runtime_context, "get_metrics_group", None)
+        self._late_counter = group().counter("numLateRecordsDropped") if callable(group) else None
+
+    def _functions(self) -> list[Any]:
+        spec = self.spec
+        functions = (spec.reduce_function, spec.aggregate_function, spec.window_function)
+        return [function for function in functions if function is not None]
+
+    def emit_window(self, key: Any, window: Any, contents: Any) -> None:
+        """Evaluate a window and collect its results."""
+        timestamp = window.max_timestamp()
+        function = self.spec.window_function
+        if function is None:
+            try:
+                result = self.contents.result(contents)
+            except Exception as error:
+                raise self.window_error(error, key, window) from error
+            self.collector.add(result, timestamp)
+            return
+        backend = self.backend
+        backend.current_key = key
+        backend.current_namespace = self.window_context.current = window
+        try:
+            results = function.process(key, self.window_context, self.contents.elements(contents))
+            # taken in full here, so that an error of a later operator is not taken for one of this function
+            results = None if results is None else list(results)
+        except Exception as error:
+            raise self.window_error(error, key, window) from error
+        self.collector.add_all(results, timestamp)
+
+    def clear_function(self, key: Any, window: Any) -> None:
+        """Let the window function clear its state of a window that goes away."""
+        clear = getattr(self.spec.window_function, "clear", None)
+        if clear is None:
+            return
+        backend = self.backend
+        backend.current_key = key
+        backend.current_namespace = self.window_context.current = window
+        try:
+            clear(self.window_context)
+        except Exception as error:
+            raise self.window_error(error, key, window) from error
+
+    def take_late(self, value: Any, timestamp: int) -> None:
+        """Send a late element to its side output, or count it."""
+        if self.spec.late_tag is not None:
+            self.collector.add_side(self.spec.late_tag, value, timestamp)
+        elif self._late_counter is not None:
+            self._late_counter.inc()
+
+    def record_error(self, error: Exception, record: Any) -> PenstockError:
+        """Wrap what user code raised for a record; our own errors stay as they are."""
+        if isinstance(error, PenstockError):
+            return error
+        return self.guard(error, record, known=True)
+
+    def window_error(self, error: Exception, key: Any, window: Any) -> PenstockError:
+        """Wrap what user code raised for a window."""
+        if isinstance(error, PenstockError):
+            return error
+        wrapped = self.guard(error)
+        wrapped.detail = f"{wrapped.detail}, key {key!r}, {window!r}"
+        return wrapped
+
+    def next_wakeup(self) -> int | None:
+        """Return the time of the next processing-time timer."""
+        wakeup: int | None = self.timers.processing.next_time()
+        return wakeup
+
+    def close(self) -> None:
+        """Close the user's functions."""
+        close_functions(self._functions())

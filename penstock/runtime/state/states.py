@@ -1,0 +1,218 @@
+"""State objects as user functions see them: value, list, map, reducing, aggregating."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from penstock.runtime.operators.base import method_of
+from penstock.runtime.state.table import HashMapTable
+
+if TYPE_CHECKING:
+    from penstock.runtime.state.keyed import KeyedStateBackend
+
+
+class KeyedState:
+    """Base: finds the entry of the current key (and, in a namespaced table, the current window)."""
+
+    kind = ""
+    __slots__ = ("backend", "descriptor", "namespaced", "table")
+
+    def __init__(self, backend: KeyedStateBackend, table: HashMapTable, descriptor: Any) -> None:
+        self.backend = backend
+        self.table = table
+        self.descriptor = descriptor
+        self.namespaced = table.namespaced
+
+    def entry(self) -> Any:
+        """Return the table key of the current key."""
+        backend = self.backend
+        if self.namespaced:
+            return (backend.current_key, backend.current_namespace)
+        return backend.current_key
+
+    def clear(self) -> None:
+        """Remove the state of the current key."""
+        self.table.remove(self.entry())
+
+
+class ValueState(KeyedState):
+    """A single value per key."""
+
+    kind = "value"
+    __slots__ = ()
+
+    def value(self) -> Any:
+        """Return the value, or None."""
+        return self.table.get(self.entry())
+
+    def update(self, value: Any) -> None:
+        """Set the value; None removes it."""
+        if value is None:
+            self.clear()
+        else:
+            self.table.put(self.entry(), value)
+
+
+class ListState(KeyedState):
+    """A list per key."""
+
+    kind = "list"
+    __slots__ = ()
+
+    def get(self) -> Iterator[Any]:
+        """Iterate over the elements."""
+        return iter(list(self.table.get(self.entry()) or ()))
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.get()
+
+    def add(self, value: Any) -> None:
+        """Append an element."""
+        entry = self.entry()
+        elements = self.table.get(entry)
+        if elements is None:
+            elements = []
+        elements.append(value)
+        self.table.put(entry, elements)
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append elements."""
+        values = list(values)
+        if values:
+            entry = self.entry()
+            self.table.put(entry, [*(self.table.get(entry) or ()), *values])
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Replace all elements; an empty list removes the state."""
+        values = list(values)
+        if values:
+            self.table.put(self.entry(), values)
+        else:
+            self.clear()
+
+
+class MapState(KeyedState):
+    """A dictionary per key."""
+
+    kind = "map"
+    __slots__ = ()
+
+    def _read(self) -> dict[Any, Any]:
+        found: dict[Any, Any] | None = self.table.get(self.entry())
+        return {} if found is None else found
+
+    def get(self, key: Any) -> Any:
+        """Return the value under `key`, or None."""
+        return self._read().get(key)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set one entry."""
+        entry = self.entry()
+        mapping = self.table.get(entry)
+        if mapping is None:
+            mapping = {}
+        mapping[key] = value
+        self.table.put(entry, mapping)
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        """Set several entries."""
+        if dict_value:
+            entry = self.entry()
+            self.table.put(entry, {**(self.table.get(entry) or {}), **dict_value})
+
+    def remove(self, key: Any) -> None:
+        """Remove one entry if it is there."""
+        entry = self.entry()
+        mapping = self.table.get(entry)
+        if mapping is not None and key in mapping:
+            del mapping[key]
+            if mapping:
+                self.table.put(entry, mapping)
+            else:
+                self.table.remove(entry)
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is an entry under `key`."""
+        return key in self._read()
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """Return all entries."""
+        return list(self._read().items())
+
+    def keys(self) -> list[Any]:
+        """Return all keys."""
+        return list(self._read())
+
+    def values(self) -> list[Any]:
+        """Return all values."""
+        return list(self._read().values())
+
+    def is_empty(self) -> bool:
+        """Whether there is no entry."""
+        return not self._read()
+
+    __contains__ = contains
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.get(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self.remove(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys())
+
+
+class ReducingState(KeyedState):
+    """One value per key, folded with a ReduceFunction."""
+
+    kind = "reducing"
+    __slots__ = ("_reduce",)
+
+    def __init__(self, backend: KeyedStateBackend, table: HashMapTable, descriptor: Any) -> None:
+        super().__init__(backend, table, descriptor)
+        self._reduce = method_of(descriptor.reduce_function, "reduce")
+
+    def get(self) -> Any:
+        """Return the folded value, or None."""
+        return self.table.get(self.entry())
+
+    def add(self, value: Any) -> None:
+        """Fold a value in."""
+        entry = self.entry()
+        current = self.table.get(entry)
+        self.table.put(entry, value if current is None else self._reduce(current, value))
+
+
+class AggregatingState(KeyedState):
+    """One accumulator per key, of an AggregateFunction."""
+
+    kind = "aggregating"
+    __slots__ = ("_function",)
+
+    def __init__(self, backend: KeyedStateBackend, table: HashMapTable, descriptor: Any) -> None:
+        super().__init__(backend, table, descriptor)
+        self._function = descriptor.agg_function
+
+    def get(self) -> Any:
+        """Return the result of the accumulator, or None."""
+        accumulator = self.table.get(self.entry())
+        return None if accumulator is None else self._function.get_result(accumulator)
+
+    def add(self, value: Any) -> None:
+        """Add a value to the accumulator."""
+        entry = self.entry()
+        accumulator = self.table.get(entry)
+        if accumulator is None:
+            accumulator = self._function.create_accumulator()
+        self.table.put(entry, self._function.add(value, accumulator))
+
+
+STATE_CLASSES: dict[tuple[str, bool], type[KeyedState]] = {
+    (state.kind, False): state
+    for state in (ValueState, ListState, MapState, ReducingState, AggregatingState)
+}

@@ -1,0 +1,432 @@
+"""One subtask of one vertex: its chain, its input channels, its state."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from penstock.common.connector import SourceAssignment
+from penstock.common.key_groups import key_group_of, key_group_range
+from penstock.errors import PenstockError
+from penstock.runtime.buffers import RowWriter, decode
+from penstock.runtime.chain import ChainOutput
+from penstock.runtime.context import RuntimeContext
+from penstock.runtime.deployment import JobSettings, SubtaskRestore, VertexCode, VertexDeployment
+from penstock.runtime.edges import LocalEdge, RemoteEdge
+from penstock.runtime.messages import BARRIER, DATA, STATUS, WATERMARK, BarrierMessage, TaskAck
+from penstock.runtime.metrics import MetricGroup
+from penstock.runtime.operators import create_operator
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.source import SourceOperator
+from penstock.runtime.records import Batch
+from penstock.runtime.routing import connected_sources
+from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.runtime.state.table import TableDelta
+from penstock.runtime.time.timers import TimerManager
+from penstock.runtime.time.valve import ValveOutput, WatermarkValve
+
+
+class ChannelError(PenstockError, RuntimeError):
+    """A channel did not deliver what it must: records before the barrier, in order, then the barrier."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotName:
+    """Who takes a snapshot, and when: unique to the attempt."""
+
+    epoch: int
+    operator: str
+    subtask: int
+    attempt: str
+    key_groups: tuple[int, int]
+
+
+class StateIO(Protocol):
+    """How a subtask reads and writes its keyed state on checkpoint storage."""
+
+    def load(self, chain: Any) -> Iterator[dict[str, TableDelta]]:
+        """Read the snapshots of a chain, oldest first."""
+
+    def store(
+        self,
+        chain: Any,
+        name: SnapshotName,
+        delta: dict[str, TableDelta],
+        full: Callable[[], dict[str, TableDelta]],
+    ) -> Any:
+        """Write `delta` (or, if that is due or `chain` is None, `full()`) and return the new chain."""
+
+
+@dataclass(slots=True)
+class TaskEnvironment:
+    """The Spark task that a subtask runs in, for one epoch."""
+
+    settings: JobSettings
+    epoch: int
+    attempt: str
+    attempt_number: int
+    staging: str
+    state_io: StateIO
+    writer: RowWriter
+
+
+_NO_CHAIN = object()  # the operator has had no state so far
+
+
+def wall_clock() -> int:
+    """Return the processing time in epoch milliseconds."""
+    return int(time.time() * 1000)
+
+
+class Subtask:
+    """Runs a chain. Life cycle: `open`, then per epoch `begin_epoch`, `receive`..., `end_epoch`; `close` at last."""
+
+    def __init__(self, deployment: VertexDeployment, index: int) -> None:
+        self.deployment = deployment
+        self.index = index
+        self.finished = False
+        code: VertexCode = pickle.loads(deployment.code)
+        self.operators: list[StreamOperator] = [create_operator(spec) for spec in code.specs]
+        self._outputs = [ChainOutput(operator) for operator in self.operators]
+        self._metrics = [MetricGroup() for _ in self.operators]
+        self._partitionings = code.partitionings
+        self._edges: list[RemoteEdge | LocalEdge] = []
+        self._contexts: list[OperatorContext] = []
+        self._channels: dict[tuple[int, int], int] = {}
+        self._sources: dict[tuple[int, int], tuple[int, int]] = {}
+        for gate in deployment.gates:
+            for channel in connected_sources(
+                gate.partitioning, index, gate.source_parallelism, deployment.parallelism
+            ):
+                self._channels[gate.gate, channel] = len(self._channels)
+                self._sources[gate.gate, channel] = (gate.source_vertex, channel)
+        self._inputs = {gate.gate: gate.input_index for gate in deployment.gates}
+        self._valve = WatermarkValve(len(self._channels))
+        self._keyed: dict[int, KeyedStateBackend] = {}
+        self._chains: dict[int, Any] = {}  # None: the next snapshot must be a full one
+        self._records_in = 0
+        groups = key_group_range(index, deployment.parallelism, deployment.max_parallelism)
+        self._key_groups = (groups.start, groups.stop)
+
+    # Opening
+
+    def open(self, task: TaskEnvironment, restore: SubtaskRestore) -> None:
+        """Build the chain, restore its state, open its functions."""
+        local = pickle.loads(restore.local) if restore.local is not None else {}
+        for position in self.deployment.keyed:
+            self._restore_keyed(task, restore, position)
+        if "valve" in local:
+            self._valve.restore(local["valve"])
+        self.finished = local.get("finished", False)
+        states = local.get("operators", {})
+        for position, info in enumerate(self.deployment.operators):
+            for target, tag in info.chained:
+                self._outputs[position].add_operator(self.operators[target], tag)
+        self._connect_edges(task.settings)
+        for position, operator in enumerate(self.operators):
+            operator_id = self.deployment.operators[position].operator_id
+            context = self._create_context(task, position, states.get(operator_id))
+            self._contexts.append(context)
+            operator.open(context)
+        for edge in self._edges:
+            edge.open(self._contexts[0].runtime_context)
+
+    def _connect_edges(self, settings: JobSettings) -> None:
+        for edge in self.deployment.edges:
+            output: RemoteEdge | LocalEdge
+            if edge.local:
+                output = LocalEdge(edge, self.index)
+            else:
+                output = RemoteEdge(
+                    edge,
+                    self._partitionings[edge.index],
+                    self.index,
+                    self.deployment.parallelism,
+                    settings.buffer_bytes,
+                )
+            self._edges.append(output)
+            self._outputs[edge.operator].add_edge(output, edge.side_tag)
+
+    def _restore_keyed(self, task: TaskEnvironment, restore: SubtaskRestore, position: int) -> None:
+        backend = self._keyed[position] = KeyedStateBackend(wall_clock)
+        owned, groups = restore.owned, self.deployment.max_parallelism
+        owns = None if owned is None else lambda key: key_group_of(key, groups) in owned
+        chains = restore.keyed.get(self.deployment.operators[position].operator_id, ())
+        for chain in chains:
+            for deltas in task.state_io.load(chain):
+                backend.apply(deltas, owns)
+        if len(chains) == 1 and owned is None:
+            self._chains[position] = chains[0]
+        elif chains:
+            # Several chains, or one that holds other subtasks' keys too: the next snapshot starts a chain of its own.
+            self._chains[position] = None
+
+    def _create_context(
+        self, task: TaskEnvironment, position: int, state: dict[str, Any] | None
+    ) -> OperatorContext:
+        deployment, info = self.deployment, self.deployment.operators[position]
+        keyed = self._keyed.get(position)
+        operator_state = OperatorStateBackend(state)
+        timers = None
+        if keyed is not None:
+            timers = TimerManager(keyed)
+            timers.watermark = operator_state.get("timer watermark", self._valve.watermark)
+        runtime_context = RuntimeContext(
+            task_name=info.name,
+            subtask=self.index,
+            parallelism=deployment.parallelism,
+            max_parallelism=deployment.max_parallelism,
+            attempt_number=task.attempt_number,
+            keyed_state=keyed,
+            operator_state=operator_state,
+            job_parameters=task.settings.job_parameters,
+            metrics=self._metrics[position],
+        )
+        return OperatorContext(
+            job_name=task.settings.job_name,
+            operator_id=info.operator_id,
+            operator_name=info.name,
+            task_name=deployment.name,
+            subtask=self.index,
+            parallelism=deployment.parallelism,
+            max_parallelism=deployment.max_parallelism,
+            attempt_number=task.attempt_number,
+            epoch=task.epoch,
+            output=self._outputs[position],
+            runtime_context=runtime_context,
+            keyed_state=keyed,
+            operator_state=operator_state,
+            timers=timers,
+            clock=wall_clock,
+            auto_watermark_interval=task.settings.auto_watermark_interval,
+            batch_mode=task.settings.batch_mode,
+            job_parameters=task.settings.job_parameters,
+            extras=_extras(task),
+        )
+
+    def begin_epoch(self, task: TaskEnvironment, neighbours: dict[int, Subtask]) -> None:
+        """Bind the subtask to the Spark task of this epoch."""
+        self._task = task
+        self._barriers: dict[tuple[int, int], BarrierMessage] = {}
+        self._sequences: dict[tuple[int, int], int] = {}
+        self._pending_watermarks: dict[int, int] = {}
+        self._pending_status: dict[int, bool] = {}
+        self._records_in = 0
+        for group, output in zip(self._metrics, self._outputs, strict=True):
+            group.reset()
+            output.records_out = 0
+        for edge, output_edge in zip(self.deployment.edges, self._edges, strict=True):
+            if isinstance(output_edge, LocalEdge):
+                output_edge.bind(neighbours[edge.target_vertex].receive)
+            else:
+                output_edge.bind(task.writer)
+        for operator, context in zip(self.operators, self._contexts, strict=True):
+            if context.epoch != task.epoch:
+                context.epoch = task.epoch
+                context.extras = _extras(task)
+                operator.open_epoch(context)
+
+    # Receiving
+
+    def receive_row(self, gate: int, channel: int, sequence: int, kind: int, payload: Any) -> None:
+        """Take a row of the pipe."""
+        if self._task.settings.check_order:
+            expected = self._sequences.get((gate, channel), 0)
+            if sequence != expected:
+                raise ChannelError(
+                    f"row {sequence} arrived where row {expected} was due",
+                    detail=f"vertex '{self.deployment.name}', gate {gate}, channel {channel}",
+                )
+            self._sequences[gate, channel] = expected + 1
+        content = decode(payload) if kind == DATA else pickle.loads(payload)
+        self.receive(gate, channel, kind, content)
+
+    def receive(self, gate: int, channel: int, kind: int, content: Any) -> None:
+        """Take records or a control message from a channel."""
+        if kind == DATA:
+            self._records_in += len(content.values)
+            self.operators[0].process(content, self._inputs[gate])
+        elif kind == BARRIER:
+            self._barriers[gate, channel] = content
+        else:
+            self._receive_time(self._channels[gate, channel], kind, content)
+
+    def _receive_time(self, channel: int, kind: int, content: Any) -> None:
+        """Take a watermark or a status.
+
+        A single channel moves time between its records. Several channels arrive one after another although they stand for
+        the same span of time, so there time moves at the end of the epoch.
+        """
+        single = len(self._channels) == 1
+        if kind == WATERMARK:
+            if single:
+                self._apply(self._valve.on_watermark(channel, content))
+            else:
+                self._pending_watermarks[channel] = content
+        elif kind == STATUS:
+            if single:
+                self._apply(self._valve.on_status(channel, content))
+            else:
+                self._pending_status[channel] = content
+
+    def _apply(self, output: ValveOutput) -> None:
+        head = self.operators[0]
+        if output.idle is False:
+            head.process_status(False)
+        if output.watermark is not None:
+            head.process_watermark(output.watermark)
+        if output.idle:
+            head.process_status(True)
+
+    def _apply_pending(self) -> None:
+        for channel, idle in self._pending_status.items():
+            if not idle:
+                self._apply(self._valve.on_status(channel, idle=False))
+        for channel, watermark in self._pending_watermarks.items():
+            self._apply(self._valve.on_watermark(channel, watermark))
+        for channel, idle in self._pending_status.items():
+            if idle:
+                self._apply(self._valve.on_status(channel, idle=True))
+
+    def read_source(self, assignment: SourceAssignment, deadline: float | None) -> Iterator[None]:
+        """Run the source at the head of the chain."""
+        head = self.operators[0]
+        assert isinstance(head, SourceOperator)
+        yield from head.run(assignment, deadline)
+
+    def advance_processing_time(self) -> None:
+        """Fire what the wall clock allows."""
+        now = wall_clock()
+        for operator in self.operators:
+            operator.advance_processing_time(now)
+
+    # Ending the epoch
+
+    def end_epoch(self) -> TaskAck:
+        """Reach the barrier: advance time, flush, snapshot; return the ACK."""
+        self._check_barriers()
+        self._apply_pending()
+        head = self.operators[0]
+        is_source = isinstance(head, SourceOperator)
+        if isinstance(head, SourceOperator):
+            ends = head.finished
+        else:
+            ends = all(message.finished for message in self._barriers.values())
+        if not ends:
+            self.advance_processing_time()
+        committables: dict[str, list[Any]] = {}
+        for position, operator in enumerate(self.operators):
+            # A source emits MAX in its barrier, before the operators after it finish.
+            if ends and not self.finished and not (is_source and position == 0):
+                operator.finish()
+            found = operator.barrier()
+            if found:
+                committables[self.deployment.operators[position].operator_id] = found
+        self.finished = self.finished or ends
+        message = BarrierMessage(self._task.attempt, ends)
+        for edge in self._edges:
+            edge.barrier(message)
+        return self._acknowledge(committables)
+
+    def _check_barriers(self) -> None:
+        missing = [channel for channel in self._channels if channel not in self._barriers]
+        if missing:
+            raise ChannelError(
+                f"{len(missing)} of {len(self._channels)} input channels ended without a barrier",
+                detail=f"vertex '{self.deployment.name}', subtask {self.index}, (gate, channel) {missing[:5]}",
+            )
+
+    def _acknowledge(self, committables: dict[str, list[Any]]) -> TaskAck:
+        head = self.operators[0]
+        wakeups = [wakeup for op in self.operators if (wakeup := op.next_wakeup()) is not None]
+        return TaskAck(
+            vertex=self.deployment.vertex,
+            subtask=self.index,
+            attempt=self._task.attempt,
+            upstream={
+                self._sources[channel]: message.attempt for channel, message in self._barriers.items()
+            },
+            keyed=self._snapshot_keyed(),
+            local=self._snapshot_local(),
+            committables=committables,
+            progress=head.progress() if isinstance(head, SourceOperator) else None,
+            watermark=self._valve.watermark if self._channels else self._source_watermark(),
+            next_wakeup=min(wakeups, default=None),
+            finished=self.finished,
+            metrics=self._report_metrics(),
+        )
+
+    def _source_watermark(self) -> int:
+        emitted: int = self._contexts[0].operator_state.get("emitted", -(2**63))
+        return emitted
+
+    def _snapshot_keyed(self) -> dict[str, Any]:
+        for position, backend in self._keyed.items():
+            delta = backend.snapshot()
+            chain = self._chains.get(position, _NO_CHAIN)
+            if delta or chain is None:
+                self._chains[position] = self._task.state_io.store(
+                    None if chain is _NO_CHAIN else chain,
+                    SnapshotName(
+                        self._task.epoch,
+                        f"{self.deployment.vertex}.{position}",
+                        self.index,
+                        self._task.attempt,
+                        self._key_groups,
+                    ),
+                    delta,
+                    backend.full_snapshot,
+                )
+        return {
+            self.deployment.operators[position].operator_id: chain
+            for position, chain in self._chains.items()
+        }
+
+    def _snapshot_local(self) -> bytes:
+        for context in self._contexts:
+            if context.timers is not None:
+                context.operator_state.put("timer watermark", context.timers.watermark)
+        states = {
+            info.operator_id: context.operator_state.snapshot()
+            for info, context in zip(self.deployment.operators, self._contexts, strict=True)
+        }
+        return pickle.dumps(
+            {
+                "valve": self._valve.snapshot(),
+                "finished": self.finished,
+                "operators": {name: state for name, state in states.items() if state},
+            },
+            5,
+        )
+
+    def _report_metrics(self) -> dict[str, dict[str, Any]]:
+        reports: dict[str, dict[str, Any]] = {}
+        received = self._records_in
+        head = self.operators[0]
+        if isinstance(head, SourceOperator):
+            received, head.records = head.records, 0
+        for position, info in enumerate(self.deployment.operators):
+            report = self._metrics[position].report()
+            report["numRecordsOut"] = ("counter", self._outputs[position].records_out)
+            if position == 0:
+                report["numRecordsIn"] = ("counter", received)
+            reports[info.operator_id] = report
+        return reports
+
+    def close(self) -> None:
+        """Close all functions."""
+        for operator in self.operators:
+            operator.close()
+        for edge in self._edges:
+            edge.close()
+
+
+def _extras(task: TaskEnvironment) -> dict[str, Any]:
+    return {"job_id": task.settings.job_id, "attempt": task.attempt, "staging": task.staging}
+
+
+__all__ = ["Batch", "ChannelError", "StateIO", "Subtask", "TaskEnvironment", "wall_clock"]

@@ -1,0 +1,1 @@
+"""Watermarks, timers, clocks."""

@@ -1,0 +1,80 @@
+"""Builders of manifests and events for the tests of this folder."""
+
+from __future__ import annotations
+
+from penstock.checkpoint.handles import StateChain, StateHandle, state_file_name
+from penstock.checkpoint.manifest import (
+    Manifest,
+    OperatorSnapshot,
+    SourceSnapshot,
+    SubtaskSnapshot,
+    VertexSnapshot,
+)
+from penstock.checkpoint.messages import Ack, Channel, OperatorPlan, SourcePlan, StartEpoch, TaskId
+from penstock.checkpoint.pickled import Pickled
+from penstock.common.connector import CommitRequest, SourceSplit, SplitProgress
+
+READ = TaskId("read", 0)
+SUM0, SUM1 = TaskId("sum", 0), TaskId("sum", 1)
+
+OPERATORS = (
+    OperatorPlan("source", "numbers", "read", 1, 128),
+    OperatorPlan("total", "total per key", "sum", 2, 128, uid="my-total"),
+    OperatorPlan("sink", "files", "sum", 2, 128, committer=True),
+)
+
+
+def full(name: str, size: int = 10) -> StateHandle:
+    return StateHandle("full", size, 0, (0, 128), name=name)
+
+
+def delta(name: str, size: int = 1) -> StateHandle:
+    return StateHandle("delta", size, 0, (0, 128), name=name)
+
+
+def file_of(epoch: int, task: TaskId, attempt: str) -> str:
+    return state_file_name(epoch, task.vertex, task.subtask, attempt)
+
+
+def progress(split_id: str, position: int, *, finished: bool = False) -> SplitProgress:
+    return SplitProgress(SourceSplit(split_id), position, finished)
+
+
+def manifest(epoch: int = 1, *, files: tuple[str, ...] = (), job_id: str = "job", **more) -> Manifest:
+    """A manifest of one operator whose chain has these files."""
+    chain = StateChain(
+        tuple(full(name) if i == 0 else delta(name) for i, name in enumerate(files))
+    )
+    parts = {
+        "vertices": {"sum": VertexSnapshot((SubtaskSnapshot(5, False, 99),))},
+        "operators": {"total": OperatorSnapshot("my-total", "total", "sum", 128, (chain,))},
+        "sources": {"source": SourceSnapshot(Pickled.of("seen"), (Pickled.of((progress("s", 3),)),))},
+        "commits": {"sink": Pickled.of(CommitRequest(epoch, [f"out-{epoch}"]))},
+        "metrics": {"sum": {"records_in": 3}},
+    }
+    return Manifest(job_id, "a job", epoch, 1000 + epoch, **{**parts, **more})
+
+
+def start(epoch: int = 1, **changes) -> StartEpoch:
+    """The plan of one source subtask (split s) and two subtasks that sum up and write."""
+    values = {
+        "operators": OPERATORS,
+        "expected": frozenset({READ, SUM0, SUM1}),
+        "now_ms": 1000 * epoch,
+        "sources": {"source": SourcePlan(f"seen-{epoch}", {0: (progress("s", epoch - 1),)})},
+        "channels": {SUM0: frozenset({READ}), SUM1: frozenset({READ})},
+    }
+    return StartEpoch(epoch, **{**values, **changes})
+
+
+def ack(task: TaskId, epoch: int = 1, attempt: str | None = None, **changes) -> Ack:
+    """The ack that a healthy task sends in the plan of `start`."""
+    token = attempt or f"{task.vertex}{task.subtask}a{epoch}"
+    values: dict = {"watermark": 10 * epoch, "metrics": {"records": 1}}
+    if task == READ:
+        values["splits"] = {"source": (progress("s", epoch),)}
+    else:
+        values["upstream"] = (Channel(READ, f"read0a{epoch}"),)
+        values["states"] = {"total": StateChain((full(file_of(epoch, task, token)),))}
+        values["committables"] = {"sink": (f"{task.subtask}@{epoch}",)}
+    return Ack(epoch, task, token, **{**values, **changes})

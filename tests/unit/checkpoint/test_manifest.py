@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from builders import manifest, progress
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.checkpoint import manifest as manifest_module
+from penstock.checkpoint.handles import StateChain
+from penstock.checkpoint.manifest import (
+    DamagedManifestError,
+    OperatorSnapshot,
+    SubtaskSnapshot,
+    VertexSnapshot,
+    decode,
+    encode,
+)
+from penstock.checkpoint.manifest_store import ManifestStore, resolve_restore_path
+from penstock.checkpoint.pickled import Pickled
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.errors import ArgumentError, CheckpointError
+
+ENCODED = encode(manifest(7, files=("shared/6-sum-0-a.state", "shared/7-sum-0-b.state")))
+
+
+@pytest.fixture
+def store(tmp_path):
+    return ManifestStore(CheckpointStorage(str(tmp_path)), "job")
+
+
+def test_a_manifest_is_read_back_as_it_was():
+    original = manifest(7, files=("shared/6-sum-0-a.state", "shared/7-sum-0-b.state"), final=True)
+    found = decode(encode(original), "x")
+    assert found == original
+    assert found.sources["source"].load_enumerator() == "seen"
+    assert found.sources["source"].load_splits(0) == (progress("s", 3),)
+    assert found.load_commit("sink").committables == ["out-7"]
+
+
+def test_a_manifest_is_json_that_any_tool_reads():
+    body = json.loads(ENCODED.splitlines()[1])
+    assert (body["version"], body["epoch"], body["job_id"]) == (1, 7, "job")
+    assert body["operators"]["total"]["parallelism"] == 1
+    assert body["operators"]["total"]["subtasks"][0][1]["file"] == "shared/7-sum-0-b.state"
+    assert body["vertices"]["sum"] == {
+        "parallelism": 1,
+        "watermark": 5,
+        "watermarks": [5],
+        "finished": [False],
+        "next_wakeups": [99],
+    }
+
+
+@given(st.integers(0, len(ENCODED) - 1))
+def test_a_manifest_cut_anywhere_is_damaged(length):
+    with pytest.raises(DamagedManifestError, match="chk-7/_metadata' is damaged"):
+        decode(ENCODED[:length], "chk-7/_metadata")
+
+
+@given(st.integers(0, len(ENCODED) - 1), st.integers(1, 255))
+def test_a_manifest_with_any_byte_altered_is_damaged(position, change):
+    altered = bytearray(ENCODED)
+    altered[position] ^= change
+    with pytest.raises(DamagedManifestError):
+        decode(bytes(altered), "x")
+
+
+def test_a_manifest_with_bytes_added_is_damaged():
+    with pytest.raises(DamagedManifestError):
+        decode(ENCODED + b"\n", "x")
+
+
+def test_a_manifest_of_another_version_is_refused_and_not_skipped(store, monkeypatch):
+    store.write(manifest(1))
+    monkeypatch.setattr(manifest_module, "VERSION", 2)
+    store.write(manifest(2))
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match="format version 2, this Penstock reads version 1"):
+        store.latest()
+
+
+def test_a_sound_file_with_missing_parts_is_refused():
+    body = b'{"version":1}'
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        decode(manifest_module._header(body) + body + b"\n", "x")
+
+
+def test_the_files_of_a_manifest_are_those_of_all_chains():
+    assert manifest(7, files=("a", "b")).files() == {"a", "b"}
+
+
+def test_a_vertex_is_as_far_as_its_slowest_subtask():
+    vertex = VertexSnapshot((SubtaskSnapshot(5, True, 1), SubtaskSnapshot(3, False, 7)))
+    assert (vertex.watermark, vertex.finished, vertex.next_wakeup) == (3, False, 7)
+    assert manifest(vertices={"a": vertex}).next_wakeup == 7
+    assert manifest(vertices={}).next_wakeup is None
+
+
+def test_operators_that_a_job_no_longer_has_are_told():
+    stateless = OperatorSnapshot(None, "map", "sum", 128, (StateChain(),))
+    before = manifest(files=("a",))
+    before = manifest(operators={**before.operators, "map": stateless})
+    assert before.unmatched(["total", "source"]) == {}
+    assert before.unmatched([]) == {"source": "splits", "total": "state"}
+
+
+def test_the_layout_is_that_of_flink(store, tmp_path):
+    store.write(manifest(3))
+    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()] == [
+        "job/chk-3/_metadata"
+    ]
+    assert store.staging == f"{tmp_path}/job/staging"
+
+
+def test_the_latest_is_the_newest_by_number(store):
+    assert store.latest() is None
+    for epoch in (9, 10, 8):
+        store.write(manifest(epoch))
+    assert store.list_epochs() == [8, 9, 10]
+    assert store.latest() == manifest(10)
+    assert store.read(8) == manifest(8)
+    store.delete(10)
+    assert (store.list_epochs(), store.latest().epoch) == ([8, 9], 9)
+
+
+def damage(store, epoch):
+    name = f"chk-{epoch}/_metadata"
+    store.storage.write_atomic(name, store.storage.read(name)[:-20])
+
+
+def test_a_damaged_manifest_is_skipped_with_a_warning_that_names_it(store, caplog):
+    for epoch in (1, 2):
+        store.write(manifest(epoch))
+    damage(store, 2)
+    with caplog.at_level(logging.WARNING):
+        assert store.latest() == manifest(1)
+    assert "chk-2/_metadata' is damaged: the checkpoint before it is used" in caplog.text
+    assert store.read_all() == [manifest(1)]
+
+
+def test_a_job_whose_manifests_are_all_damaged_does_not_start_from_nothing(store):
+    store.write(manifest(1))
+    damage(store, 1)
+    with pytest.raises(CheckpointError, match="no checkpoint of job job can be read"):
+        store.latest()
+
+
+def test_a_manifest_that_was_half_written_is_not_there(store):
+    store.storage.write_new("chk-4/._metadata.123.tmp", b"half")
+    assert store.list_epochs() == []
+    assert store.latest() is None
+
+
+def test_writing_the_same_manifest_twice_is_writing_it_once(store):
+    store.write(manifest(1))
+    store.write(manifest(1))
+    assert store.latest() == manifest(1)
+
+
+def test_two_drivers_cannot_both_complete_an_epoch(store):
+    store.write(manifest(1))
+    with pytest.raises(CheckpointError, match="checkpoint 1 of job job exists already"):
+        store.write(manifest(1, files=("shared/1-sum-0-b.state",)))
+    assert store.latest() == manifest(1)
+
+
+def test_a_damaged_manifest_is_written_anew(store):
+    store.write(manifest(1))
+    damage(store, 1)
+    store.write(manifest(1, files=("a",)))
+    assert store.latest() == manifest(1, files=("a",))
+
+
+def test_state_files_are_listed_and_deleted(store):
+    for name in ("shared/1-a.state", "shared/2-a.state", "staging/x"):
+        store.storage.write_new(name, b"")
+    store.delete_files(("shared/1-a.state", "shared/gone.state"))
+    assert store.list_state_files() == ["shared/2-a.state"]
+
+
+@pytest.mark.parametrize("job_id", ["", "a/b", "..", ".x"])
+def test_a_job_id_is_the_name_of_a_directory(job_id, tmp_path):
+    with pytest.raises(ArgumentError, match="cannot be the name"):
+        ManifestStore(CheckpointStorage(str(tmp_path)), job_id)
+
+
+@pytest.mark.parametrize(
+    ("path", "epoch"),
+    [
+        ("job", 12),
+        ("job/", 12),
+        ("job/chk-2", 2),
+        ("job/chk-2/", 2),
+        ("job/chk-2/_metadata", 2),
+        ("job/chk-2/../chk-12", 12),
+    ],
+)
+@pytest.mark.parametrize("kind", ["path", "uri", "relative"])
+def test_a_restore_path_is_a_job_or_a_checkpoint(store, tmp_path, monkeypatch, path, epoch, kind):
+    for number in (2, 12):
+        store.write(manifest(number, files=("shared/x.state",)))
+    monkeypatch.chdir(tmp_path)
+    base = {"path": f"{tmp_path}/", "uri": f"file://{tmp_path}/", "relative": ""}[kind]
+    found = resolve_restore_path(base + path)
+    assert found.manifest.epoch == epoch
+    assert {name.replace("chk-2/../", "") for name in found.manifest.files()} == {
+        f"{tmp_path}/job/shared/x.state"
+    }
+
+
+@pytest.mark.parametrize("path", ["", "job/chk-3", "jobs", "job/shared", "job/chk-x"])
+def test_another_path_is_refused_with_the_two_that_would_do(store, tmp_path, path):
+    store.write(manifest(2))
+    with pytest.raises(CheckpointError, match="there is no checkpoint at") as raised:
+        resolve_restore_path(f"{tmp_path}/{path}")
+    assert "chk-<N>" in raised.value.hint
+
+
+def test_a_damaged_checkpoint_that_was_asked_for_is_not_replaced_by_another(store, tmp_path):
+    for epoch in (1, 2):
+        store.write(manifest(epoch))
+    damage(store, 2)
+    with pytest.raises(DamagedManifestError):
+        resolve_restore_path(f"{tmp_path}/job/chk-2")
+
+
+def test_a_value_that_plain_pickle_cannot_take_is_pickled_by_value():
+    assert Pickled.of(lambda: 5).load()() == 5
+
+
+def test_a_value_that_cannot_be_pickled_is_named():
+    with pytest.raises(CheckpointError, match="the splits of 'source' cannot be pickled"):
+        Pickled.of((number for number in [1]), "the splits of 'source'")
+
+
+def test_bytes_that_cannot_be_unpickled_are_named():
+    with pytest.raises(CheckpointError, match="the splits of the checkpoint cannot be unpickled"):
+        Pickled(b"cnosuchmodule\nThing\n.").load("the splits")

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Make .venv with penstock (editable) and its tools, and find a JDK. Instant when nothing changed.
+#   tools/setup.sh          what tests, checks and the demo need
+#   tools/setup.sh bench    also what the benchmarks need: plotting, and PyFlink in its own environment
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+venv=.venv
+extras=dev
+if [ "${1:-}" = bench ]; then extras=dev,bench; fi
+stamp="$venv/.installed-${extras/,/-}"
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+# True if $1 starts, is a Python 3.11 to 3.13 and can make virtual environments.
+usable_python() {
+  "$1" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+    >/dev/null 2>&1
+}
+
+find_python() {
+  local name
+  for name in ${PYTHON:-} python3.12 python3.11 python3.13 python3 python; do
+    if usable_python "$name"; then command -v "$name"; return; fi
+  done
+  return 1
+}
+
+install_python_hint() {
+  say "no usable Python 3.11, 3.12 or 3.13 was found (it needs the venv module)"
+  if command -v apt-get >/dev/null; then say "try: apt-get install python3 python3-venv"
+  elif command -v dnf >/dev/null; then say "try: dnf install python3.12"
+  elif command -v brew >/dev/null; then say "try: brew install python@3.12"
+  fi
+  say "or name one: make setup PYTHON=/path/to/python3.12"
+}
+
+ensure_venv() {
+  if [ -x "$venv/bin/python" ] && usable_python "$venv/bin/python"; then return; fi
+  local python
+  if ! python=$(find_python) && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    say "installing python3 and python3-venv"
+    apt-get update -qq >&2 && apt-get install -y -qq python3 python3-venv >&2 || true
+    python=$(find_python) || true
+  fi
+  if [ -z "${python:-}" ]; then install_python_hint; exit 1; fi
+  say "making $venv with $("$python" --version)"
+  "$python" -m venv --clear "$venv"
+}
+
+ensure_packages() {
+  if [ -e "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ]; then return; fi
+  say "installing penstock[$extras]"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".[$extras]"
+  touch "$stamp"
+}
+
+ensure_java() {
+  local home
+  if [ -f "$venv/java_home" ] && [ -x "$(cat "$venv/java_home")/bin/java" ]; then return; fi
+  if ! home=$(tools/find_java.sh); then
+    tools/install_java.sh
+    home=$(tools/find_java.sh)
+  fi
+  say "JDK: $home"
+  printf '%s\n' "$home" >"$venv/java_home"
+}
+
+# PyFlink pins old versions of our own dependencies, so it gets an environment of its own.
+ensure_pyflink() {
+  local home=benchmarks/.pyflink-venv
+  local version=2.3.0
+  if [ -e "$home/.installed-$version" ]; then return; fi
+  say "installing PyFlink $version for the comparison (a few minutes; it is large)"
+  "$venv/bin/python" -m venv --clear "$home"
+  "$home/bin/python" -m pip install --quiet --disable-pip-version-check "apache-flink==$version"
+  touch "$home/.installed-$version"
+}
+
+ensure_venv
+ensure_packages
+ensure_java
+if [ "$extras" != dev ]; then ensure_pyflink; fi
