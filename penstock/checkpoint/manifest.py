@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -20,11 +21,17 @@ MIN_WATERMARK = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class SubtaskSnapshot:
-    """Where one subtask of a vertex stands. `next_wakeup` is when (epoch ms) it wants to run without data."""
+    """Where one subtask of a vertex stands. `next_wakeup` is when (epoch ms) it wants to run without data.
+
+    `attempt` is the task attempt that took the snapshot: a worker that still holds it in memory goes on from there. `local` is
+    the subtask's state besides keyed state, as the task pickled it.
+    """
 
     watermark: int = MIN_WATERMARK
     finished: bool = False
     next_wakeup: int | None = None
+    attempt: str | None = None
+    local: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +222,14 @@ def _header(body: bytes) -> bytes:
     return b'{"sha256":"%s"}\n' % hashlib.sha256(body).hexdigest().encode()
 
 
+def _to_text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _to_bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text, validate=True)
+
+
 def _to_json(manifest: Manifest) -> dict[str, Any]:
     return {
         "version": VERSION,
@@ -230,6 +245,8 @@ def _to_json(manifest: Manifest) -> dict[str, Any]:
                 "watermarks": [subtask.watermark for subtask in vertex.subtasks],
                 "finished": [subtask.finished for subtask in vertex.subtasks],
                 "next_wakeups": [subtask.next_wakeup for subtask in vertex.subtasks],
+                "attempts": [subtask.attempt for subtask in vertex.subtasks],
+                "local": [_to_text(subtask.local) for subtask in vertex.subtasks],
             }
             for name, vertex in manifest.vertices.items()
         },
@@ -263,7 +280,12 @@ def _from_json(value: dict[str, Any]) -> Manifest:
             tuple(
                 SubtaskSnapshot(*subtask)
                 for subtask in zip(
-                    vertex["watermarks"], vertex["finished"], vertex["next_wakeups"], strict=True
+                    vertex["watermarks"],
+                    vertex["finished"],
+                    vertex["next_wakeups"],
+                    vertex["attempts"],
+                    map(_to_bytes, vertex["local"]),
+                    strict=True,
                 )
             )
         )

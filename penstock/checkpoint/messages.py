@@ -80,7 +80,7 @@ class Ack(Event):
 
     `attempt` is a token that no other attempt of any task has. `states` are the chains after this epoch, by operator; an
     operator that is left out has not changed. `committables` are by sink operator. `splits` must hold every split that was
-    assigned to the subtask, by source operator.
+    assigned to the subtask, by source operator. `local` is the subtask's other state.
     """
 
     epoch: int
@@ -93,6 +93,7 @@ class Ack(Event):
     watermark: int = MIN_WATERMARK
     next_wakeup: int | None = None
     finished: bool = False
+    local: bytes | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 

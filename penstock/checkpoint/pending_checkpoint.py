@@ -181,7 +181,11 @@ class PendingCheckpoint:
             for subtask in range(parallelism):
                 ack = self._ack(name, subtask)
                 if ack is not None:
-                    subtasks.append(SubtaskSnapshot(ack.watermark, ack.finished, ack.next_wakeup))
+                    subtasks.append(
+                        SubtaskSnapshot(
+                            ack.watermark, ack.finished, ack.next_wakeup, ack.attempt, ack.local
+                        )
+                    )
                 elif before is not None and before.parallelism == parallelism:
                     subtasks.append(before.subtasks[subtask])
                 else:
@@ -235,8 +239,9 @@ def _check_plan(
     parallelism: dict[str, int] = {}
     operators: dict[str, OperatorPlan] = {}
     for op in plan.operators:
-        if operators.setdefault(op.operator, op) is not op:
+        if op.operator in operators:
             raise ArgumentError(f"two operators of the job have the id '{op.operator}'")
+        operators[op.operator] = op
         if parallelism.setdefault(op.vertex, op.parallelism) != op.parallelism:
             raise ArgumentError(f"the operators of vertex '{op.vertex}' differ in parallelism")
     unknown = [t for t in plan.expected if not 0 <= t.subtask < parallelism.get(t.vertex, 0)]

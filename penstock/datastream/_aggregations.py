@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Callable
 from typing import Any
 
 from penstock.common.types import Row
@@ -45,10 +44,12 @@ def read_field(element: Any, position: Position) -> Any:
         if hasattr(element, "_fields"):
             return getattr(element, position)
         raise ArgumentTypeError(
-            f"a tuple has no field '{position}'", hint="give an index, or use a Row with field names"
+            f"a tuple has no field '{position}'",
+            hint="give an index, or use a Row with field names",
         )
     if isinstance(element, list | dict | Row):
-        return element[position]
+        fields: Any = element
+        return fields[position]
     if position != 0:
         raise ArgumentTypeError(
             f"field {position!r} of {describe(element)} does not exist",
@@ -111,13 +112,13 @@ class ExtremeReduce(FieldReduce):
     Among equals the first one stays.
     """
 
-    better: Callable[[Any, Any], bool]
+    better: Any  # whether the first argument is to be kept rather than the second
     whole_element = False
 
     def reduce(self, value1: Any, value2: Any) -> Any:
         """Compare."""
         candidate = read_field(value2, self.position)
-        if not type(self).better(candidate, read_field(value1, self.position)):
+        if not self.better(candidate, read_field(value1, self.position)):
             return value1
         return value2 if self.whole_element else replace_field(value1, self.position, candidate)
 
@@ -129,13 +130,13 @@ class MinReduce(ExtremeReduce):
     ('a', 2)
     """
 
-    better = operator.lt
+    better = staticmethod(operator.lt)
 
 
 class MaxReduce(ExtremeReduce):
     """Keeps the greatest value of the field; the other fields are the first element's."""
 
-    better = operator.gt
+    better = staticmethod(operator.gt)
 
 
 class MinByReduce(MinReduce):

@@ -29,9 +29,10 @@ def can_have_timestamps(transformation: Transformation) -> bool:
 
 
 def _source_has_timestamps(spec: SourceSpec) -> bool:
-    return spec.watermark_strategy.assigns_timestamps() or getattr(
-        spec.source, "carries_timestamps", True
-    )
+    strategy = spec.watermark_strategy
+    if strategy.emits_watermarks or strategy.timestamp_assigner is not None:
+        return True
+    return bool(getattr(spec.source, "carries_timestamps", True))
 
 
 def check_timestamps(transformation: Transformation, what: str) -> None:

@@ -33,6 +33,11 @@ class OperatorSettings:
         self._environment = environment
         self._transformation = transformation
 
+    @property
+    def transformation(self) -> Transformation:
+        """The step of the program that this stands for."""
+        return self._transformation
+
     def _physical(self, what: str) -> OperatorTransformation:
         """Return the operator, or refuse `what` on a stream that has none of its own."""
         transformation = self._transformation

@@ -64,11 +64,11 @@ def _row_converter(kind: RowTypeInfo) -> Convert:
 
     def convert(value: Any) -> Any:
         if type(value) is Row:
-            fields = value._fields  # noqa: SLF001 - once per record
+            fields = value._fields
             if fields == names:
                 return value
             if fields is None and len(value) == size:
-                value._fields = names  # noqa: SLF001
+                value._fields = names
                 return value
         return kind.validate(value)
 

@@ -86,7 +86,9 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
     ) -> AsyncRetryStrategy[Any]:
         """Try up to `max_attempts` times with the same pause between."""
         return _FixedDelay(
-            max_attempts, backoff_time_millis, _RetryPredicate(result_predicate, exception_predicate)
+            max_attempts,
+            backoff_time_millis,
+            _RetryPredicate(result_predicate, exception_predicate),
         )
 
     @staticmethod

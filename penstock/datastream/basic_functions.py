@@ -10,7 +10,7 @@ from penstock.datastream._not_implemented import not_implemented
 from penstock.datastream.runtime_context import RuntimeContext
 
 
-class Function(ABC):
+class Function(ABC):  # noqa: B024 - its subclasses have the abstract methods
     """Base of all user functions: `open` before the first record, `close` after the last."""
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027 - optional for users

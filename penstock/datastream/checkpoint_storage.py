@@ -40,7 +40,8 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         _refuse_java(j_filesystem_checkpoint_storage, "FileSystemCheckpointStorage")
         if checkpoint_path is None:
             raise ArgumentError(
-                "checkpoint_path is required", hint="give a directory, such as file:///var/checkpoints"
+                "checkpoint_path is required",
+                hint="give a directory, such as file:///var/checkpoints",
             )
         self._path = check_text(checkpoint_path, "checkpoint_path")
         self._threshold = (

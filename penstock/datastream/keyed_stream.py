@@ -53,9 +53,9 @@ class KeyedStream(DataStream):
         key_selector: Callable[[Any], Any] | KeySelector,
         key_type: TypeInformation | None = None,
     ) -> None:
-        source = origin_stream._as_input()
+        source = origin_stream.transformation
         super().__init__(
-            origin_stream._environment,
+            origin_stream.get_execution_environment(),
             PartitionTransformation(
                 "Hash",
                 inputs=(source,),
@@ -81,11 +81,12 @@ class KeyedStream(DataStream):
         self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Process each element with a KeyedProcessFunction: keyed state, timers, side outputs."""
-        if isinstance(func, ProcessFunction):
+        given: Any = func
+        if isinstance(given, ProcessFunction):
             raise ArgumentTypeError(
                 "a KeyedProcessFunction is required for a keyed stream",
-                detail=f"{type(func).__name__} is a ProcessFunction",
-                hint=f"derive {type(func).__name__} from KeyedProcessFunction",
+                detail=f"{type(given).__name__} is a ProcessFunction",
+                hint=f"derive {type(given).__name__} from KeyedProcessFunction",
             )
         check_object(
             func,
@@ -94,7 +95,7 @@ class KeyedStream(DataStream):
             hint="derive a class from KeyedProcessFunction and pass an object of it",
         )
         kind = _typed.check_type(output_type)
-        return self._operator(
+        return self.transform(
             "KEYED PROCESS", KeyedProcessSpec(_typed.typed_process(func, kind)), kind
         )
 
@@ -104,7 +105,7 @@ class KeyedStream(DataStream):
         STREAMING emits every intermediate value, BATCH the last one of each key.
         """
         check_function(func, ReduceFunction, "reduce", ("value1", "value2"))
-        return self._operator("Reduce", KeyedReduceSpec(func), self._value_type())
+        return self.transform("Reduce", KeyedReduceSpec(func), self.declared_type)
 
     def sum(self, position_to_sum: Position = 0) -> DataStream:
         """Add up a field per key; the other fields are the first element's."""
@@ -130,7 +131,7 @@ class KeyedStream(DataStream):
         self, name: str, function: type[FieldReduce], position: Position, what: str
     ) -> DataStream:
         reduce = function(check_position(position, what))
-        return self._operator(name, KeyedReduceSpec(reduce), self._value_type())
+        return self.transform(name, KeyedReduceSpec(reduce), self.declared_type)
 
     # Windows
 
@@ -171,7 +172,9 @@ class KeyedStream(DataStream):
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
         """Run the program and return Row(f0=key, f1=element) for each element of this stream."""
-        rows = self._operator("Keyed rows", MapSpec(KeyAndValue(self._key_selector)), self.get_type())
+        rows = self.transform(
+            "Keyed rows", MapSpec(KeyAndValue(self._key_selector)), self.get_type()
+        )
         return collect(rows, job_execution_name, limit)
 
     # What a keyed stream does not have

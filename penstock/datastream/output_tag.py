@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
-from penstock.datastream._checks import describe
+from penstock.datastream._checks import check_instance, describe
 from penstock.datastream._not_implemented import not_implemented
 from penstock.errors import ArgumentError, ArgumentTypeError
 
@@ -25,10 +25,9 @@ class OutputTag:
     def __init__(
         self, tag_id: str, type_info: TypeInformation | list[TypeInformation] | None = None
     ) -> None:
-        if not isinstance(tag_id, str) and tag_id is not None:
-            raise ArgumentTypeError(f"tag_id must be a str, got {describe(tag_id)}")
         if not tag_id:
             raise ArgumentError("tag_id cannot be None or empty")
+        check_instance(tag_id, str, "tag_id")
         if type_info is None:
             type_info = Types.PICKLED_BYTE_ARRAY()
         elif isinstance(type_info, list):

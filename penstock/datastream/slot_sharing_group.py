@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.common.config_values import parse_memory
 from penstock.datastream._checks import check_int, check_text
 from penstock.datastream._not_implemented import not_implemented
 from penstock.errors import ArgumentError, ArgumentTypeError
@@ -215,10 +216,11 @@ class Builder:
 def _size(size: MemorySize | str) -> MemorySize:
     if isinstance(size, MemorySize):
         return size
-    units = {"b": 1, "k": _KIBI, "kb": _KIBI, "m": _MEBI, "mb": _MEBI, "g": _GIBI, "gb": _GIBI}
-    units |= {"t": _TEBI, "tb": _TEBI, "": 1}
-    digits = size.strip().rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
-    unit = size.strip()[len(digits) :].strip().lower()
-    if not digits.isdigit() or unit not in units:
-        raise ArgumentError(f"'{size}' is not a memory size", hint="write it as '512m' or '2 gb'")
-    return MemorySize(bytes_size=int(digits) * units[unit])
+    try:
+        return MemorySize(bytes_size=parse_memory(size))
+    except ValueError as error:
+        raise ArgumentError(
+            f"'{size}' is not a memory size",
+            detail=str(error),
+            hint="write it as '512 mb' or '2 gb'",
+        ) from None

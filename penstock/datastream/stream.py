@@ -131,7 +131,7 @@ class DataStream(OperatorSettings):
         """Call a function for each element and emit what it returns."""
         check_function(func, MapFunction, "map", ("value",))
         kind = _typed.check_type(output_type)
-        return self._operator("Map", MapSpec(_typed.typed_map(func, kind)), kind)
+        return self.transform("Map", MapSpec(_typed.typed_map(func, kind)), kind)
 
     def flat_map(
         self,
@@ -141,12 +141,12 @@ class DataStream(OperatorSettings):
         """Call a function for each element and emit all elements that it yields or returns."""
         check_function(func, FlatMapFunction, "flat_map", ("value",))
         kind = _typed.check_type(output_type)
-        return self._operator("FlatMap", FlatMapSpec(_typed.typed_flat_map(func, kind)), kind)
+        return self.transform("FlatMap", FlatMapSpec(_typed.typed_flat_map(func, kind)), kind)
 
     def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
         """Keep the elements for which a function is true."""
         check_function(func, FilterFunction, "filter", ("value",))
-        return self._operator("Filter", FilterSpec(func), self._value_type())
+        return self.transform("Filter", FilterSpec(func), self.declared_type)
 
     def project(self, *field_indexes: int) -> DataStream:
         """Keep some fields of tuples, in the given order."""
@@ -154,7 +154,7 @@ class DataStream(OperatorSettings):
             raise ArgumentError("project() needs at least one field index")
         for index in field_indexes:
             check_int(index, "a field index", minimum=0)
-        kind = self._value_type()
+        kind = self.declared_type
         if _declared(kind) and not isinstance(kind, TupleTypeInfo):
             raise InvalidProgramError(
                 "only streams of tuples can be projected",
@@ -169,13 +169,14 @@ class DataStream(OperatorSettings):
                     f"field index {max(field_indexes)} is beyond a tuple of {len(fields)} fields"
                 )
             output_type = Types.TUPLE([fields[index] for index in field_indexes])
-        return self._operator("Projection", MapSpec(Projection(field_indexes)), output_type)
+        return self.transform("Projection", MapSpec(Projection(field_indexes)), output_type)
 
     def process(
         self, func: ProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Process each element with a ProcessFunction: timestamps, side outputs, any number of results."""
-        if isinstance(func, KeyedProcessFunction):
+        given: Any = func
+        if isinstance(given, KeyedProcessFunction):
             raise ArgumentTypeError(
                 "a KeyedProcessFunction needs a keyed stream",
                 hint="call key_by(...) before process(...), or derive from ProcessFunction",
@@ -188,7 +189,7 @@ class DataStream(OperatorSettings):
             "for plain functions",
         )
         kind = _typed.check_type(output_type)
-        return self._operator("PROCESS", ProcessSpec(_typed.typed_process(func, kind)), kind)
+        return self.transform("PROCESS", ProcessSpec(_typed.typed_process(func, kind)), kind)
 
     # Keys, time, unions, side outputs
 
@@ -207,13 +208,13 @@ class DataStream(OperatorSettings):
         """Merge streams of one type into one."""
         if not streams:
             raise ArgumentError("union() needs at least one other stream")
-        inputs = [self._as_input()]
-        kind = self._value_type()
+        inputs = [self._transformation]
+        kind = self.declared_type
         for stream in streams:
             check_instance(stream, DataStream, "a stream of a union")
-            if stream._environment is not self._environment:
+            if stream.get_execution_environment() is not self._environment:
                 raise InvalidProgramError("the streams of a union belong to different environments")
-            other = stream._value_type()
+            other = stream.declared_type
             if _declared(kind) and _declared(other) and kind != other:
                 raise InvalidProgramError(
                     "streams of different types cannot be united",
@@ -221,7 +222,7 @@ class DataStream(OperatorSettings):
                     hint="map() them to one type first",
                 )
             kind = kind if _declared(kind) else other
-            inputs.append(stream._as_input())
+            inputs.append(stream.transformation)
         return DataStream(
             self._environment,
             UnionTransformation("Union", inputs=tuple(inputs), output_type=kind),
@@ -235,16 +236,19 @@ class DataStream(OperatorSettings):
             "watermark_strategy",
             hint="start with WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))",
         )
-        return self._operator(
+        return self.transform(
             "Timestamps/Watermarks",
             TimestampsAndWatermarksSpec(watermark_strategy),
-            self._value_type(),
+            self.declared_type,
         )
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """Return what the operator before emitted under a tag."""
         check_instance(
-            output_tag, OutputTag, "output_tag", hint='create one with OutputTag("late", Types.STRING())'
+            output_tag,
+            OutputTag,
+            "output_tag",
+            hint='create one with OutputTag("late", Types.STRING())',
         )
         operator = self._physical("a side output")
         self._environment.register_side_output(operator, output_tag)
@@ -320,19 +324,19 @@ class DataStream(OperatorSettings):
     def add_sink(self, sink_func: SinkFunction | Sink) -> DataStreamSink:
         """Write the stream to a sink, in PyFlink's old form."""
         sink = sink_func.sink if isinstance(sink_func, SinkFunction) else sink_func
-        return self._sink("Unnamed", sink)
+        return _add_sink(self, "Unnamed", sink)
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write the stream to a sink."""
         transformer = getattr(sink, "get_transformer", lambda: None)()
         stream = self if transformer is None else transformer.apply(self)
-        return stream._sink("Writer", sink)  # type: ignore[no-any-return]
+        return _add_sink(stream, "Writer", sink)
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print each element to standard output, as Flink shows it."""
         from penstock.datastream._print import PrintSink
 
-        return self._sink("Print to Std. Out", PrintSink(sink_identifier, self._value_type()))
+        return _add_sink(self, "Print to Std. Out", PrintSink(sink_identifier, self.declared_type))
 
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
@@ -346,19 +350,12 @@ class DataStream(OperatorSettings):
 
     # How steps are added
 
-    def _as_input(self) -> Transformation:
-        """Return the transformation that a consumer of this stream's elements reads from."""
-        return self._transformation
-
-    def _value_type(self) -> Any:
-        """Return the declared type of the elements that consumers get, or None."""
+    @property
+    def declared_type(self) -> Any:
+        """The declared type of the elements, or None."""
         return self._transformation.output_type
 
-    def _values(self) -> DataStream:
-        """Return the stream of the elements without their keys."""
-        return self
-
-    def _operator(
+    def transform(
         self,
         name: str,
         spec: OperatorSpec,
@@ -368,9 +365,13 @@ class DataStream(OperatorSettings):
         description: str | None = None,
         non_parallel: bool = False,
     ) -> DataStream:
+        """Add an operator of any kind: what all other methods, and other packages, build on.
+
+        `key_selectors` are those of the stream unless others are given; a `non_parallel` operator runs in one subtask.
+        """
         operator = OperatorTransformation(
             name,
-            inputs=(self._as_input(),),
+            inputs=(self._transformation,),
             output_type=output_type,
             spec=spec,
             key_selectors=key_selectors or self._key_selectors(),
@@ -395,12 +396,14 @@ class DataStream(OperatorSettings):
             ),
         )
 
-    def _sink(self, name: str, sink: Any) -> DataStreamSink:
-        check_instance(sink, Sink, "a sink", hint="build one, such as FileSink or KafkaSink")
-        return DataStreamSink.create(self._environment, name, sink, self._as_input())
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._transformation.name!r})"
+
+
+def _add_sink(stream: DataStream, name: str, sink: Any) -> DataStreamSink:
+    check_instance(sink, Sink, "a sink", hint="build one, such as FileSink or KafkaSink")
+    environment = stream.get_execution_environment()
+    return DataStreamSink.create(environment, name, sink, stream.transformation)
 
 
 def _declared(kind: Any) -> bool:

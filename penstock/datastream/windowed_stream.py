@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.common.operator_specs import WindowSpec
 from penstock.common.time import to_millis
-from penstock.common.typeinfo import TypeInformation
+from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream import _typed
 from penstock.datastream._checks import check_function, check_instance, check_int, check_object
 from penstock.datastream._event_time import check_timestamps
@@ -65,7 +65,7 @@ class _Windowed:
             hint="use one such as TumblingEventTimeWindows.of(Time.seconds(5))",
         )
         if window_assigner.is_event_time():
-            check_timestamps(stream._as_input(), type(window_assigner).__name__)
+            check_timestamps(stream.transformation, type(window_assigner).__name__)
         self._stream = stream
         self._assigner = window_assigner
         self._trigger: Trigger[Any, Any] | None = None
@@ -78,12 +78,16 @@ class _Windowed:
 
     def get_input_type(self) -> TypeInformation:
         """Return the type of the elements."""
-        return self._stream._values().get_type()
+        declared = self._stream.declared_type
+        return Types.PICKLED_BYTE_ARRAY() if declared is None else declared
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
         """Set when windows are evaluated, in place of the assigner's default."""
         check_instance(
-            trigger, Trigger, "trigger", hint="use one such as CountTrigger.of(10) or EventTimeTrigger.create()"
+            trigger,
+            Trigger,
+            "trigger",
+            hint="use one such as CountTrigger.of(10) or EventTimeTrigger.create()",
         )
         if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
             raise InvalidProgramError(
@@ -108,7 +112,10 @@ class _Windowed:
     def side_output_late_data(self, output_tag: OutputTag) -> Self:
         """Send elements that are too late for all their windows to a side output of the result."""
         check_instance(
-            output_tag, OutputTag, "output_tag", hint='create one with OutputTag("late", Types.STRING())'
+            output_tag,
+            OutputTag,
+            "output_tag",
+            hint='create one with OutputTag("late", Types.STRING())',
         )
         self._late_tag = output_tag
         return self
@@ -126,7 +133,7 @@ class _Windowed:
         check_function(reduce_function, ReduceFunction, "reduce", ("value1", "value2"))
         kind = _typed.check_type(output_type)
         if kind is None and window_function is None:
-            kind = self._stream._value_type()
+            kind = self._stream.declared_type
         return self._build(
             kind,
             reduce_function=reduce_function,
@@ -244,8 +251,10 @@ class _Windowed:
             keyed=self.keyed,
         )
         name = type(assigner).__name__
-        stream = self._stream if self.keyed else self._stream._values()
-        return stream._operator(
+        stream = self._stream
+        if not self.keyed:  # a keyed stream has no keys here
+            stream = DataStream(self.get_execution_environment(), stream.transformation)
+        return stream.transform(
             name,
             spec,
             output_type,

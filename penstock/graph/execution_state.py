@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 
+from penstock.common.job_status import JobStatus
 from penstock.errors import ArgumentError
 
 
@@ -29,26 +30,6 @@ class ExecutionState(enum.Enum):
         return not _EXECUTION_TRANSITIONS[self]
 
 
-class JobStatus(enum.Enum):
-    """The state of a job."""
-
-    INITIALIZING = "INITIALIZING"
-    CREATED = "CREATED"
-    RUNNING = "RUNNING"
-    FAILING = "FAILING"
-    FAILED = "FAILED"
-    CANCELLING = "CANCELLING"
-    CANCELED = "CANCELED"
-    FINISHED = "FINISHED"
-    RESTARTING = "RESTARTING"
-    SUSPENDED = "SUSPENDED"
-
-    @property
-    def is_terminal(self) -> bool:
-        """Whether no status follows this one, here or in another process that takes the job over."""
-        return self in {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED}
-
-
 _E, _J = ExecutionState, JobStatus
 
 _EXECUTION_TRANSITIONS: dict[ExecutionState, frozenset[ExecutionState]] = {
@@ -64,13 +45,13 @@ _EXECUTION_TRANSITIONS: dict[ExecutionState, frozenset[ExecutionState]] = {
 
 _ENDED = frozenset({_J.CANCELLING, _J.FAILING, _J.SUSPENDED})
 _JOB_TRANSITIONS: dict[JobStatus, frozenset[JobStatus]] = {
-    _J.INITIALIZING: frozenset({_J.CREATED, _J.FAILED, _J.CANCELED}) | _ENDED,
     _J.CREATED: frozenset({_J.RUNNING, _J.FAILED, _J.CANCELED}) | _ENDED,
     _J.RUNNING: frozenset({_J.FINISHED, _J.RESTARTING}) | _ENDED,
     _J.FAILING: frozenset({_J.FAILED, _J.RESTARTING, _J.CANCELLING, _J.SUSPENDED}),
     _J.RESTARTING: frozenset({_J.CREATED, _J.RUNNING, _J.FAILED, _J.CANCELED}) | _ENDED,
     _J.CANCELLING: frozenset({_J.CANCELED, _J.FAILED}),
     _J.SUSPENDED: frozenset(),
+    _J.RECONCILING: frozenset({_J.RUNNING}) | _ENDED,
     _J.FAILED: frozenset(),
     _J.CANCELED: frozenset(),
     _J.FINISHED: frozenset(),

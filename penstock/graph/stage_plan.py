@@ -190,8 +190,7 @@ def generate(job_graph: JobGraph) -> StagePlan:
         incoming[places[edge.target_vertex]].append(edge)
         outgoing[places[edge.source_vertex]].append(edge)
     gates: dict[int, int] = {}  # edge id -> gate at the edge's target
-    for edges in incoming.values():
-        edges.sort(key=lambda edge: (edge.input_index, edge.edge_id))
+    for edges in incoming.values():  # ordered by input index, as the JobGraph has them
         gates |= {edge.edge_id: gate for gate, edge in enumerate(edges)}
     levels = assign_levels(
         job_graph.vertices,

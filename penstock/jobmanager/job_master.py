@@ -26,7 +26,7 @@ from penstock.jobmanager.restart_strategies import GiveUp, create_restart_strate
 from penstock.runtime.deployment import LevelDeployment, SubtaskRestore
 from penstock.runtime.messages import TaskAck
 from penstock.spark.pipe import run_pipe
-from penstock.spark.session import cancel_jobs, get_session, in_job_group
+from penstock.spark.session import cancel_jobs, get_context, in_job_group
 
 _POLL_S = 0.05
 
@@ -151,7 +151,7 @@ class JobMaster:
         assignments: dict[tuple[int, int], SourceAssignment],
     ) -> list[TaskAck]:
         job = self.job
-        session = get_session(job.spark_options)
+        context = get_context(job.spark_options)
         restore = self._restore_points(base)
         slots = [level.slots for level in job.plan.levels]
         levels = [
@@ -170,8 +170,8 @@ class JobMaster:
             )
             for level in job.plan.levels
         ]
-        with in_job_group(session, job.job_id, job.name):
-            return run_pipe(session, levels, slots)
+        with in_job_group(context, job.job_id, job.name):
+            return run_pipe(context, levels, slots)
 
     def _restore_points(self, base: Manifest | None) -> dict[tuple[int, int], SubtaskRestore]:
         """Return where each subtask starts from."""

@@ -14,9 +14,10 @@ from typing import Protocol
 from penstock.common.restart_strategy import (
     ExponentialDelay,
     FailureRate,
+    FallBack,
     FixedDelay,
     NoRestart,
-    RestartStrategy,
+    RestartStrategyConfiguration,
 )
 from penstock.errors import ArgumentTypeError
 
@@ -83,24 +84,22 @@ class ExponentialDelayLogic:
     def on_failure(self, now_ms: int) -> Decision:
         """Restart with the next delay unless all attempts are used up."""
         config = self._config
-        calm = (
-            self._restarted_ms is None or now_ms - self._restarted_ms >= config.reset_threshold_ms
-        )
+        calm = self._restarted_ms is None or now_ms - self._restarted_ms >= config.reset_ms
         if calm:
-            self._failures, self._backoff_ms = 1, config.initial_backoff_ms
+            self._failures, self._backoff_ms = 1, config.initial_ms
         else:
             self._failures += 1
             grown = self._backoff_ms * config.multiplier
-            self._backoff_ms = min(grown, config.max_backoff_ms)
+            self._backoff_ms = min(grown, config.max_ms)
         self._restarted_ms = now_ms + self._backoff_ms
-        if config.attempts is not None and self._failures > config.attempts:
+        if config.max_attempts is not None and self._failures > config.max_attempts:
             return GiveUp(
-                f"the job was restarted {_times(config.attempts)} without running for "
-                f"{config.reset_threshold_ms} ms in between"
+                f"the job was restarted {_times(config.max_attempts)} without running for "
+                f"{config.reset_ms} ms in between"
             )
         spread = self._backoff_ms * config.jitter
         delay = round(self._backoff_ms + self._rng.uniform(-spread, spread))
-        return Restart(min(delay, config.max_backoff_ms))
+        return Restart(min(delay, config.max_ms))
 
 
 class FailureRateLogic:
@@ -123,16 +122,19 @@ class FailureRateLogic:
         return Restart(config.delay_ms)
 
 
-def default_restart_strategy(*, checkpointing: bool) -> RestartStrategy:
+def default_restart_strategy(*, checkpointing: bool) -> RestartStrategyConfiguration:
     """Return what holds where the user chose nothing: with checkpoints a job comes back, without it would start over."""
     return ExponentialDelay() if checkpointing else NoRestart()
 
 
 def create_restart_strategy(
-    config: RestartStrategy | None, *, checkpointing: bool, rng: random.Random | None = None
+    config: RestartStrategyConfiguration | None,
+    *,
+    checkpointing: bool,
+    rng: random.Random | None = None,
 ) -> RestartStrategyLogic:
-    """Create the strategy for a job from its configuration; None means the default."""
-    if config is None:
+    """Create the strategy for a job from its configuration; None and FallBack mean the default."""
+    if config is None or isinstance(config, FallBack):
         config = default_restart_strategy(checkpointing=checkpointing)
     if isinstance(config, NoRestart):
         return NoRestartLogic()

@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from penstock.runtime.buffers import RowWriter
+from penstock.runtime.buffers import Row
 from penstock.runtime.deployment import ResultEdge
 from penstock.runtime.messages import BARRIER, DATA, STATUS, WATERMARK, BarrierMessage
 from penstock.runtime.records import Batch
@@ -50,20 +50,20 @@ class RemoteEdge:
             edge.partitioning, subtask, parallelism, edge.target_parallelism
         )
         self._sequence = dict.fromkeys(self._targets, 0)
-        self._writer = RowWriter()
+        self._rows: list[Row] = []
         self.emit = self._router.route
 
-    def bind(self, writer: RowWriter) -> None:
-        """Start an epoch: rows go to this writer."""
-        self._writer = writer
+    def bind(self, rows: list[Row]) -> None:
+        """Start an epoch: rows go to this list."""
+        self._rows = rows
         self._sequence = dict.fromkeys(self._targets, 0)
 
-    def _send(self, target: int, kind: int, payload: bytes | None) -> None:
+    def _send(self, target: int, kind: int, payload: bytes) -> None:
         edge = self._edge
         sequence = self._sequence[target]
         self._sequence[target] = sequence + 1
-        self._writer.append(
-            target, edge.target_vertex, edge.target_gate, self._subtask, sequence, kind, payload
+        self._rows.append(
+            Row(target, edge.target_vertex, edge.target_gate, self._subtask, sequence, kind, payload)
         )
 
     def _send_data(self, target: int, payload: bytes) -> None:

@@ -12,10 +12,6 @@ BARRIER: Final = 3
 ACK: Final = 4
 FAILURE: Final = 5
 
-SPARK_SCHEMA: Final = (
-    "target int, vertex int, gate int, channel int, sequence int, kind int, payload binary"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class BarrierMessage:

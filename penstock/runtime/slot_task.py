@@ -1,35 +1,38 @@
-"""The body of a Spark task: one slot of one level, as a generator over Arrow batches."""
+"""The body of a Spark task: one slot of one level, as a generator over rows of the pipe."""
 
 from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Iterator
-from typing import Any
-
-import pyarrow as pa
+from collections.abc import Iterable, Iterator
 
 from penstock.common.connector import SourceAssignment
 from penstock.errors import PenstockError
 from penstock.runtime import subtask_cache
-from penstock.runtime.buffers import RowWriter, rows_of
+from penstock.runtime.buffers import Row
 from penstock.runtime.deployment import LevelDeployment, SubtaskRestore, VertexDeployment
-from penstock.runtime.messages import ACK, FAILURE, TaskAck, TaskFailure
+from penstock.runtime.messages import ACK, FAILURE, TaskFailure
 from penstock.runtime.operators.base import user_traceback
 from penstock.runtime.subtask import ChannelError, Subtask, TaskEnvironment
 
-_NOT_RETRIED = PenstockError  # user code and bad records fail again; anything else is for Spark to retry
 
+class _UpstreamFailedError(Exception):
+    """A task before this one failed, so nothing here counts; carries what that task said."""
 
-class _UpstreamFailed(Exception):
-    """A task before this one failed: nothing here counts."""
+    def __init__(self, payload: bytes) -> None:
+        super().__init__("a task of an earlier level failed")
+        self.payload = payload
 
 
 def run_slot(
-    level: LevelDeployment, slot: int, attempt: str, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Run the subtasks of one slot over the rows that reach it; yield the rows for the next level."""
-    writer = RowWriter()
+    level: LevelDeployment, slot: int, attempt: str, rows: Iterable[Row]
+) -> Iterator[Row]:
+    """Run the subtasks of one slot over the rows that reach it; yield the rows for the next level.
+
+    What fails in user code, or on a bad record, would fail again: it becomes a FAILURE row that takes the place of all ACKs.
+    Any other exception is raised, for Spark to try the task again.
+    """
+    sent: list[Row] = []
     task = TaskEnvironment(
         settings=level.settings,
         epoch=level.epoch,
@@ -37,26 +40,29 @@ def run_slot(
         attempt_number=level.attempt_number,
         staging=level.staging,
         state_io=level.state_io,
-        writer=writer,
+        rows=sent,
     )
     slot_task = _SlotTask(level, slot, task)
-    failure: TaskFailure | None = None
     try:
-        for _ in slot_task.run(batches):
-            yield from writer.drain()
-    except _UpstreamFailed:
-        writer = slot_task.failure_rows
+        for _ in slot_task.run(rows):
+            yield from sent
+            sent.clear()
+    except _UpstreamFailedError as failed:
+        yield from _failure_rows(level, slot, failed.payload)
     except ChannelError:
         raise
-    except _NOT_RETRIED as error:
-        failure = _describe(error, slot_task)
-        writer = RowWriter()
-        for target in range(max(level.next_slots, 1)):
-            writer.append(target, -1, -1, slot, 0, FAILURE, pickle.dumps(failure, 5))
+    except PenstockError as error:
+        payload = pickle.dumps(_describe(error, slot_task.current), 5)
+        yield from _failure_rows(level, slot, payload)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-    yield from writer.finish()
+
+
+def _failure_rows(level: LevelDeployment, slot: int, payload: bytes) -> Iterator[Row]:
+    """Tell every slot of the next level, so that none of them goes on for nothing."""
+    for target in range(max(level.next_slots, 1)):
+        yield Row(target, -1, -1, slot, 0, FAILURE, payload)
 
 
 class _SlotTask:
@@ -65,31 +71,29 @@ class _SlotTask:
         self._slot = slot
         self._task = task
         self._subtasks: dict[int, Subtask] = {}
-        self.failure_rows = RowWriter()
         self.current: Subtask | None = None
 
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[None]:
+    def run(self, rows: Iterable[Row]) -> Iterator[None]:
         """Process everything; yields whenever rows may be ready."""
-        hosted = [
-            (vertex, index)
-            for vertex in self._level.vertices
-            if 0 <= (index := self._slot - vertex.slot_offset) < vertex.parallelism
-        ]
-        subtask_cache.forget_older(self._level.settings.job_id, self._level.epoch)
-        for vertex, index in hosted:
-            self._subtasks[vertex.vertex] = self._obtain(vertex, index)
+        job_id = self._level.settings.job_id
+        subtask_cache.forget_older(job_id, self._level.epoch)
+        for vertex in self._level.vertices:
+            index = self._slot - vertex.slot_offset
+            if 0 <= index < vertex.parallelism:
+                self._subtasks[vertex.vertex] = self._obtain(vertex, index)
         for subtask in self._subtasks.values():
             subtask.begin_epoch(self._task, self._subtasks)
         if self._level.level == 0:
-            yield from self._read_sources(batches)
+            yield from self._read_sources()
         else:
-            yield from self._receive(batches)
+            yield from self._receive(rows)
         for subtask in self._subtasks.values():
             self.current = subtask
-            self._acknowledge(subtask.end_epoch())
+            payload = pickle.dumps(subtask.end_epoch(), 5)
+            self._task.rows.append(Row(self._slot, -1, -1, self._slot, 0, ACK, payload))
             yield
         for subtask in self._subtasks.values():
-            subtask_cache.put(self._level.settings.job_id, subtask, self._level.epoch, self._task.attempt)
+            subtask_cache.put(job_id, subtask, self._level.epoch, self._task.attempt)
 
     def _obtain(self, vertex: VertexDeployment, index: int) -> Subtask:
         restore = self._level.restore.get((vertex.vertex, index), SubtaskRestore())
@@ -98,59 +102,41 @@ class _SlotTask:
         )
         if cached is not None:
             return cached
-        subtask = Subtask(vertex, index)
-        self.current = subtask
+        subtask = self.current = Subtask(vertex, index)
         subtask.open(self._task, restore)
         return subtask
 
-    def _read_sources(self, batches: Iterator[pa.RecordBatch]) -> Iterator[None]:
-        for _ in batches:
-            """The driver's rows only say that the slot exists."""
+    def _read_sources(self) -> Iterator[None]:
         for vertex, subtask in self._subtasks.items():
             self.current = subtask
             assignment = self._level.assignments.get((vertex, subtask.index), SourceAssignment())
             yield from subtask.read_source(assignment, self._level.deadline)
 
-    def _receive(self, batches: Iterator[pa.RecordBatch]) -> Iterator[None]:
+    def _receive(self, rows: Iterable[Row]) -> Iterator[None]:
         subtasks = self._subtasks
         for subtask in subtasks.values():
             self.current = subtask
             if not subtask.finished:
                 subtask.advance_processing_time()
-        for batch in batches:
-            for target, vertex, gate, channel, sequence, kind, payload in rows_of(batch):
-                subtask = subtasks.get(vertex)
-                if subtask is not None:
-                    self.current = subtask
-                    subtask.receive_row(gate, channel, sequence, kind, payload)
-                elif kind == FAILURE:
-                    self._pass_failure(payload)
-                else:
-                    self._task.writer.append(
-                        target, vertex, gate, channel, sequence, kind, payload.to_pybytes()
-                    )
+        for row in rows:
+            receiver = subtasks.get(row[1])
+            if receiver is not None:
+                self.current = receiver
+                receiver.receive_row(row)
+            elif row[5] == FAILURE:
+                raise _UpstreamFailedError(row[6])
+            else:
+                self._task.rows.append(row)
             yield
 
-    def _pass_failure(self, payload: Any) -> None:
-        for target in range(max(self._level.next_slots, 1)):
-            self.failure_rows.append(target, -1, -1, self._slot, 0, FAILURE, payload.to_pybytes())
-        raise _UpstreamFailed
 
-    def _acknowledge(self, ack: TaskAck) -> None:
-        slots = max(self._level.next_slots, 1)
-        self._task.writer.append(
-            self._slot % slots, -1, -1, self._slot, 0, ACK, pickle.dumps(ack, 5)
-        )
-
-
-def _describe(error: PenstockError, slot_task: _SlotTask) -> TaskFailure:
+def _describe(error: PenstockError, subtask: Subtask | None) -> TaskFailure:
     cause = error.__cause__ if error.__cause__ is not None else error
     try:
         pickled = pickle.dumps(cause, 5)
         pickle.loads(pickled)
     except Exception:  # noqa: BLE001 - exceptions of users may refuse to pickle in any way
         pickled = None
-    subtask = slot_task.current
     return TaskFailure(
         vertex=subtask.deployment.vertex if subtask is not None else -1,
         subtask=subtask.index if subtask is not None else -1,

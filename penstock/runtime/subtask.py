@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from penstock.common.connector import SourceAssignment
 from penstock.common.key_groups import key_group_of, key_group_range
 from penstock.errors import PenstockError
-from penstock.runtime.buffers import RowWriter, decode
+from penstock.runtime.buffers import Row, decode
 from penstock.runtime.chain import ChainOutput
 from penstock.runtime.context import RuntimeContext
 from penstock.runtime.deployment import JobSettings, SubtaskRestore, VertexCode, VertexDeployment
@@ -71,7 +71,7 @@ class TaskEnvironment:
     attempt_number: int
     staging: str
     state_io: StateIO
-    writer: RowWriter
+    rows: list[Row]  # what the subtasks send; the task passes it on and empties it
 
 
 _NO_CHAIN = object()  # the operator has had no state so far
@@ -223,7 +223,7 @@ class Subtask:
             if isinstance(output_edge, LocalEdge):
                 output_edge.bind(neighbours[edge.target_vertex].receive)
             else:
-                output_edge.bind(task.writer)
+                output_edge.bind(task.rows)
         for operator, context in zip(self.operators, self._contexts, strict=True):
             if context.epoch != task.epoch:
                 context.epoch = task.epoch
@@ -232,8 +232,9 @@ class Subtask:
 
     # Receiving
 
-    def receive_row(self, gate: int, channel: int, sequence: int, kind: int, payload: Any) -> None:
+    def receive_row(self, row: Row) -> None:
         """Take a row of the pipe."""
+        _, _, gate, channel, sequence, kind, payload = row
         if self._task.settings.check_order:
             expected = self._sequences.get((gate, channel), 0)
             if sequence != expected:

@@ -1,4 +1,4 @@
-"""The Spark session that jobs run in: quiet, and set up for many short stages."""
+"""The Spark context that jobs run in: quiet, and set up for many short stages."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ from typing import IO, Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
 
 _LOG_PROPERTIES = Path(__file__).with_name("log4j2.properties")
 
-# What the pipe needs, and what makes short stages short. A user's `spark.*` options come after these.
+# What makes short stages short. A user's `spark.*` options come after these.
 _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.locality.wait": "0",
-    "spark.sql.adaptive.enabled": "false",
     "spark.python.worker.reuse": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.scheduler.mode": "FAIR",
+    # Over TCP every exchange with a worker waits for a delayed acknowledgement: 40 ms a task.
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
 }
 # Lines that the JVM itself writes to its standard error; what Python workers print arrives there too.
 _JVM_NOISE = ("WARNING: ", "Picked up JAVA_TOOL_OPTIONS", "Using Spark's default log4j", "SLF4J")
@@ -35,40 +33,27 @@ _JVM_NOISE = ("WARNING: ", "Picked up JAVA_TOOL_OPTIONS", "Using Spark's default
 _lock = threading.Lock()
 
 
-def get_session(options: Mapping[str, str] | None = None) -> SparkSession:
-    """Return the session of this process, started on first use.
+def get_context(options: Mapping[str, str] | None = None) -> SparkContext:
+    """Return the Spark context of this process, started on first use.
 
-    `options` are the `spark.*` entries of the job's configuration. A session that the user started is used as it is.
+    `options` are the `spark.*` entries of the job's configuration. A context that the user started is used as it is.
     """
     with _lock:
-        active = SparkSession.getActiveSession() or _running_session()
-        if active is not None:
-            return _with_pipe_settings(active)
-        return _start(options or {})
+        active = _active()
+        return _start(options or {}) if active is None else active
 
 
-def _running_session() -> SparkSession | None:
-    context = SparkContext._active_spark_context  # noqa: SLF001 - there is no public way to ask
-    return None if context is None else SparkSession(context)
+def _active() -> SparkContext | None:
+    return SparkContext._active_spark_context  # noqa: SLF001 - there is no public way to ask
 
 
-def _with_pipe_settings(session: SparkSession) -> SparkSession:
-    if session.conf.get("spark.sql.adaptive.enabled") == "false":
-        return session
-    own = session.newSession()
-    for key, value in _DEFAULTS.items():
-        if key.startswith("spark.sql."):
-            own.conf.set(key, value)
-    return own
-
-
-def _start(options: Mapping[str, str]) -> SparkSession:
+def _start(options: Mapping[str, str]) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     conf = SparkConf()
     conf.setMaster(os.environ.get("SPARK_MASTER", "local[*,4]"))
     conf.setAppName("penstock")
-    java_options = f"-Dlog4j2.configurationFile={_LOG_PROPERTIES.as_uri()}"
+    java_options = f"-Dlog4j2.configurationFile={_LOG_PROPERTIES.as_uri()} -XX:TieredStopAtLevel=1"
     conf.set("spark.driver.extraJavaOptions", java_options)
     for key, value in {**_DEFAULTS, **options}.items():
         if key == "spark.driver.extraJavaOptions":
@@ -79,7 +64,7 @@ def _start(options: Mapping[str, str]) -> SparkSession:
     _relay(gateway.proc.stderr)
     context = SparkContext(conf=conf, gateway=gateway)
     atexit.register(_stop, context)
-    return SparkSession(context)
+    return context
 
 
 def _stop(context: SparkContext) -> None:
@@ -109,9 +94,8 @@ def _write(text: str) -> None:
 
 
 @contextmanager
-def in_job_group(session: SparkSession, group: str, description: str) -> Iterator[None]:
+def in_job_group(context: SparkContext, group: str, description: str) -> Iterator[None]:
     """Run Spark jobs of this thread under a group, so that `cancel_jobs` finds them."""
-    context = session.sparkContext
     context.setJobGroup(group, description, interruptOnCancel=True)
     try:
         yield
@@ -121,6 +105,6 @@ def in_job_group(session: SparkSession, group: str, description: str) -> Iterato
 
 def cancel_jobs(group: str) -> None:
     """Cancel the running Spark jobs of a group."""
-    context = SparkContext._active_spark_context  # noqa: SLF001 - there is no public way to ask
+    context = _active()
     if context is not None:
         context.cancelJobGroup(group)

@@ -1,26 +1,37 @@
-"""The function that Spark's Python workers run. Imports as little as it can: a worker starts with it."""
+"""The functions that Spark's Python workers run. Imports as little as it can: a worker starts with it."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.runtime.deployment import LevelDeployment
 
-Body = Callable[[Iterator[Any]], Iterator[Any]]
+Body = Callable[[int, Iterable[Any]], Iterator[Any]]
 
 
 def stage_body(level: LevelDeployment) -> Body:
-    """Return the body of a level's tasks, for `DataFrame.mapInArrow`."""
+    """Return the body of a level's tasks, for `RDD.mapPartitionsWithIndex`.
 
-    def body(batches: Iterator[Any]) -> Iterator[Any]:
+    Rows come and go as (slot, row) pairs. A row that only passes through the next level may have a target beyond that
+    level's slots.
+    """
+    next_slots = max(level.next_slots, 1)
+
+    def body(slot: int, pairs: Iterable[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
         from penstock.runtime.slot_task import run_slot
 
-        context = TaskContext.get()
-        attempt = f"{context.taskAttemptId()}{uuid.uuid4().hex[:8]}"
-        yield from run_slot(level, context.partitionId(), attempt, batches)
+        attempt = f"{TaskContext.get().taskAttemptId()}{uuid.uuid4().hex[:8]}"
+        rows = () if level.level == 0 else (row for _, row in pairs)
+        for row in run_slot(level, slot, attempt, rows):
+            yield row[0] % next_slots, row
 
     return body
+
+
+def slot_of(target: int) -> int:
+    """Return the partition of a row: its slot, as it is."""
+    return target

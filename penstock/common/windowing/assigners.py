@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from penstock.common.windowing.triggers import NeverTrigger, Trigger
 from penstock.common.windowing.windows import GlobalWindow, GlobalWindowSerializer, Window
@@ -30,10 +30,13 @@ class WindowAssignerContext(ABC):
         """Return a state of the element's key, on keyed and non-keyed windows alike."""
 
 
+_WindowAssignerContext = WindowAssignerContext
+
+
 class WindowAssigner(ABC, Generic[T, W]):
     """Assigns each element to zero or more windows."""
 
-    WindowAssignerContext = WindowAssignerContext
+    WindowAssignerContext: TypeAlias = _WindowAssignerContext
 
     @abstractmethod
     def assign_windows(
@@ -62,14 +65,20 @@ class MergeCallback(ABC, Generic[W2]):
         """Say that `to_be_merged` become `merge_result`."""
 
 
+_MergeCallback = MergeCallback
+
+
 class MergingWindowAssigner(WindowAssigner[T, W]):
     """An assigner whose windows grow together, such as sessions."""
 
-    MergeCallback = MergeCallback
+    MergeCallback: TypeAlias = _MergeCallback
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergeCallback[W]) -> None:
         """Decide which windows become one."""
+
+
+_GLOBAL = (GlobalWindow(),)
 
 
 class GlobalWindows(WindowAssigner[T, GlobalWindow]):
@@ -84,7 +93,7 @@ class GlobalWindows(WindowAssigner[T, GlobalWindow]):
         self, element: T, timestamp: int, context: WindowAssignerContext
     ) -> Collection[GlobalWindow]:
         """Return the one window."""
-        return (GlobalWindow(),)
+        return _GLOBAL
 
     def get_default_trigger(self, env: Any) -> Trigger[T, GlobalWindow]:
         """Return a trigger that never fires."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from penstock.common.windowing.windows import Window
 
@@ -73,11 +73,15 @@ class OnMergeContext(TriggerContext):
         """Fold the trigger's state of the merged windows into that of the new window."""
 
 
+_TriggerContext = TriggerContext
+_OnMergeContext = OnMergeContext
+
+
 class Trigger(ABC, Generic[T, W]):
     """Decides when a window is evaluated. One object serves all keys and windows: keep state in the context only."""
 
-    TriggerContext = TriggerContext
-    OnMergeContext = OnMergeContext
+    TriggerContext: TypeAlias = _TriggerContext
+    OnMergeContext: TypeAlias = _OnMergeContext
 
     @abstractmethod
     def on_element(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 MIN_TIMESTAMP: Final = -(2**63)  # the timestamp of a record that has none
 MAX_TIMESTAMP: Final = 2**63 - 1
@@ -98,12 +98,6 @@ class GlobalWindow(tuple[()], Window):
     """The one window that holds all elements."""
 
     __slots__ = ()
-    _instance: ClassVar[GlobalWindow | None] = None
-
-    def __new__(cls) -> GlobalWindow:
-        if cls._instance is None:
-            cls._instance = super().__new__(cls)
-        return cls._instance
 
     @staticmethod
     def get() -> GlobalWindow:

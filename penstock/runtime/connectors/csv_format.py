@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import IO, Any
 
 from penstock.errors import ArgumentTypeError, RecordError
@@ -67,114 +70,90 @@ class CsvReaderFormat(LineFormat):
         if self.schema.use_header:
             first = next(self.chunks(FilePart(part.root, part.path), files, 0, 1), None)
             if first is not None:
-                decoder.take_header(self._pieces(first.data, part.path, 0)[0][0])
-        fed = _Feed(skip if position == 0 else 0)
+                decoder.take_header(self._pieces(first.data, 0)[0][0])
+        feed = _Feed(self.schema, part.path, faults, skip if position == 0 else 0)
         charset = self.charset if self.linewise else "utf-8"
+        end = position
         for chunk in self.chunks(part, files, position, batch_size):
-            plain = fed.at_row and not fed.skip and self._is_plain(chunk.data)
-            if plain:
+            end = chunk.end
+            if feed.at_row and not feed.skip and self._is_plain(chunk.data):
                 lines = self.text_lines(chunk, charset, part.path, faults)
                 rows = [line.split(self.schema.column_separator) for line in lines if line]
                 if len(rows) == len(lines):
-                    yield decoder.decode(rows, lambda: self._offsets(chunk.data, chunk.start)), chunk.end
+                    yield decoder.decode(rows, partial(_offsets, chunk.data, chunk.start)), end
                     continue
-            fed.add(self._pieces(chunk.data, part.path, chunk.start))
-            if self.schema.quote_char is not None and fed.inside_quotes(self.schema):
-                continue
-            rows, offsets = fed.parse(self.schema, part.path, faults)
-            yield decoder.decode(rows, lambda offsets=offsets: offsets), chunk.end  # type: ignore[misc]
-        rows, offsets = fed.parse(self.schema, part.path, faults)
+            feed.add(self._pieces(chunk.data, chunk.start))
+            rows, offsets, resume = feed.parse(final=False)
+            if rows:
+                yield decoder.decode(rows, partial(list, offsets)), end if resume is None else resume
+        rows, offsets, _ = feed.parse(final=True)
         if rows:
-            yield decoder.decode(rows, lambda: offsets), offsets[-1] + 1
+            yield decoder.decode(rows, partial(list, offsets)), end
 
     def _is_plain(self, data: bytes) -> bool:
         schema = self.schema
         special = [schema.quote_char, schema.escape_char, "#" if schema.allow_comments else None]
         return not any(char is not None and char.encode(self.charset) in data for char in special)
 
-    def _pieces(self, data: bytes, path: str, start: int) -> list[tuple[str, int]]:
+    def _pieces(self, data: bytes, start: int) -> list[tuple[str, int]]:
         charset = self.charset if self.linewise else "utf-8"
-        pieces = []
-        for raw in byte_lines(data):
-            try:
-                pieces.append((raw.decode(charset), start))
-            except UnicodeDecodeError:
-                pieces.append((raw.decode(charset, "replace"), start))
-            start += len(raw)
-        return pieces
+        texts = [raw.decode(charset, "replace") for raw in byte_lines(data)]
+        return list(zip(texts, _offsets(data, start), strict=True))
 
-    @staticmethod
-    def _offsets(data: bytes, start: int) -> list[int]:
-        offsets = []
-        for raw in byte_lines(data):
-            offsets.append(start)
-            start += len(raw)
-        return offsets
+
+def _offsets(data: bytes, start: int) -> list[int]:
+    return list(itertools.accumulate(map(len, byte_lines(data)), initial=start))[:-1]
 
 
 class _Feed:
     """Lines that wait until the last row among them is complete."""
 
-    def __init__(self, skip: int) -> None:
-        self.skip = skip
+    def __init__(self, schema: CsvSchema, path: str, faults: Faults, skip: int) -> None:
+        self._schema = schema
+        self._path = path
+        self._faults = faults
         self._pieces: list[tuple[str, int]] = []
-        self._quotes = 0
+        self.skip = skip  # rows to leave out at the start of a file
 
     @property
     def at_row(self) -> bool:
+        """Whether a new row begins with the next line."""
         return not self._pieces
 
     def add(self, pieces: list[tuple[str, int]]) -> None:
+        """Take lines, each with its offset."""
         self._pieces += pieces
 
-    def inside_quotes(self, schema: CsvSchema) -> bool:
-        """Whether the last row goes on in the next chunk: the parser asks for another line."""
-        asked = 0
-
-        def lines() -> Iterator[str]:
-            nonlocal asked
-            for text, _ in self._pieces:
-                yield text
-            asked += 1
-
-        reader = _reader(lines(), schema, strict=True)
-        last = 0
-        while True:
-            last = reader.line_num
-            try:
-                next(reader)
-            except StopIteration:
-                return False
-            except csv.Error as error:
-                if asked:
-                    return "unexpected end" in str(error)
-                if reader.line_num == last:  # cannot go on
-                    return False
-
-    def parse(self, schema: CsvSchema, path: str, faults: Faults) -> tuple[list[list[str]], list[int]]:
-        """Return the rows, and where each begins."""
+    def parse(self, *, final: bool) -> tuple[list[list[str]], list[int], int | None]:
+        """Return the complete rows, where each begins, and where a row begins that needs more lines."""
         pieces, self._pieces = self._pieces, []
         rows: list[list[str]] = []
         offsets: list[int] = []
-        reader = _reader(iter([text for text, _ in pieces]), schema, strict=True)
-        while reader.line_num < len(pieces):
-            first = reader.line_num
-            text, offset = pieces[first]
+        at = 0
+        while at < len(pieces):
+            reader = _reader((text for text, _ in pieces[at:]), self._schema)
+            base = at
             try:
-                row = next(reader)
-            except StopIteration:
-                break
+                while at < len(pieces):
+                    text, offset = pieces[at]
+                    if self._schema.allow_comments and text.startswith("#"):
+                        at += 1
+                        break  # a new reader: this one must not see the comment
+                    row = next(reader)
+                    at = base + reader.line_num
+                    if row and self.skip:
+                        self.skip -= 1
+                    elif row:
+                        rows.append(row)
+                        offsets.append(offset)
             except csv.Error as error:
-                faults.handle(bad_record(error, path, offset, text), error)
-                continue
-            if not row or (schema.allow_comments and text.startswith("#")):
-                continue
-            if self.skip:
-                self.skip -= 1
-                continue
-            rows.append(row)
-            offsets.append(offset)
-        return rows, offsets
+                text, offset = pieces[at]
+                if not final and "unexpected end" in str(error):
+                    self._pieces = pieces[at:]
+                    return rows, offsets, offset
+                self._faults.handle(bad_record(error, self._path, offset, text), error)
+                at += 1  # a stray quote must not swallow the rows after it
+        return rows, offsets, None
 
 
 class _Decoder:
@@ -190,7 +169,7 @@ class _Decoder:
 
     def take_header(self, text: str) -> None:
         """Learn the order of the columns from the first line of a file."""
-        names = next(_reader(iter([text]), self._schema, strict=False), [])
+        names = next(_reader(iter([text]), self._schema), [])
         wanted = list(self._schema.names)
         if names == wanted:
             return
@@ -294,7 +273,7 @@ class CsvRowDeserializationSchema:
     def deserialize(self, message: bytes) -> Any:
         """Return the row; None if the message is bad and parse errors are ignored."""
         faults = Faults("skip" if self._ignore else "fail")
-        rows = list(_reader(iter([message.decode("utf-8")]), self._schema, strict=False))
+        rows = list(_reader(iter([message.decode("utf-8")]), self._schema))
         decoded = _Decoder(self._schema, "message", faults).decode(rows[:1], lambda: [0])
         return decoded[0] if decoded else None
 
@@ -441,13 +420,13 @@ def format_rows(schema: CsvSchema, rows: list[list[str]]) -> bytes:
     return out.getvalue().encode("utf-8")
 
 
-def _reader(lines: Iterator[str], schema: CsvSchema, *, strict: bool) -> Any:
+def _reader(lines: Iterator[str], schema: CsvSchema) -> Any:
     options: dict[str, Any] = {"delimiter": schema.column_separator, "escapechar": schema.escape_char}
     if schema.quote_char is None:
         options["quoting"] = csv.QUOTE_NONE
     else:
         options["quotechar"] = schema.quote_char
-    return csv.reader(lines, strict=strict, **options)
+    return csv.reader(lines, strict=True, **options)
 
 
 def _check_schema(schema: Any) -> None:
@@ -462,8 +441,6 @@ def _check_schema(schema: Any) -> None:
 
 
 def _with_options(schema: CsvSchema, options: dict[str, Any]) -> CsvSchema:
-    from dataclasses import replace  # noqa: PLC0415
-
     return replace(schema, **options)
 
 

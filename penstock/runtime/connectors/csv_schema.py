@@ -6,7 +6,7 @@ import base64
 import datetime
 import decimal
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import ArgumentError, ArgumentTypeError
@@ -184,19 +184,6 @@ class CsvSchemaBuilder:
     def _set(self, option: str, value: Any) -> CsvSchemaBuilder:
         self._options[option] = value
         return self
-
-
-@dataclass(frozen=True, slots=True)
-class CsvParser:
-    """Turns the texts of rows into values."""
-
-    schema: CsvSchema
-    readers: tuple[Callable[[str], Any], ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        null = self.schema.null_value
-        readers = tuple(text_reader(column, null) for column in self.schema.columns)
-        object.__setattr__(self, "readers", readers)
 
 
 def text_reader(column: CsvColumn, null_value: str | None) -> Callable[[str], Any]:

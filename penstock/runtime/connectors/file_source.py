@@ -276,7 +276,8 @@ class FileEnumerator(SplitEnumerator):
         for root, files, file in entries:
             for start, end in source.format.plan(file, files, size):
                 name = f"{file.path}:{start}-{'' if end is None else end}@{file.mtime_ns // 1_000_000}"
-                splits.append(SourceSplit(name, FilePart(root, file.path, start, end), start))
+                part = FilePart(root, file.path, start, end)
+                splits.append(SourceSplit(name, part, source.format.first_position(start)))
         return splits
 
 
@@ -303,7 +304,7 @@ class FileReader(SourceReader):
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
         """Yield the records of a part; the last position says that it is finished."""
         part: FilePart = split.payload
-        at = part.start if position is None else position
+        at = split.start if position is None else position
         if at == END:
             return
         files = self._systems.get(part.root)

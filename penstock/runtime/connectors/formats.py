@@ -46,9 +46,14 @@ class Place:
     path: str
     chunk: Chunk
 
-    def offset(self, index: int) -> int:
-        """Return the offset of a line's first byte."""
-        return self.chunk.start + sum(map(len, byte_lines(self.chunk.data)[:index]))
+    def offset(self, line: str, index: int) -> int:
+        """Return the offset of a line's first byte; `index` is its number, or less if lines were left out."""
+        raws = byte_lines(self.chunk.data)
+        at = index
+        sought = line.encode("utf-8", "replace")
+        while at < len(raws) and raws[at].strip(b"\r\n") != sought:
+            at += 1
+        return self.chunk.start + sum(map(len, raws[: at if at < len(raws) else index]))
 
 
 class Faults:
@@ -91,6 +96,10 @@ class FileFormat(ABC):
         self, file: FileInfo, files: FileSystem, part_size: int
     ) -> list[tuple[int, int | None]]:
         """Return the (start, end) parts of a file. Called on the driver."""
+
+    def first_position(self, start: int) -> int:
+        """Return the position that reading a part begins at."""
+        return start
 
     @abstractmethod
     def read(
@@ -147,7 +156,7 @@ class LineFormat(StreamFormat):
                 try:
                     records.append(self.decode(line))
                 except Exception as error:  # noqa: BLE001: the user's decode may raise anything
-                    faults.handle(bad_record(error, place.path, place.offset(index), line), error)
+                    faults.handle(bad_record(error, place.path, place.offset(line, index), line), error)
             return records
 
     def plan(

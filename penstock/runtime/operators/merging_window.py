@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.common.operator_specs import WindowSpec
-from penstock.common.windowing import MergeCallback, TimeWindow, TriggerResult
+from penstock.common.windowing import MergeCallback
 from penstock.common.windowing.session_assigners import SessionWindows
-from penstock.errors import CheckpointError, InvalidProgramError
+from penstock.errors import CheckpointError, InvalidProgramError, PenstockError
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.window import MERGING_SET, WindowOperator
-from penstock.runtime.operators.window_base import PANES
+from penstock.runtime.operators.window_base import CONTENTS, PANES
 from penstock.runtime.state.table import MISSING
 
 
@@ -54,7 +54,8 @@ class MergingWindowOperator(WindowOperator):
         self.windows = context.keyed_state.table(MERGING_SET)
 
     def _refuse_other_kind(self) -> None:
-        if self.backend.has_entries(PANES) or (len(self.table) and not len(self.windows)):
+        has_entries = self.backend.has_entries
+        if has_entries(PANES) or (has_entries(CONTENTS) and not has_entries(MERGING_SET)):
             raise CheckpointError(
                 "the restored state has windows that do not merge, and the program's windows do",
                 hint="give the window operator another uid, or go back to the former windows",
@@ -65,33 +66,25 @@ class MergingWindowOperator(WindowOperator):
 
     def process_element(self, value: Any, timestamp: int, key: Any) -> None:
         """Add one record to its windows, merging them with those in flight."""
-        backend, table = self.backend, self.table
         watermark = self.timers.watermark
-        backend.current_key = key
-        in_flight: dict[Any, Any] = self.windows.get(key)
-        if in_flight is None:
-            in_flight = {}
+        self.backend.current_key = key
+        in_flight: dict[Any, Any] = self.windows.get(key, None) or {}
         skipped = True
-        try:
-            for assigned in self.assigner.assign_windows(value, timestamp, self.assigner_context):
+        for assigned in self.assign(value, timestamp):
+            try:
                 window = self._add_window(in_flight, assigned, key)
-                if self.event_time and self.cleanup_time(window) <= watermark:
-                    del in_flight[window]
-                    continue
-                skipped = False
-                entry = (key, in_flight[window])
-                contents = table.get(entry, MISSING)
-                if contents is MISSING:
-                    table.put(entry, self.contents.first(value))
-                else:
-                    table.put(entry, self.contents.add(contents, value))
-                backend.current_namespace = window
-                result = self.trigger.on_element(value, timestamp, window, self.trigger_context)
-                if result is not TriggerResult.CONTINUE:
-                    self._apply(result, key, window, entry)
-                self._register_cleanup(key, window)
-        except Exception as error:
-            raise self.record_error(error, value) from error
+            except PenstockError:
+                raise
+            except Exception as error:
+                raise self.guard(error, value, known=True) from error
+            if self.event_time and self.cleanup_time(window) <= watermark:
+                del in_flight[window]
+                continue
+            skipped = False
+            entry = (key, in_flight[window])
+            self.add(entry, self.table.get(entry, MISSING), value)
+            self.ask_trigger(value, timestamp, key, window, entry)
+            self._register_cleanup(key, window)
         self._store(key, in_flight)
         if skipped and self.event_time and timestamp + self.lateness <= watermark:
             self.take_late(value, timestamp)
@@ -105,32 +98,31 @@ class MergingWindowOperator(WindowOperator):
     def _add_window(self, in_flight: dict[Any, Any], new: Any, key: Any) -> Any:
         """Put a window into the set, merge, and return the window that it became part of."""
         if self._plain_sessions:
-            # most elements fall into one session, or begin the only one of their key
-            if new in in_flight:
-                return new
-            if not any(new.intersects(window) for window in in_flight):
+            # most elements begin a session or belong to one; only some join two
+            touching = [window for window in in_flight if new.intersects(window)]
+            if not touching:
                 in_flight[new] = new
                 return new
+            if len(touching) == 1:
+                merged = new.cover(touching[0])
+                if merged != touching[0]:
+                    in_flight[merged] = in_flight.pop(touching[0])
+                    self._merge(key, merged, touching, [in_flight[merged]])
+                return merged
         merges = _Merges()
         self.assigner.merge_windows([*in_flight, *(() if new in in_flight else (new,))], merges)
         became = new
-        absorbed = False
         for group, merged in merges.found:
             if new in group:
-                absorbed = True
                 became = merged
                 if new not in in_flight:
                     group.remove(new)
-            if not group:
-                continue
-            state_windows = [in_flight.pop(window) for window in group if window in in_flight]
-            if not state_windows:
-                continue
-            in_flight[merged] = state_windows[0]
-            if group != [merged]:
-                self._merge(key, merged, group, state_windows)
-        if became not in in_flight or (not merges.found and not absorbed):
-            in_flight.setdefault(became, became)
+            state_windows = [in_flight.pop(window) for window in group]
+            if state_windows:
+                in_flight[merged] = state_windows[0]
+                if group != [merged]:
+                    self._merge(key, merged, group, state_windows)
+        in_flight.setdefault(became, became)
         return became
 
     def _merge(self, key: Any, merged: Any, group: list[Any], state_windows: list[Any]) -> None:
@@ -158,7 +150,7 @@ class MergingWindowOperator(WindowOperator):
 
     def _check_not_over(self, merged: Any) -> None:
         now = self.timers.watermark if self.event_time else self.context.clock()
-        if self.cleanup_time(merged) <= now and not isinstance(merged, TimeWindow):
+        if self.cleanup_time(merged) <= now:
             raise InvalidProgramError(
                 f"windows were merged into {merged!r}, which is over already",
                 detail=f"the time is {now}; a merged window must end after it",

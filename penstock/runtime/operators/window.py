@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import repeat
 from typing import Any
 
@@ -14,7 +14,7 @@ from penstock.common.windowing import (
     TriggerResult,
     TumblingEventTimeWindows,
 )
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.window_base import CONTENTS, PANES, WindowOperatorBase
 from penstock.runtime.operators.window_contexts import AssignerContext, OperatorTriggerContext
@@ -37,8 +37,8 @@ class WindowOperator(WindowOperatorBase):
         self.assigner = spec.assigner
         self.event_time: bool = spec.assigner.is_event_time()
         self.lateness = spec.allowed_lateness if self.event_time else 0
-        # This trigger has nothing to do for an element whose window has contents and has not ended: the
-        # window's first element has set its timer.
+        # Before its window has ended, this trigger only sets the window's timer: done without calling it, a third
+        # of the cost of an element.
         self._quiet_trigger = type(self.trigger) is EventTimeTrigger
 
     def open(self, context: OperatorContext) -> None:
@@ -52,7 +52,9 @@ class WindowOperator(WindowOperatorBase):
         self.table = context.keyed_state.table(CONTENTS, namespaced=True)
         self.assigner_context = AssignerContext(context)
         self.trigger_context = OperatorTriggerContext(context)
-        self._cleanup_timers = context.timers.event if self.event_time else context.timers.processing
+        self._cleanup_timers = (
+            context.timers.event if self.event_time else context.timers.processing
+        )
 
     def _refuse_other_kind(self) -> None:
         if self.backend.has_entries(MERGING_SET):
@@ -77,7 +79,9 @@ class WindowOperator(WindowOperatorBase):
         values = batch.values
         keys: Any = batch.keys if self.spec.keyed else repeat(None)
         take = self.process_element
-        for value, timestamp, key in zip(values, batch.timestamps or repeat(None), keys, strict=False):
+        for value, timestamp, key in zip(
+            values, batch.timestamps or repeat(None), keys, strict=False
+        ):
             take(value, MIN_WATERMARK if timestamp is None else timestamp, key)
         self.collector.flush()
 
@@ -87,29 +91,57 @@ class WindowOperator(WindowOperatorBase):
         watermark = self.timers.watermark
         backend.current_key = key
         skipped = True
-        try:
-            for window in self.assigner.assign_windows(value, timestamp, self.assigner_context):
-                if self.event_time and self.cleanup_time(window) <= watermark:
-                    continue
-                skipped = False
-                entry = (key, window)
-                contents = table.get(entry, MISSING)
-                if contents is MISSING:
-                    table.put(entry, self.contents.first(value))
-                    # kept until clean-up, so contents that are there already have theirs
-                    self._register_cleanup(key, window)
-                else:
-                    table.put(entry, self.contents.add(contents, value))
-                    if self._quiet_trigger and window.max_timestamp() > watermark:
-                        continue
-                backend.current_namespace = window
-                result = self.trigger.on_element(value, timestamp, window, self.trigger_context)
-                if result is not _CONTINUE:
-                    self._apply(result, key, window, entry)
-        except Exception as error:
-            raise self.record_error(error, value) from error
+        for window in self.assign(value, timestamp):
+            if self.event_time and self.cleanup_time(window) <= watermark:
+                continue
+            skipped = False
+            entry = (key, window)
+            contents = table.get(entry, MISSING)
+            self.add(entry, contents, value)
+            if (
+                contents is not MISSING
+                and self._quiet_trigger
+                and window.max_timestamp() > watermark
+            ):
+                self.timers.event.register(window.max_timestamp(), key, window)
+            else:
+                self.ask_trigger(value, timestamp, key, window, entry)
+            self._register_cleanup(key, window)
         if skipped and self.event_time and timestamp + self.lateness <= watermark:
             self.take_late(value, timestamp)
+
+    def assign(self, value: Any, timestamp: int) -> Collection[Any]:
+        """Return the windows of a record."""
+        try:
+            windows: Collection[Any] = self.assigner.assign_windows(
+                value, timestamp, self.assigner_context
+            )
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise self.guard(error, value, known=True) from error
+        return windows
+
+    def add(self, entry: Any, contents: Any, value: Any) -> None:
+        """Add a record to the contents of a window."""
+        try:
+            if contents is MISSING:
+                contents = self.contents.first(value)
+            else:
+                contents = self.contents.add(contents, value)
+        except Exception as error:
+            raise self.guard(error, value, known=True) from error
+        self.table.put(entry, contents)
+
+    def ask_trigger(self, value: Any, timestamp: int, key: Any, window: Any, entry: Any) -> None:
+        """Let the trigger decide about a window that got a record."""
+        self.backend.current_namespace = window
+        try:
+            result = self.trigger.on_element(value, timestamp, window, self.trigger_context)
+        except Exception as error:
+            raise self.guard(error, value, known=True) from error
+        if result is not _CONTINUE:
+            self._apply(result, key, window, entry)
 
     def _apply(self, result: TriggerResult, key: Any, window: Any, entry: Any) -> None:
         if result.is_fire():
@@ -124,7 +156,7 @@ class WindowOperator(WindowOperatorBase):
     def cleanup_time(self, window: Any) -> int:
         """Return when a window's contents, trigger state and timers go away."""
         time: int = window.max_timestamp() + self.lateness
-        return time if time < MAX_WATERMARK else MAX_WATERMARK
+        return min(time, MAX_WATERMARK)
 
     def _register_cleanup(self, key: Any, window: Any) -> None:
         time = self.cleanup_time(window)

@@ -9,6 +9,7 @@ from penstock.errors import PenstockError
 from penstock.runtime.operators.base import (
     OperatorContext,
     StreamOperator,
+    UserCodeError,
     close_functions,
     open_function,
 )
@@ -73,6 +74,8 @@ class WindowOperatorBase(StreamOperator):
             results = function.process(key, self.window_context, self.contents.elements(contents))
             # taken in full here, so that an error of a later operator is not taken for one of this function
             results = None if results is None else list(results)
+        except PenstockError:
+            raise
         except Exception as error:
             raise self.window_error(error, key, window) from error
         self.collector.add_all(results, timestamp)
@@ -97,16 +100,8 @@ class WindowOperatorBase(StreamOperator):
         elif self._late_counter is not None:
             self._late_counter.inc()
 
-    def record_error(self, error: Exception, record: Any) -> PenstockError:
-        """Wrap what user code raised for a record; our own errors stay as they are."""
-        if isinstance(error, PenstockError):
-            return error
-        return self.guard(error, record, known=True)
-
-    def window_error(self, error: Exception, key: Any, window: Any) -> PenstockError:
+    def window_error(self, error: Exception, key: Any, window: Any) -> UserCodeError:
         """Wrap what user code raised for a window."""
-        if isinstance(error, PenstockError):
-            return error
         wrapped = self.guard(error)
         wrapped.detail = f"{wrapped.detail}, key {key!r}, {window!r}"
         return wrapped

@@ -118,7 +118,9 @@ def _merge_accumulators(state: Any, key: Any, source: Any, target: Any, descript
         return
     table.remove((key, source))
     present = table.get((key, target))
-    table.put((key, target), found if present is None else descriptor.agg_function.merge(present, found))
+    table.put(
+        (key, target), found if present is None else descriptor.agg_function.merge(present, found)
+    )
 
 
 class StateStore:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import InvalidProgramError
-from penstock.runtime.state.states import STATE_CLASSES, KeyedState
+from penstock.runtime.state.panes import PANE_PREFIX, PaneTable
+from penstock.runtime.state.states import KeyedState
 from penstock.runtime.state.table import HashMapTable, TableDelta
+from penstock.runtime.state.ttl import STATE_CLASSES
 
 
 class KeyedStateBackend:
@@ -28,13 +30,19 @@ class KeyedStateBackend:
         """Return the table `name`, created on first use."""
         table = self._tables.get(name)
         if table is None:
-            table = self._tables[name] = HashMapTable(namespaced)
+            kind = PaneTable if name.startswith(PANE_PREFIX) else HashMapTable
+            table = self._tables[name] = kind(namespaced)
         elif table.namespaced != namespaced:
             raise InvalidProgramError(
                 f"state '{name}' is used both per key and per key and window",
                 hint="give one of the two state descriptors another name",
             )
         return table
+
+    def has_entries(self, name: str) -> bool:
+        """Whether the table `name` is there and holds anything."""
+        table = self._tables.get(name)
+        return table is not None and next(table.items(), None) is not None
 
     def get_state(self, descriptor: Any, *, namespaced: bool = False) -> Any:
         """Return the state object for a descriptor; the same object for the same name."""
@@ -65,8 +73,11 @@ class KeyedStateBackend:
         return deltas
 
     def full_snapshot(self) -> dict[str, TableDelta]:
-        """Return all there is, after `snapshot`."""
-        return {name: table.full() for name, table in self._tables.items()}
+        """Return all there is, after `snapshot`, without state that has expired."""
+        deltas = {name: table.full() for name, table in self._tables.items()}
+        for name, state in self._states.items():
+            deltas[name] = state.live(deltas[name])
+        return deltas
 
     def apply(
         self, deltas: dict[str, TableDelta], owns: Callable[[Any], bool] | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from penstock.runtime.operators.base import method_of
-from penstock.runtime.state.table import HashMapTable
+from penstock.runtime.state.table import HashMapTable, TableDelta
 
 if TYPE_CHECKING:
     from penstock.runtime.state.keyed import KeyedStateBackend
@@ -34,6 +34,10 @@ class KeyedState:
     def clear(self) -> None:
         """Remove the state of the current key."""
         self.table.remove(self.entry())
+
+    def live(self, delta: TableDelta) -> TableDelta:
+        """Return a full snapshot of the table without what has expired; here, nothing ever has."""
+        return delta
 
 
 class ValueState(KeyedState):

@@ -105,7 +105,9 @@ def test_a_path_is_the_base_and_the_name(base, expected):
     assert CheckpointStorage(base).child("x").base == expected
 
 
-def test_a_relative_base_means_the_same_directory_after_a_change_of_directory(tmp_path, monkeypatch):
+def test_a_relative_base_means_the_same_directory_after_a_change_of_directory(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     storage = CheckpointStorage("here")
     monkeypatch.chdir("/")

@@ -4,7 +4,7 @@ import json
 import logging
 
 import pytest
-from builders import manifest, progress
+from checkpoint_builders import manifest, progress
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -151,7 +151,9 @@ def test_a_chain_goes_on_from_the_completed_one(before, after, expected):
 
 
 @pytest.mark.parametrize(
-    "handles", [(D1,), (FULL, FULL), (FULL, D1, FULL)], ids=["delta first", "two fulls", "full last"]
+    "handles",
+    [(D1,), (FULL, FULL), (FULL, D1, FULL)],
+    ids=["delta first", "two fulls", "full last"],
 )
 def test_a_chain_is_one_full_snapshot_and_deltas(handles):
     with pytest.raises(ArgumentError, match="one full snapshot followed by deltas"):

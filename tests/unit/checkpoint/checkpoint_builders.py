@@ -40,15 +40,17 @@ def progress(split_id: str, position: int, *, finished: bool = False) -> SplitPr
     return SplitProgress(SourceSplit(split_id), position, finished)
 
 
-def manifest(epoch: int = 1, *, files: tuple[str, ...] = (), job_id: str = "job", **more) -> Manifest:
+def manifest(
+    epoch: int = 1, *, files: tuple[str, ...] = (), job_id: str = "job", **more
+) -> Manifest:
     """A manifest of one operator whose chain has these files."""
-    chain = StateChain(
-        tuple(full(name) if i == 0 else delta(name) for i, name in enumerate(files))
-    )
+    chain = StateChain(tuple(full(name) if i == 0 else delta(name) for i, name in enumerate(files)))
     parts = {
         "vertices": {"sum": VertexSnapshot((SubtaskSnapshot(5, False, 99),))},
         "operators": {"total": OperatorSnapshot("my-total", "total", "sum", 128, (chain,))},
-        "sources": {"source": SourceSnapshot(Pickled.of("seen"), (Pickled.of((progress("s", 3),)),))},
+        "sources": {
+            "source": SourceSnapshot(Pickled.of("seen"), (Pickled.of((progress("s", 3),)),))
+        },
         "commits": {"sink": Pickled.of(CommitRequest(epoch, [f"out-{epoch}"]))},
         "metrics": {"sum": {"records_in": 3}},
     }

@@ -1,0 +1,35 @@
+"""JobStatus: where a job is in its life."""
+
+from __future__ import annotations
+
+import enum
+
+
+class JobStatus(enum.Enum):
+    """Where a job is in its life.
+
+    CREATED -> RUNNING -> FINISHED is the good way. A failure goes RUNNING -> FAILING -> RESTARTING -> RUNNING, or ends
+    FAILED when the restart strategy gives up; cancelling goes CANCELLING -> CANCELED.
+    """
+
+    CREATED = 0
+    RUNNING = 1
+    FAILING = 2
+    FAILED = 3
+    CANCELLING = 4
+    CANCELED = 5
+    FINISHED = 6
+    RESTARTING = 7
+    SUSPENDED = 8
+    RECONCILING = 9
+
+    def is_globally_terminal_state(self) -> bool:
+        """Whether the job is over for good."""
+        return self in {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED}
+
+    def is_terminal_state(self) -> bool:
+        """Whether the job is over, here at least: a suspended job may go on elsewhere."""
+        return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()
+
+
+__all__ = ["JobStatus"]

@@ -1,0 +1,335 @@
+"""The settings of an environment, kept in its Configuration."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, ClassVar, Self
+
+from penstock.common import options
+from penstock.common.config_options import ConfigOption
+from penstock.common.configuration import Configuration
+from penstock.common.execution_config import ExecutionConfig
+from penstock.common.restart_strategy import (
+    ExponentialDelay,
+    FailureRate,
+    FallBack,
+    FixedDelay,
+    NoRestart,
+    RestartStrategyConfiguration,
+    from_configuration,
+)
+from penstock.common.time import Duration
+from penstock.datastream._checks import (
+    check_instance,
+    check_int,
+    check_max_parallelism,
+    check_parallelism,
+    check_text,
+)
+from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.checkpointing_mode import CheckpointingMode
+from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.slot_sharing_group import SlotSharingGroup
+from penstock.datastream.state_backend import StateBackend
+from penstock.errors import UnsupportedOperationError
+
+_CHANGELOG = "state.changelog.enabled"
+_CACHED_FILES = "pipeline.cached-files"
+
+
+class EnvironmentSettings:
+    """Base of the environment: its configuration, and the methods that read and write it."""
+
+    _default_local_parallelism: ClassVar[int | None] = None
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration()
+        self._checkpoint_config = CheckpointConfig(self._configuration)
+        self._execution_config = ExecutionConfig(self._configuration)
+        self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
+        self._state_backend: StateBackend | None = None
+        if configuration is not None:
+            self.configure(configuration)
+
+    def configure(self, configuration: Configuration) -> None:
+        """Set options; unknown ones and values that cannot be read are refused."""
+        check_instance(
+            configuration,
+            Configuration,
+            "configuration",
+            hint='use Configuration.from_dict({"parallelism.default": "4"})',
+        )
+        options.validate(configuration)
+        merged = Configuration(self._configuration).add_all(configuration)
+        maximum = merged.get(options.MAX_PARALLELISM)
+        if maximum is not None:
+            check_max_parallelism(maximum, merged.get(options.PARALLELISM))
+        self._configuration.add_all(configuration)
+
+    def get_configuration(self) -> Configuration:
+        """Return the configuration behind all settings."""
+        return self._configuration
+
+    def get_config(self) -> ExecutionConfig:
+        """Return the settings as an ExecutionConfig."""
+        return self._execution_config
+
+    def _set(self, option: ConfigOption[Any], value: Any) -> Self:
+        for key in option.deprecated_keys:
+            self._configuration.remove_config(key)
+        self._configuration.set(option, value)
+        return self
+
+    # Parallelism and mode
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Set the parallelism of operators that set none."""
+        check_parallelism(parallelism, self._configuration.get(options.MAX_PARALLELISM))
+        return self._set(options.PARALLELISM, parallelism)
+
+    def get_parallelism(self) -> int:
+        """Return the parallelism of operators that set none; by default the number of cores."""
+        parallelism = self._configuration.get(options.PARALLELISM)
+        return self.get_default_local_parallelism() if parallelism is None else parallelism
+
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
+        """Set the number of key groups, the bound for later rescaling."""
+        check_max_parallelism(max_parallelism, self._configuration.get(options.PARALLELISM))
+        return self._set(options.MAX_PARALLELISM, max_parallelism)
+
+    def get_max_parallelism(self) -> int:
+        """Return the number of key groups, or -1 if it follows from the parallelism."""
+        return self._execution_config.get_max_parallelism()
+
+    def get_default_local_parallelism(self) -> int:
+        """Return the parallelism of environments that set none."""
+        return EnvironmentSettings._default_local_parallelism or os.cpu_count() or 1
+
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        """Set the parallelism of all environments that set none."""
+        EnvironmentSettings._default_local_parallelism = check_parallelism(parallelism)
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
+        """Set streaming or batch execution."""
+        check_instance(
+            execution_mode,
+            RuntimeExecutionMode,
+            "execution_mode",
+            hint="use RuntimeExecutionMode.STREAMING, BATCH or AUTOMATIC",
+        )
+        return self._set(options.RUNTIME_MODE, execution_mode.name)
+
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
+        """Set how long elements may wait to be sent together; -1 sends full buffers only."""
+        check_int(timeout_millis, "timeout_millis", minimum=-1)
+        return self._set(options.BUFFER_TIMEOUT, Duration.of_millis(timeout_millis))
+
+    def get_buffer_timeout(self) -> int:
+        """Return how long elements may wait, in milliseconds."""
+        if not self._configuration.get(options.BUFFER_TIMEOUT_ENABLED):
+            return -1
+        return self._configuration.get(options.BUFFER_TIMEOUT).to_millis()
+
+    # Chains and slots
+
+    def disable_operator_chaining(self) -> Self:
+        """Run every operator by itself."""
+        return self._set(options.OPERATOR_CHAINING, False)
+
+    def is_chaining_enabled(self) -> bool:
+        """Whether operators are fused where the rules allow it."""
+        return self._configuration.get(options.OPERATOR_CHAINING)
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """Whether operators with different numbers of key groups may be fused."""
+        return self._configuration.get(options.OPERATOR_CHAINING_DIFFERENT_MAX)
+
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
+        """Describe the resources of a slot sharing group."""
+        check_instance(
+            slot_sharing_group,
+            SlotSharingGroup,
+            "slot_sharing_group",
+            hint='use SlotSharingGroup.builder("name").build()',
+        )
+        self._slot_sharing_groups[slot_sharing_group.get_name()] = slot_sharing_group
+        return self
+
+    # Checkpoints, state, restarts
+
+    def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
+        """Take a checkpoint every `interval` milliseconds."""
+        self._checkpoint_config.set_checkpoint_interval(interval)
+        if mode is not None:
+            self._checkpoint_config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """Return the checkpointing settings."""
+        return self._checkpoint_config
+
+    def get_checkpoint_interval(self) -> int:
+        """Return the milliseconds between two checkpoints, or -1."""
+        return self._checkpoint_config.get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """Return the guarantee asked for."""
+        return self._checkpoint_config.get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """Return the guarantee asked for, by the newer name."""
+        return self._checkpoint_config.get_checkpointing_mode()
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Whether unaligned checkpoints were asked for."""
+        return self._checkpoint_config.is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """Whether unaligned checkpoints were asked for in all cases."""
+        return self._checkpoint_config.is_force_unaligned_checkpoints()
+
+    def set_state_backend(self, state_backend: StateBackend) -> Self:
+        """Set what keeps state, as older programs do."""
+        check_instance(
+            state_backend,
+            StateBackend,
+            "state_backend",
+            hint="use HashMapStateBackend() or EmbeddedRocksDBStateBackend()",
+        )
+        self.configure(Configuration.from_dict(state_backend.options()))
+        self._state_backend = state_backend
+        return self
+
+    def get_state_backend(self) -> StateBackend | None:
+        """Return the state backend that was set, or None."""
+        return self._state_backend
+
+    def enable_changelog_state_backend(self, enabled: bool) -> Self:
+        """Ask for Flink's changelog backend; recorded, every checkpoint writes only what changed."""
+        self._configuration.set_boolean(_CHANGELOG, enabled)
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """Whether the changelog backend was asked for; None if nothing was said."""
+        if not self._configuration.contains_key(_CHANGELOG):
+            return None
+        return self._configuration.get_boolean(_CHANGELOG, False)
+
+    def set_default_savepoint_directory(self, directory: str) -> Self:
+        """Set where savepoints go that are asked for without a directory."""
+        return self._set(options.SAVEPOINT_DIR, check_text(directory, "directory"))
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """Return where savepoints go that are asked for without a directory."""
+        return self._configuration.get(options.SAVEPOINT_DIR)
+
+    def set_restart_strategy(self, restart_strategy_configuration: Any) -> Self:
+        """Set what happens after a failure, as older programs do."""
+        check_instance(
+            restart_strategy_configuration,
+            RestartStrategyConfiguration,
+            "restart_strategy_configuration",
+            hint="use RestartStrategies.fixed_delay_restart(3, 1000)",
+        )
+        for option, value in _restart_options(restart_strategy_configuration):
+            if value is None:
+                self._configuration.remove_config(option.key)
+            else:
+                self._set(option, value)
+        return self
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        """Return what happens after a failure."""
+        return from_configuration(
+            self._configuration, self._checkpoint_config.is_checkpointing_enabled()
+        )
+
+    # Files and dependencies
+
+    def add_python_file(self, file_path: str) -> None:
+        """Make a Python file, package or directory importable in tasks."""
+        self._append("python.files", check_text(str(file_path), "file_path"))
+
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> None:
+        """Name a requirements.txt whose packages tasks need."""
+        path = check_text(str(requirements_file_path), "requirements_file_path")
+        cache = "" if requirements_cache_dir is None else f"#{requirements_cache_dir}"
+        self._configuration.set_string("python.requirements", path + cache)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Name an archive that is unpacked beside tasks."""
+        path = check_text(str(archive_path), "archive_path")
+        self._append("python.archives", path if target_dir is None else f"{path}#{target_dir}")
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Name the interpreter of tasks."""
+        self._configuration.set_string("python.executable", check_text(python_exec, "python_exec"))
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """Name a file that tasks can ask for."""
+        entry = f"name:{check_text(name, 'name')},path:{check_text(file_path, 'file_path')}"
+        if executable:
+            entry += ",executable:true"
+        before = self._configuration.get_string(_CACHED_FILES, "")
+        self._configuration.set_string(_CACHED_FILES, f"{before};{entry}" if before else entry)
+
+    def add_jars(self, *jars_path: str) -> None:
+        """Ignore jars, with a warning: connectors are Python here."""
+        _warn_ignored("add_jars", jars_path)
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Ignore class paths, with a warning: connectors are Python here."""
+        _warn_ignored("add_classpaths", classpaths)
+
+    def _append(self, key: str, entry: str) -> None:
+        before = self._configuration.get_string(key, "")
+        self._configuration.set_string(key, f"{before},{entry}" if before else entry)
+
+
+def _warn_ignored(method: str, given: tuple[str, ...]) -> None:
+    warnings.warn(
+        f"{method}({', '.join(map(repr, given))}) is ignored: Penstock runs no jars, its connectors are Python",
+        stacklevel=3,
+    )
+
+
+def _restart_options(
+    strategy: RestartStrategyConfiguration,
+) -> list[tuple[ConfigOption[Any], Any]]:
+    """Return the options that a restart strategy stands for; None unsets one."""
+    millis = Duration.of_millis
+    match strategy:
+        case NoRestart():
+            return [(options.RESTART_TYPE, "none")]
+        case FallBack():
+            return [(options.RESTART_TYPE, None)]
+        case FixedDelay():
+            return [
+                (options.RESTART_TYPE, "fixed-delay"),
+                (options.FIXED_DELAY_ATTEMPTS, strategy.attempts),
+                (options.FIXED_DELAY_DELAY, millis(strategy.delay_ms)),
+            ]
+        case FailureRate():
+            return [
+                (options.RESTART_TYPE, "failure-rate"),
+                (options.FAILURE_RATE_MAX, strategy.max_failures),
+                (options.FAILURE_RATE_INTERVAL, millis(strategy.interval_ms)),
+                (options.FAILURE_RATE_DELAY, millis(strategy.delay_ms)),
+            ]
+        case ExponentialDelay():
+            return [
+                (options.RESTART_TYPE, "exponential-delay"),
+                (options.EXPONENTIAL_INITIAL, millis(strategy.initial_ms)),
+                (options.EXPONENTIAL_MAX, millis(strategy.max_ms)),
+                (options.EXPONENTIAL_MULTIPLIER, strategy.multiplier),
+                (options.EXPONENTIAL_RESET, millis(strategy.reset_ms)),
+                (options.EXPONENTIAL_JITTER, strategy.jitter),
+                (options.EXPONENTIAL_ATTEMPTS, strategy.max_attempts),
+            ]
+        case _:
+            raise UnsupportedOperationError(
+                f"restart strategy {type(strategy).__name__} is not implemented"
+            )

@@ -1,0 +1,260 @@
+"""StreamExecutionEnvironment: where a program begins, and where it is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.common import options
+from penstock.common.configuration import Configuration
+from penstock.common.connector import Source
+from penstock.common.job_client import JobClient
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.operator_specs import SourceSpec
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream import _execution, _typed
+from penstock.datastream._checks import check_instance, check_text, describe
+from penstock.datastream._environment_settings import EnvironmentSettings
+from penstock.datastream._not_implemented import not_implemented
+from penstock.datastream.basic_functions import SourceFunction
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.stream import DataStream
+from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
+from penstock.graph.compiler import compile_program, execution_plan_json
+from penstock.graph.settings import GraphSettings
+from penstock.graph.transformations import OperatorTransformation, Transformation
+
+DEFAULT_JOB_NAME = "Flink Streaming Job"
+
+
+class StreamExecutionEnvironment(EnvironmentSettings):
+    """The context of a program: its settings, its sources, its execution.
+
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> _ = env.set_parallelism(2)
+    >>> numbers = env.from_collection([1, 2, 3], Types.INT())
+    >>> _ = numbers.map(lambda number: number + 1, Types.INT()).print()
+    >>> import json
+    >>> [node["type"] for node in json.loads(env.get_execution_plan())["nodes"]]
+    ['Source: Collection Source', 'Map', 'Sink: Print to Std. Out']
+
+    `env.execute()` runs it.
+    """
+
+    create_input = not_implemented(
+        "input formats are Java classes", hint="use from_source with a Source"
+    )
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        super().__init__(configuration)
+        self._transformations: list[Transformation] = []
+        self._side_outputs: dict[tuple[int, str], Any] = {}
+        self._output_paths: dict[str, OperatorTransformation] = {}
+
+    @staticmethod
+    def get_execution_environment(
+        configuration: Configuration | None = None,
+    ) -> StreamExecutionEnvironment:
+        """Return a new environment, with options of its own."""
+        return StreamExecutionEnvironment(configuration)
+
+    # Sources
+
+    def from_collection(
+        self, collection: Iterable[Any], type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """Read the elements of a collection, in one subtask."""
+        if isinstance(collection, str | bytes | bytearray | dict) or not isinstance(
+            collection, Iterable
+        ):
+            raise ArgumentTypeError(
+                f"collection must be a list of elements, got {describe(collection)}",
+                hint="put a single element into a list",
+            )
+        kind = _typed.check_type(type_info, "type_info")
+        elements = list(collection)
+        if not elements and kind is None:
+            raise ArgumentError(
+                "an empty collection needs a type",
+                hint="give type_info, such as Types.STRING()",
+            )
+        if kind is not None:
+            elements = [kind.validate(element) for element in elements]
+        from penstock.datastream.connectors import CollectionSource
+
+        stream = self._source(
+            CollectionSource(elements), WatermarkStrategy.no_watermarks(), "Collection Source", kind
+        )
+        operator = stream.transformation
+        assert isinstance(operator, OperatorTransformation)
+        operator.parallelism = 1
+        operator.parallelism_fixed = True
+        return stream
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """Read a source; timestamps and watermarks are made per split."""
+        check_instance(
+            watermark_strategy,
+            WatermarkStrategy,
+            "watermark_strategy",
+            hint="use WatermarkStrategy.no_watermarks() if the program needs no event time",
+        )
+        check_text(source_name, "source_name")
+        return self._source(source, watermark_strategy, source_name, type_info)
+
+    def add_source(
+        self,
+        source_func: SourceFunction | Source,
+        source_name: str = "Custom Source",
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """Read a source without watermarks, in PyFlink's old form."""
+        source = source_func.source if isinstance(source_func, SourceFunction) else source_func
+        check_text(source_name, "source_name")
+        return self._source(source, WatermarkStrategy.no_watermarks(), source_name, type_info)
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        """Read the lines of text files, as older programs do."""
+        from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+
+        check_text(file_path, "file_path")
+        source = FileSource.for_record_stream_format(
+            StreamFormat.text_line_format(charset_name), file_path
+        ).build()
+        return self._source(
+            source, WatermarkStrategy.no_watermarks(), f"Text file {file_path}", Types.STRING()
+        )
+
+    def _source(
+        self,
+        source: Any,
+        watermark_strategy: WatermarkStrategy,
+        name: str,
+        type_info: TypeInformation | None,
+    ) -> DataStream:
+        check_instance(
+            source, Source, "a source", hint="build one, such as FileSource or NumberSequenceSource"
+        )
+        kind = _typed.check_type(type_info, "type_info")
+        if kind is None:
+            kind = getattr(source, "get_produced_type", lambda: None)()
+        operator = OperatorTransformation(
+            name, output_type=kind, spec=SourceSpec(source, watermark_strategy), kind="source"
+        )
+        return DataStream(self, operator)
+
+    # What streams tell their environment
+
+    def add_operator(self, transformation: Transformation) -> None:
+        """Make a step part of the program. Sources become part of it when they are read."""
+        self._transformations.append(transformation)
+
+    def register_side_output(self, operator: OperatorTransformation, tag: OutputTag) -> None:
+        """Note that a side output is read; refuse the same name with another type."""
+        known = self._side_outputs.setdefault((operator.id, tag.tag_id), tag.type_info)
+        if known != tag.type_info:
+            raise InvalidProgramError(
+                f"side output '{tag.tag_id}' of operator '{operator.name}' was asked for with another type",
+                detail=f"first {known}, now {tag.type_info}",
+                hint="use one OutputTag object, or tags with different names",
+            )
+
+    def register_sink(self, operator: OperatorTransformation, sink: Any) -> None:
+        """Note where a sink writes; refuse a second sink with the same path."""
+        path = sink.output_path()
+        if path is None:
+            return
+        if path in self._output_paths:
+            raise InvalidProgramError(
+                f"two sinks write to '{path}'",
+                detail=f"'{self._output_paths[path].name}' does so already",
+                hint="give each sink a path of its own, or unite the streams before one sink",
+            )
+        self._output_paths[path] = operator
+
+    # Execution
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run the program and wait for its end."""
+        controller, client = self._submit(job_name)
+        if hasattr(controller, "wait"):  # an executor of this process turns Ctrl-C into a clean stop
+            return controller.wait()  # type: ignore[no-any-return]
+        return client.get_job_execution_result().result()
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Start the program and return the handle of its job."""
+        return self._submit(job_name)[1]
+
+    def _submit(self, job_name: str | None) -> tuple[Any, JobClient]:
+        settings = self._graph_settings(job_name)
+        self._check_program()
+        controller = _execution.submit(
+            tuple(self._transformations),
+            settings,
+            Configuration(self._configuration),
+            settings.job_name,
+        )
+        self._transformations = []
+        self._side_outputs = {}
+        self._output_paths = {}
+        client = JobClient(controller)
+        return controller, client
+
+    def get_execution_plan(self) -> str:
+        """Return the program as JSON text, as Flink's plan visualizer reads it."""
+        self._check_program()
+        plans = compile_program(self._transformations, self._graph_settings(None))
+        return execution_plan_json(plans.stream_graph)
+
+    def close(self) -> None:
+        """Forget the program. Jobs that run go on."""
+        self._transformations = []
+        self._side_outputs = {}
+        self._output_paths = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _check_program(self) -> None:
+        if not self._transformations:
+            raise InvalidProgramError(
+                "no operators defined",
+                detail="there is nothing to execute in this environment",
+                hint="read a source, transform it, and add a sink before execute()",
+            )
+        if self._configuration.get(options.AUTO_GENERATE_UIDS):
+            return
+        for step in self._transformations:
+            if isinstance(step, OperatorTransformation) and not (step.uid or step.uid_hash):
+                raise InvalidProgramError(
+                    f"operator '{step.name}' has no uid",
+                    detail="generated uids are disabled (pipeline.auto-generate-uids)",
+                    hint="call uid(...) on the operator",
+                )
+
+    def _graph_settings(self, job_name: str | None) -> GraphSettings:
+        if job_name is not None:
+            check_text(job_name, "job_name")
+        return GraphSettings(
+            job_name=job_name or self._configuration.get(options.JOB_NAME) or DEFAULT_JOB_NAME,
+            parallelism=self.get_parallelism(),
+            max_parallelism=self._configuration.get(options.MAX_PARALLELISM),
+            chaining_enabled=self.is_chaining_enabled(),
+            runtime_mode=self._configuration.get(options.RUNTIME_MODE),
+        )

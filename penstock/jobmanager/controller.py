@@ -1,0 +1,96 @@
+"""Runs a JobMaster in a thread of this process and answers for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.job_id import JobID
+from penstock.common.job_status import JobStatus
+from penstock.errors import JobCancelledError, UnsupportedOperationError
+from penstock.jobmanager.job_master import JobMaster
+
+
+class LocalJobController:
+    """What a JobClient talks to when the job runs in its own process."""
+
+    def __init__(self, master: JobMaster) -> None:
+        self.master = master
+        self._result: Future[JobExecutionResult] = Future()
+        self._result.set_running_or_notify_cancel()
+        self._ended: Future[None] = Future()
+        self._thread = threading.Thread(
+            target=self._run, name=f"penstock-{master.job.name}", daemon=True
+        )
+
+    def start(self) -> None:
+        """Start the job."""
+        self._thread.start()
+
+    def _run(self) -> None:
+        started = time.monotonic()
+        try:
+            self.master.run()
+        except BaseException as error:  # noqa: BLE001 - it is handed to whoever waits for the result
+            self._result.set_exception(error)
+        else:
+            runtime = int((time.monotonic() - started) * 1000)
+            self._result.set_result(JobExecutionResult(self.get_job_id(), runtime))
+        finally:
+            self._ended.set_result(None)
+
+    def get_job_id(self) -> JobID:
+        """Return the job's identity."""
+        return JobID.from_hex_string(self.master.job.job_id)
+
+    def get_job_status(self) -> JobStatus:
+        """Return the job's status."""
+        return self.master.status
+
+    def get_job_execution_result(self) -> Future[JobExecutionResult]:
+        """Return the result, done when the job is."""
+        return self._result
+
+    def get_accumulators(self) -> dict[str, Any]:
+        """Return the accumulators: Python functions have none."""
+        return {}
+
+    def cancel(self) -> Future[None]:
+        """Cancel the job at once."""
+        self.master.cancel()
+        return self._ended
+
+    def wait(self) -> JobExecutionResult:
+        """Wait for the result; Ctrl-C stops the job after the epoch under way, a second one at once."""
+        interrupts = 0
+        while True:
+            try:
+                self._thread.join(0.2)
+                if not self._thread.is_alive():
+                    break
+            except KeyboardInterrupt:
+                interrupts += 1
+                self.master.cancel(graceful=interrupts == 1)
+        try:
+            return self._result.result()
+        except JobCancelledError:
+            if interrupts:
+                raise KeyboardInterrupt from None
+            raise
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None
+    ) -> Any:
+        """Savepoints are not there yet."""
+        raise UnsupportedOperationError(
+            "savepoints are not available yet", hint="cancel the job: its last checkpoint stays"
+        )
+
+    def trigger_savepoint(self, savepoint_directory: str | None) -> Any:
+        """Savepoints are not there yet."""
+        raise UnsupportedOperationError(
+            "savepoints are not available yet", hint="the job's checkpoints can be restored from"
+        )

@@ -1,0 +1,279 @@
+"""The fast window operator: event-time tumbling and sliding windows that fire once, at their end.
+
+All windows that end at one time end for all keys, so no timer per key is needed: contents are kept as
+window -> {key: contents}, and a watermark takes whole windows out. Records are routed batch by batch. The line of time
+is cut into *slices*: all timestamps of a slice belong to the same windows. A batch within one slice is folded into
+its windows directly; else records are first sorted to their windows, keeping their order.
+
+Measured (2 cores, Python 3.11, batches of 4,096, 10,000 keys, aggregate of (sum, count) tuples): see
+`benchmarks/` for numbers; the general operator needs about ten times as long per record.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any
+
+from penstock.common.operator_specs import WindowSpec
+from penstock.common.windowing import TimeWindow
+from penstock.common.windowing.time_assigners import no_timestamp
+from penstock.errors import CheckpointError
+from penstock.runtime.operators.base import OperatorContext, position_of_failure
+from penstock.runtime.operators.window_base import CONTENTS, PANES, WindowOperatorBase
+from penstock.runtime.operators.window_contents import AggregatedContents, ElementContents
+from penstock.runtime.records import Batch
+from penstock.runtime.state.panes import PaneTable
+from penstock.runtime.state.table import MISSING
+
+_EMIT_AT = 4096
+
+Pane = tuple[dict[Any, Any], dict[Any, Any] | None]  # this epoch's contents by key, those of before
+Fold = Callable[[Pane, Iterable[Any], Iterable[Any]], None]  # pane, values, keys
+
+
+class TimeWindowOperator(WindowOperatorBase):
+    """Event-time tumbling and sliding windows with the default trigger and no allowed lateness."""
+
+    def __init__(self, spec: WindowSpec) -> None:
+        super().__init__(spec)
+        assigner = spec.assigner
+        self.size: int = assigner.size
+        self.slide: int = assigner.slide
+        self.offset: int = assigner.offset
+        # Within one slide, timestamps before `split` belong to one window more than those after it.
+        self.split = self.size % self.slide or self.slide
+        self._fold = self._create_fold()
+        self._panes: dict[int, Pane] = {}  # by window start, since the last barrier
+        self._ends: list[
+            tuple[int, TimeWindow]
+        ] = []  # heap of (max timestamp, window) of all windows kept
+        self._values: list[Any] = []
+        self._timestamps: list[int | None] = []
+
+    def open(self, context: OperatorContext) -> None:
+        """Find the windows that were restored."""
+        super().open(context)
+        if context.keyed_state.has_entries(CONTENTS):
+            raise CheckpointError(
+                "the restored windows were kept with timers, and the program's windows are kept without",
+                detail="the state was written with a trigger, an allowed lateness or other windows",
+                hint="keep the trigger and the allowed lateness, or give the window operator another uid",
+            )
+        self._ends = [(window.max_timestamp(), window) for window in self.table.namespaces()]
+        heapq.heapify(self._ends)
+
+    def _bind(self, context: OperatorContext) -> None:
+        super()._bind(context)
+        self.table: PaneTable = context.keyed_state.table(PANES, namespaced=True)
+        self._panes.clear()
+
+    # -- records in
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Fold records into their windows."""
+        values, timestamps = batch.values, batch.timestamps
+        if not values:
+            return
+        keys: Any = batch.keys if self.spec.keyed else repeat(None)
+        try:
+            first, last = min(timestamps), max(timestamps)  # type: ignore[arg-type, type-var]
+        except TypeError:
+            raise no_timestamp() from None
+        assert first is not None
+        assert last is not None
+        low, high = self._slice(first)
+        if last < high:
+            starts = self._live(first)
+            for start in starts:
+                self._fold(self._pane(start), values, keys)
+            dead = [] if starts else [(low, high)]
+        else:
+            buckets, dead = self._route(values, timestamps, keys)  # type: ignore[arg-type]
+            for start, (bucket_values, bucket_keys) in buckets.items():
+                self._fold(self._pane(start), bucket_values, bucket_keys)
+        if dead:
+            self._take_dead(values, timestamps, dead)  # type: ignore[arg-type]
+            self.collector.flush()
+
+    def _route(
+        self, values: list[Any], timestamps: list[int], keys: Iterable[Any]
+    ) -> tuple[dict[int, tuple[list[Any], list[Any]]], list[tuple[int, int]]]:
+        """Sort records to the windows that they belong to; also return the slices without live windows."""
+        offset, slide, split = self.offset, self.slide, self.split
+        buckets: dict[int, tuple[list[Any], list[Any]]] = {}
+        slices: dict[int, tuple[int, list[Any]]] = {}  # slice start -> slice end, where to append
+        dead: list[tuple[int, int]] = []
+        low = high = 0
+        targets: list[Any] = []
+        for value, timestamp, key in zip(values, timestamps, keys, strict=False):
+            if not low <= timestamp < high:
+                into = (timestamp - offset) % slide
+                low = timestamp - into if into < split else timestamp - into + split
+                found = slices.get(low)
+                if found is None:
+                    low, high = self._slice(timestamp)
+                    targets = []
+                    for start in self._live(timestamp):
+                        bucket = buckets.setdefault(start, ([], []))
+                        targets.append((bucket[0].append, bucket[1].append))
+                    slices[low] = (high, targets)
+                    if not targets:
+                        dead.append((low, high))
+                else:
+                    high, targets = found
+            for add_value, add_key in targets:
+                add_value(value)
+                add_key(key)
+        return buckets, dead
+
+    def _slice(self, timestamp: int) -> tuple[int, int]:
+        """Return the slice of a timestamp, as [low, high)."""
+        into = (timestamp - self.offset) % self.slide
+        start = timestamp - into
+        middle = start + self.split
+        return (start, middle) if into < self.split else (middle, start + self.slide)
+
+    def _live(self, timestamp: int) -> list[int]:
+        """Return the starts of the windows of a timestamp that are not late, the latest first."""
+        watermark = self.timers.watermark
+        last = timestamp - (timestamp - self.offset) % self.slide
+        end = max(
+            timestamp - self.size, watermark - self.size + 1
+        )  # late iff start + size - 1 <= watermark
+        return list(range(last, end, -self.slide))
+
+    def _pane(self, start: int) -> Pane:
+        pane = self._panes.get(start)
+        if pane is None:
+            table = self.table
+            window = TimeWindow(start, start + self.size)
+            if window not in table.touched and window not in table.data:
+                heapq.heappush(self._ends, (window.max_timestamp(), window))
+            pane = self._panes[start] = table.pane(window)
+        return pane
+
+    def _take_dead(
+        self, values: list[Any], timestamps: list[int], dead: list[tuple[int, int]]
+    ) -> None:
+        """Handle elements without a live window: late ones, and those in the gaps between windows."""
+        watermark = self.timers.watermark
+        for value, timestamp in zip(values, timestamps, strict=True):
+            if timestamp <= watermark and any(low <= timestamp < high for low, high in dead):
+                self.take_late(value, timestamp)
+
+    # -- folding: the hot loops, one for each kind of contents
+
+    def _create_fold(self) -> Fold:
+        if isinstance(self.contents, ElementContents):
+            return self._fold_elements
+        if isinstance(self.contents, AggregatedContents):
+            function = self.contents.function
+            return self._aggregate_fold(function.create_accumulator, function.add)
+        return self._reduce_fold(self.contents.add)
+
+    @staticmethod
+    def _fold_elements(pane: Pane, values: Iterable[Any], keys: Iterable[Any]) -> None:
+        touched, base = pane
+        get = touched.get
+        for value, key in zip(values, keys, strict=False):
+            elements = get(key)
+            if elements is None:
+                elements = None if base is None else base.get(key)
+                if elements is None:
+                    elements = []
+                touched[key] = elements
+            elements.append(value)
+
+    def _reduce_fold(self, reduce: Callable[[Any, Any], Any]) -> Fold:
+        missing = MISSING
+
+        def fold(pane: Pane, values: Any, keys: Iterable[Any]) -> None:
+            touched, base = pane
+            get = touched.get
+            remaining = iter(values)
+            try:
+                for value, key in zip(remaining, keys, strict=False):
+                    reduced = get(key, missing)
+                    if reduced is missing:
+                        reduced = missing if base is None else base.get(key, missing)
+                        if reduced is missing:
+                            touched[key] = value
+                            continue
+                    touched[key] = reduce(reduced, value)
+            except Exception as error:
+                record = values[position_of_failure(remaining, len(values))]
+                raise self.guard(error, record, known=True) from error
+
+        return fold
+
+    def _aggregate_fold(self, create: Callable[[], Any], add: Callable[[Any, Any], Any]) -> Fold:
+        missing = MISSING
+
+        def fold(pane: Pane, values: Any, keys: Iterable[Any]) -> None:
+            touched, base = pane
+            get = touched.get
+            remaining = iter(values)
+            try:
+                for value, key in zip(remaining, keys, strict=False):
+                    accumulator = get(key, missing)
+                    if accumulator is missing:
+                        accumulator = missing if base is None else base.get(key, missing)
+                        if accumulator is missing:
+                            accumulator = create()
+                    touched[key] = add(value, accumulator)
+            except Exception as error:
+                record = values[position_of_failure(remaining, len(values))]
+                raise self.guard(error, record, known=True) from error
+
+        return fold
+
+    # -- windows out
+
+    def process_watermark(self, watermark: int) -> None:
+        """Emit the windows that end, then send the watermark on."""
+        self.timers.advance_watermark(watermark, _no_timer)
+        ends = self._ends
+        if ends and ends[0][0] <= watermark:
+            while ends and ends[0][0] <= watermark:
+                _, window = heapq.heappop(ends)
+                self._panes.pop(window.start, None)
+                pane = self.table.pop_pane(window)
+                if self.spec.window_function is None:
+                    self._emit_results(window, pane)
+                else:
+                    for key, contents in pane.items():
+                        self.emit_window(key, window, contents)
+                        self.clear_function(key, window)
+            self._flush()
+        self.output.emit_watermark(watermark)
+
+    def _emit_results(self, window: TimeWindow, pane: dict[Any, Any]) -> None:
+        result = self.contents.result
+        results: list[Any] = []
+        try:
+            results.extend(map(result, pane.values()))
+        except Exception as error:
+            key = next(key for number, key in enumerate(pane) if number == len(results))
+            raise self.window_error(error, key, window) from error
+        self._values += results
+        self._timestamps += repeat(window.max_timestamp(), len(results))
+        if len(self._values) >= _EMIT_AT:
+            self._flush()
+
+    def _flush(self) -> None:
+        values, timestamps = self._values, self._timestamps
+        self._values, self._timestamps = [], []
+        for at in range(0, len(values), _EMIT_AT):
+            self.output.emit(Batch(values[at : at + _EMIT_AT], timestamps[at : at + _EMIT_AT]))
+        self.collector.flush()
+
+    def barrier(self) -> list[Any]:
+        """Let go of the epoch's dictionaries: the snapshot takes them."""
+        self._panes.clear()
+        return []
+
+
+def _no_timer(time: int, key: Any, window: Any) -> None:
+    """Ignore timers: these windows have none."""

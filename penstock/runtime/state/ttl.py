@@ -1,0 +1,305 @@
+"""State that expires: the five kinds of state with a time to live.
+
+Entries hold their values with the time of the last access: `(value, timestamp)`, per element in lists and per entry in
+maps. A value has expired when timestamp + ttl <= now. Expired values go when they are read; values that nobody reads are
+found by looking at a few entries at every access, and are left out of full snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.state_ttl import StateTtlConfig
+from penstock.runtime.state.states import (
+    STATE_CLASSES,
+    AggregatingState,
+    KeyedState,
+    ListState,
+    MapState,
+    ReducingState,
+    ValueState,
+)
+from penstock.runtime.state.table import HashMapTable, TableDelta
+
+if TYPE_CHECKING:
+    from penstock.runtime.state.keyed import KeyedStateBackend
+
+
+class TtlState(KeyedState):
+    """Base: knows what has expired, and removes it."""
+
+    def __init__(self, backend: KeyedStateBackend, table: HashMapTable, descriptor: Any) -> None:
+        super().__init__(backend, table, descriptor)
+        config: StateTtlConfig = descriptor.ttl_config
+        cleanup = config.get_cleanup_strategies()
+        incremental = cleanup.get_incremental_cleanup_strategy()
+        self.ttl = config.ttl_ms
+        self.on_read = config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite
+        self.return_expired = (
+            config.get_state_visibility()
+            is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
+        )
+        self._sweep_size = 0 if incremental is None else incremental.cleanup_size
+        self._clean_snapshots = cleanup.in_full_snapshot() or cleanup.is_cleanup_in_background()
+        self._cursor: Iterator[tuple[Any, Any]] = iter(())
+
+    def pruned(self, stored: Any, now: int) -> Any:
+        """Return what is left of an entry without what has expired: itself if nothing has, None if all has."""
+        return None if stored[1] + self.ttl <= now else stored
+
+    def access(self, entry: Any) -> int:
+        """Return the time now, after a look at some other entries."""
+        now = self.backend.clock()
+        if self._sweep_size:
+            self._sweep(entry, now)
+        return now
+
+    def _sweep(self, current: Any, now: int) -> None:
+        # `data` changes at barriers only, so the cursor stays valid within an epoch. What this epoch touched is left
+        # alone, and so is the current entry: whether it may still be seen is up to the caller.
+        table = self.table
+        touched = table.touched
+        seen = 0
+        try:
+            for entry, stored in islice(self._cursor, self._sweep_size):
+                seen += 1
+                if entry in touched or entry == current:
+                    continue
+                left = self.pruned(stored, now)
+                if left is None:
+                    table.remove(entry)
+                elif left is not stored:
+                    table.put(entry, left)
+        except RuntimeError:  # a barrier added or removed entries
+            seen = 0
+        if seen < self._sweep_size:
+            self._cursor = iter(table.data.items())
+
+    def live(self, delta: TableDelta) -> TableDelta:
+        """Return a full snapshot of the table without what has expired."""
+        if not self._clean_snapshots:
+            return delta
+        now = self.backend.clock()
+        written = {}
+        for entry, stored in delta.written.items():
+            left = self.pruned(stored, now)
+            if left is not None:
+                written[entry] = left
+        return TableDelta(delta.namespaced, written, delta.removed)
+
+    def read(self) -> Any:
+        """Return the single value of the current key, or None."""
+        entry = self.entry()
+        now = self.access(entry)
+        stored = self.table.get(entry)
+        if stored is None:
+            return None
+        value, timestamp = stored
+        if timestamp + self.ttl <= now:
+            self.table.remove(entry)
+            return value if self.return_expired else None
+        if self.on_read and timestamp != now:
+            self.table.put(entry, (value, now))
+        return value
+
+    def current(self, stored: Any, now: int) -> Any:
+        """Return the value that a write builds on, or None."""
+        if stored is None or (stored[1] + self.ttl <= now and not self.return_expired):
+            return None
+        return stored[0]
+
+
+class TtlValueState(TtlState, ValueState):
+    """A single value per key that expires."""
+
+    def value(self) -> Any:
+        """Return the value, or None."""
+        return self.read()
+
+    def update(self, value: Any) -> None:
+        """Set the value; None removes it."""
+        entry = self.entry()
+        now = self.access(entry)
+        if value is None:
+            self.table.remove(entry)
+        else:
+            self.table.put(entry, (value, now))
+
+
+class TtlListState(TtlState, ListState):
+    """A list per key whose elements expire one by one."""
+
+    def pruned(self, stored: Any, now: int) -> Any:
+        """Return the elements that have not expired."""
+        oldest = now - self.ttl
+        left = [element for element in stored if element[1] > oldest]
+        return stored if len(left) == len(stored) else left or None
+
+    def get(self) -> Iterator[Any]:
+        """Iterate over the elements."""
+        entry = self.entry()
+        now = self.access(entry)
+        stored = self.table.get(entry)
+        if stored is None:
+            return iter(())
+        left = self.pruned(stored, now)
+        if left is None:
+            self.table.remove(entry)
+        elif self.on_read:
+            self.table.put(entry, [(value, now) for value, _ in left])
+        elif left is not stored and not self.return_expired:
+            self.table.put(entry, left)
+        visible = stored if self.return_expired else left or ()
+        return iter([value for value, _ in visible])
+
+    def add(self, value: Any) -> None:
+        """Append an element."""
+        super().add((value, self.access(self.entry())))
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append elements."""
+        now = self.access(self.entry())
+        super().add_all([(value, now) for value in values])
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Replace all elements; an empty list removes the state."""
+        now = self.access(self.entry())
+        super().update([(value, now) for value in values])
+
+
+class TtlMapState(TtlState, MapState):
+    """A dictionary per key whose entries expire one by one."""
+
+    def pruned(self, stored: Any, now: int) -> Any:
+        """Return the entries that have not expired."""
+        oldest = now - self.ttl
+        left = {key: item for key, item in stored.items() if item[1] > oldest}
+        return stored if len(left) == len(stored) else left or None
+
+    def _lookup(self, key: Any) -> tuple[Any] | None:
+        """Return the value under `key` in a tuple of one, or None if there is none to see."""
+        entry = self.entry()
+        now = self.access(entry)
+        mapping = self.table.get(entry)
+        if mapping is None or key not in mapping:
+            return None
+        value, timestamp = mapping[key]
+        if timestamp + self.ttl <= now:
+            super().remove(key)
+            return (value,) if self.return_expired else None
+        if self.on_read and timestamp != now:
+            mapping[key] = (value, now)
+            self.table.put(entry, mapping)
+        return (value,)
+
+    def get(self, key: Any) -> Any:
+        """Return the value under `key`, or None."""
+        found = self._lookup(key)
+        return None if found is None else found[0]
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is an entry under `key`."""
+        return self._lookup(key) is not None
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set one entry."""
+        super().put(key, (value, self.access(self.entry())))
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        """Set several entries."""
+        now = self.access(self.entry())
+        super().put_all({key: (value, now) for key, value in dict_value.items()})
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """Return all entries."""
+        entry = self.entry()
+        now = self.access(entry)
+        stored = self.table.get(entry)
+        if stored is None:
+            return []
+        left = self.pruned(stored, now)
+        visible = stored if self.return_expired else left or {}
+        result = [(key, value) for key, (value, _) in visible.items()]
+        if left is None:
+            self.table.remove(entry)
+        elif self.on_read:
+            self.table.put(entry, {key: (value, now) for key, (value, _) in left.items()})
+        elif left is not stored:
+            self.table.put(entry, left)
+        return result
+
+    def keys(self) -> list[Any]:
+        """Return all keys."""
+        return [key for key, _ in self.items()]
+
+    def values(self) -> list[Any]:
+        """Return all values."""
+        return [value for _, value in self.items()]
+
+    def is_empty(self) -> bool:
+        """Whether there is no entry to see. This is not a read: it prolongs nothing."""
+        stored = self.table.get(self.entry())
+        if stored is None or self.return_expired:
+            return not stored
+        return self.pruned(stored, self.backend.clock()) is None
+
+    __contains__ = contains
+
+
+class TtlReducingState(TtlState, ReducingState):
+    """One value per key, folded with a ReduceFunction, that expires."""
+
+    def get(self) -> Any:
+        """Return the folded value, or None."""
+        return self.read()
+
+    def add(self, value: Any) -> None:
+        """Fold a value in."""
+        entry = self.entry()
+        now = self.access(entry)
+        current = self.current(self.table.get(entry), now)
+        self.table.put(entry, (value if current is None else self._reduce(current, value), now))
+
+
+class TtlAggregatingState(TtlState, AggregatingState):
+    """One accumulator per key, of an AggregateFunction, that expires."""
+
+    def get(self) -> Any:
+        """Return the result of the accumulator, or None."""
+        accumulator = self.read()
+        return None if accumulator is None else self._function.get_result(accumulator)
+
+    def add(self, value: Any) -> None:
+        """Add a value to the accumulator."""
+        entry = self.entry()
+        now = self.access(entry)
+        accumulator = self.current(self.table.get(entry), now)
+        if accumulator is None:
+            accumulator = self._function.create_accumulator()
+        self.table.put(entry, (self._function.add(value, accumulator), now))
+
+
+STATE_CLASSES.update(
+    {
+        (state.kind, True): state
+        for state in (
+            TtlValueState,
+            TtlListState,
+            TtlMapState,
+            TtlReducingState,
+            TtlAggregatingState,
+        )
+    }
+)
+
+__all__ = [
+    "STATE_CLASSES",
+    "TtlAggregatingState",
+    "TtlListState",
+    "TtlMapState",
+    "TtlReducingState",
+    "TtlState",
+    "TtlValueState",
+]

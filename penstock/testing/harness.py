@@ -1,0 +1,336 @@
+"""A harness to test one operator: no Spark, no threads, a clock that stands still.
+
+>>> from penstock.common.operator_specs import MapSpec
+>>> harness = OperatorHarness(MapSpec(lambda n: n + 1))
+>>> harness.process_element(1, timestamp=10)
+>>> harness.output()
+[(2, 10)]
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.key_groups import key_group_of, key_group_range
+from penstock.common.operator_specs import OperatorSpec
+from penstock.errors import ArgumentError
+from penstock.runtime.context import RuntimeContext
+from penstock.runtime.metrics import MetricGroup
+from penstock.runtime.operators.base import OperatorContext, StreamOperator, method_of
+from penstock.runtime.records import Batch
+from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.runtime.time.timers import TimerManager
+
+_NO_KEY: Any = object()
+
+
+class ManualClock:
+    """A clock in epoch milliseconds that moves only when it is told to.
+
+    >>> clock = ManualClock(1000)
+    >>> clock.advance(500)
+    >>> clock()
+    1500
+    """
+
+    def __init__(self, now: int = 0) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        """Return the time."""
+        return self.now
+
+    def set(self, now: int) -> None:
+        """Move to a time."""
+        if now < self.now:
+            raise ArgumentError(f"the clock cannot go back from {self.now} to {now}")
+        self.now = now
+
+    def advance(self, millis: int) -> None:
+        """Move on by some time."""
+        self.set(self.now + millis)
+
+
+class CollectingOutput:
+    """Keeps everything an operator emits."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[Any, int | None]] = []
+        self.side_records: dict[str, list[tuple[Any, int | None]]] = {}
+        self.watermarks: list[int] = []
+        self.statuses: list[bool] = []
+        self.batches: list[int] = []  # the size of each batch of the main output
+
+    def emit(self, batch: Batch) -> None:
+        """Keep records."""
+        self.batches.append(len(batch))
+        self.records.extend(_pairs(batch))
+
+    def emit_side(self, tag: str, batch: Batch) -> None:
+        """Keep records of a side output."""
+        self.side_records.setdefault(tag, []).extend(_pairs(batch))
+
+    def emit_watermark(self, watermark: int) -> None:
+        """Keep a watermark."""
+        self.watermarks.append(watermark)
+
+    def emit_status(self, idle: bool) -> None:
+        """Keep a status."""
+        self.statuses.append(idle)
+
+
+def _pairs(batch: Batch) -> list[tuple[Any, int | None]]:
+    timestamps = batch.timestamps
+    if timestamps is None:
+        return [(value, None) for value in batch.values]
+    return list(zip(batch.values, timestamps, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessSnapshot:
+    """The state of one subtask, as bytes: the changes of each epoch so far, the operator's own state, the watermark."""
+
+    deltas: tuple[bytes, ...]
+    operator_state: bytes
+    watermark: int
+
+
+class OperatorHarness:
+    """Runs one subtask of one operator.
+
+    `operator` is a spec or an operator object. With `key_selector` (one, or one per input) records get their keys; a key
+    may also be given with each record. The operator is open after construction.
+    """
+
+    def __init__(
+        self,
+        operator: OperatorSpec | StreamOperator,
+        *,
+        key_selector: Any = None,
+        subtask: int = 0,
+        parallelism: int = 1,
+        max_parallelism: int = 128,
+        clock: ManualClock | None = None,
+        snapshots: Iterable[HarnessSnapshot] = (),
+        name: str = "operator",
+        batch_mode: bool = False,
+        job_parameters: dict[str, str] | None = None,
+    ) -> None:
+        self.clock = clock or ManualClock()
+        self.metrics = MetricGroup()
+        self.keyed_state = KeyedStateBackend(self.clock)
+        self.operator = operator if isinstance(operator, StreamOperator) else _create(operator)
+        self._key_selectors = _selectors(key_selector)
+        self._output = CollectingOutput()
+        self._deltas: tuple[bytes, ...] = ()
+        self._place = (subtask, parallelism, max_parallelism)
+        snapshots = list(snapshots)
+        operator_state = self._restore(snapshots)
+        self.timers = TimerManager(self.keyed_state)
+        if snapshots:
+            self.timers.watermark = min(snapshot.watermark for snapshot in snapshots)
+        self._watermark = self.timers.watermark
+        runtime_context = RuntimeContext(
+            task_name=name,
+            subtask=subtask,
+            parallelism=parallelism,
+            max_parallelism=max_parallelism,
+            keyed_state=self.keyed_state,
+            operator_state=operator_state,
+            job_parameters=job_parameters,
+            metrics=self.metrics,
+        )
+        self.context = OperatorContext(
+            job_name="harness",
+            operator_id=name,
+            operator_name=name,
+            task_name=name,
+            subtask=subtask,
+            parallelism=parallelism,
+            max_parallelism=max_parallelism,
+            attempt_number=0,
+            epoch=1,
+            output=self._output,
+            runtime_context=runtime_context,
+            keyed_state=self.keyed_state,
+            operator_state=operator_state,
+            timers=self.timers,
+            clock=self.clock,
+            batch_mode=batch_mode,
+            job_parameters=job_parameters or {},
+        )
+        self.operator.open(self.context)
+
+    @classmethod
+    def restore(
+        cls,
+        operator: OperatorSpec | StreamOperator,
+        snapshots: Sequence[HarnessSnapshot],
+        subtask: int = 0,
+        parallelism: int = 1,
+        **options: Any,
+    ) -> OperatorHarness:
+        """Start a subtask from the snapshots of all former subtasks, at this or another parallelism."""
+        return cls(
+            operator, subtask=subtask, parallelism=parallelism, snapshots=snapshots, **options
+        )
+
+    def _restore(self, snapshots: list[HarnessSnapshot]) -> OperatorStateBackend:
+        subtask, parallelism, max_parallelism = self._place
+        mine = key_group_range(subtask, parallelism, max_parallelism)
+
+        def owns(key: Any) -> bool:
+            return key_group_of(key, max_parallelism) in mine
+
+        for snapshot in snapshots:
+            for delta in snapshot.deltas:
+                self.keyed_state.apply(pickle.loads(delta), owns)
+        if snapshots:
+            # what was restored is the first delta of later snapshots
+            self.keyed_state.snapshot()
+            self._deltas = (pickle.dumps(self.keyed_state.full_snapshot(), protocol=5),)
+        if subtask < len(snapshots):
+            return OperatorStateBackend(pickle.loads(snapshots[subtask].operator_state))
+        return OperatorStateBackend()
+
+    # -- input
+
+    def process_element(
+        self, value: Any, timestamp: int | None = None, key: Any = _NO_KEY, input_index: int = 0
+    ) -> None:
+        """Send one record."""
+        keys = None if key is _NO_KEY else [key]
+        self.process_batch(Batch([value], [timestamp], keys), input_index)
+
+    def process_elements(
+        self, records: Iterable[tuple[Any, int | None]], input_index: int = 0
+    ) -> None:
+        """Send records, given as (value, timestamp), as one batch."""
+        records = list(records)
+        values = [value for value, _ in records]
+        self.process_batch(Batch(values, [timestamp for _, timestamp in records]), input_index)
+
+    def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+        """Send a batch; keys are computed if there is a key selector and the batch has none."""
+        if batch.keys is None and self._key_selectors:
+            select = self._key_selectors[min(input_index, len(self._key_selectors) - 1)]
+            batch.keys = [select(value) for value in batch.values]
+        self.operator.process(batch, input_index)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Move event time on."""
+        if watermark < self._watermark:
+            raise ArgumentError(
+                f"the watermark cannot go back from {self._watermark} to {watermark}"
+            )
+        self._watermark = watermark
+        self.operator.process_watermark(watermark)
+
+    def process_status(self, idle: bool) -> None:
+        """Say that the input turned idle or active."""
+        self.operator.process_status(idle)
+
+    def advance_processing_time(self, millis: int) -> None:
+        """Move the clock on by `millis` and fire what is due."""
+        self.clock.advance(millis)
+        self.operator.advance_processing_time(self.clock.now)
+
+    def set_processing_time(self, now: int) -> None:
+        """Move the clock to `now` and fire what is due."""
+        self.clock.set(now)
+        self.operator.advance_processing_time(now)
+
+    def finish(self) -> None:
+        """End the input: the last watermark, then `finish`."""
+        self.process_watermark(2**63 - 1)
+        self.operator.finish()
+
+    # -- state
+
+    def snapshot(self) -> HarnessSnapshot:
+        """Pass a barrier: return the state, and go on with the next epoch."""
+        self.operator.barrier()
+        self._deltas = (*self._deltas, pickle.dumps(self.keyed_state.snapshot(), protocol=5))
+        snapshot = HarnessSnapshot(
+            self._deltas,
+            pickle.dumps(self.context.operator_state.snapshot(), protocol=5),
+            self._watermark,
+        )
+        self.context.epoch += 1
+        self.operator.open_epoch(self.context)
+        return snapshot
+
+    def state_entries(self) -> dict[str, int]:
+        """Return how many entries each keyed state has, without the empty ones."""
+        self.operator.barrier()
+        self.keyed_state.snapshot()
+        sizes = {
+            name: len(delta.written) for name, delta in self.keyed_state.full_snapshot().items()
+        }
+        self.operator.open_epoch(self.context)
+        return {name: size for name, size in sizes.items() if size}
+
+    # -- output
+
+    def output(self) -> list[tuple[Any, int | None]]:
+        """Return the emitted records as (value, timestamp)."""
+        return list(self._output.records)
+
+    def values(self) -> list[Any]:
+        """Return the emitted values."""
+        return [value for value, _ in self._output.records]
+
+    def side_output(self, tag: Any) -> list[tuple[Any, int | None]]:
+        """Return the records of a side output, by OutputTag or its name."""
+        return list(self._output.side_records.get(getattr(tag, "tag_id", tag), ()))
+
+    def watermarks(self) -> list[int]:
+        """Return the emitted watermarks."""
+        return list(self._output.watermarks)
+
+    def statuses(self) -> list[bool]:
+        """Return the emitted statuses: True for idle."""
+        return list(self._output.statuses)
+
+    def batch_sizes(self) -> list[int]:
+        """Return the sizes of the emitted batches."""
+        return list(self._output.batches)
+
+    def clear(self) -> None:
+        """Forget what was emitted so far."""
+        output = self._output
+        output.records.clear()
+        output.side_records.clear()
+        output.watermarks.clear()
+        output.statuses.clear()
+        output.batches.clear()
+
+    def take(self) -> list[tuple[Any, int | None]]:
+        """Return the emitted records and forget all that was emitted."""
+        records = self.output()
+        self.clear()
+        return records
+
+    def close(self) -> None:
+        """Close the operator."""
+        self.operator.close()
+
+
+def _create(spec: OperatorSpec) -> StreamOperator:
+    from penstock.runtime.operators import create_operator
+
+    return create_operator(spec)
+
+
+def _selectors(key_selector: Any) -> list[Callable[[Any], Any]]:
+    if key_selector is None:
+        return []
+    selectors = key_selector if isinstance(key_selector, list | tuple) else [key_selector]
+    return [method_of(selector, "get_key") for selector in selectors]
+
+
+__all__ = ["CollectingOutput", "HarnessSnapshot", "ManualClock", "OperatorHarness"]

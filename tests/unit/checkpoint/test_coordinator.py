@@ -1,0 +1,589 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from checkpoint_builders import (
+    OPERATORS,
+    READ,
+    SUM0,
+    SUM1,
+    ack,
+    delta,
+    file_of,
+    full,
+    manifest,
+    progress,
+    start,
+)
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator, Phase
+from penstock.checkpoint.handles import StateChain
+from penstock.checkpoint.manifest import SubtaskSnapshot, VertexSnapshot
+from penstock.checkpoint.messages import (
+    Channel,
+    CommitFailed,
+    CommitFinished,
+    CommitSink,
+    DeleteCheckpoint,
+    DeleteFiles,
+    EpochCompleted,
+    Event,
+    FailEpoch,
+    ManifestFailed,
+    ManifestWritten,
+    OperatorPlan,
+    PipeFinished,
+    Restore,
+    Restored,
+    RunPipe,
+    SourcePlan,
+    TaskFailed,
+    TaskId,
+    WriteManifest,
+)
+from penstock.checkpoint.pickled import Pickled
+from penstock.common.connector import CommitRequest
+from penstock.errors import ArgumentError, CheckpointError
+
+
+@pytest.fixture
+def coordinator():
+    return CheckpointCoordinator("job", "a job")
+
+
+def run_pipe(coordinator, epoch=1, plan=None, acks=None, now_ms=None):
+    """Run an epoch up to the end of its pipe; return what follows."""
+    assert coordinator.handle(plan or start(epoch)) == [RunPipe(epoch)]
+    for one in acks if acks is not None else [ack(task, epoch) for task in (SUM1, SUM0, READ)]:
+        assert coordinator.handle(one) == []
+    return coordinator.handle(PipeFinished(epoch, now_ms or 1000 * epoch + 500))
+
+
+def complete(coordinator, epoch=1, plan=None, acks=None, pending=None):
+    """Run an epoch to its end; return the manifest and the last instructions."""
+    (write,) = run_pipe(coordinator, epoch, plan, acks)
+    assert isinstance(write, WriteManifest), write
+    coordinator.handle(ManifestWritten(epoch))
+    return write.manifest, coordinator.handle(CommitFinished("sink", epoch, pending))
+
+
+def test_the_order_is_pipe_manifest_commit_completion(coordinator):
+    (write,) = run_pipe(coordinator)
+    assert isinstance(write, WriteManifest)
+    assert coordinator.base is None
+    request = CommitRequest(1, ["0@1", "1@1"], now_ms=1500)
+    assert coordinator.handle(ManifestWritten(1)) == [CommitSink("sink", request)]
+    assert coordinator.base is write.manifest
+    assert coordinator.handle(CommitFinished("sink", 1)) == [EpochCompleted(1)]
+    assert (coordinator.phase, coordinator.next_epoch) == (Phase.IDLE, 2)
+
+
+def test_the_manifest_holds_what_the_acks_brought(coordinator):
+    acks = [
+        ack(READ, metrics={"records": 7}, next_wakeup=90),
+        ack(SUM0, watermark=4, metrics={"records": 3}, next_wakeup=80),
+        ack(SUM1, watermark=6, metrics={"records": 4, "late": 1}),
+    ]
+    (write,) = run_pipe(coordinator, acks=acks, now_ms=1234)
+    found = write.manifest
+    assert (found.job_id, found.job_name, found.epoch, found.created_ms) == (
+        "job",
+        "a job",
+        1,
+        1234,
+    )
+    assert found.parallelism == {"read": 1, "sum": 2}
+    assert found.watermarks == {"read": 10, "sum": 4}
+    assert found.next_wakeup == 80
+    assert found.metrics == {"read": {"records": 7}, "sum": {"records": 7, "late": 1}}
+    total = found.operators["total"]
+    assert (total.uid, total.name, total.vertex, total.max_parallelism) == (
+        "my-total",
+        "total per key",
+        "sum",
+        128,
+    )
+    assert total.subtasks == (acks[1].states["total"], acks[2].states["total"])
+    assert found.operators["sink"].subtasks == (StateChain(), StateChain())
+    assert found.sources["source"].load_enumerator() == "seen-1"
+    assert found.sources["source"].load_splits(0) == (progress("s", 1),)
+    assert found.load_commit("sink") == CommitRequest(1, ["0@1", "1@1"], now_ms=1234)
+    assert found.final is False
+
+
+def test_every_sink_commits_in_every_epoch_and_all_of_them_end_it(coordinator):
+    second = OperatorPlan("log", "log", "sum", 2, 128, committer=True)
+    run_pipe(coordinator, plan=start(operators=(*OPERATORS, second)))
+    commits = coordinator.handle(ManifestWritten(1))
+    assert [commit.operator for commit in commits] == ["sink", "log"]
+    assert commits[1].request.committables == []
+    assert coordinator.handle(CommitFinished("log", 1)) == []
+    assert coordinator.handle(CommitFinished("sink", 1)) == [EpochCompleted(1)]
+
+
+def test_a_job_without_committers_completes_when_its_manifest_is_durable(coordinator):
+    operators = (OPERATORS[0], OPERATORS[1])
+    acks = [ack(READ), ack(SUM0, committables={}), ack(SUM1, committables={})]
+    run_pipe(coordinator, plan=start(operators=operators), acks=acks)
+    assert coordinator.handle(ManifestWritten(1)) == [EpochCompleted(1)]
+
+
+def test_what_a_committer_keeps_back_comes_with_the_next_request(coordinator):
+    complete(coordinator, 1, pending={"open": "part-0"})
+    found, _ = complete(coordinator, 2, pending=None)
+    assert found.load_commit("sink").pending == {"open": "part-0"}
+    found, _ = complete(coordinator, 3)
+    assert found.load_commit("sink").pending is None
+
+
+# Each case: which acks arrive, and what the failure says.
+SPOILED = {
+    "an ack is missing": ([ack(READ), ack(SUM0)], "sum[1] did not acknowledge"),
+    "no ack at all": ([], "read[0] did not acknowledge"),
+    "an ack comes twice": (
+        [ack(READ), ack(SUM0), ack(SUM1), ack(SUM1)],
+        "sum[1] acknowledged 2 times",
+    ),
+    "two attempts acknowledge": (
+        [ack(READ), ack(SUM0), ack(SUM1), ack(SUM1, attempt="b")],
+        "sum[1] acknowledged 2 times, as attempts sum1a1, b",
+    ),
+    "an unknown task acknowledges": (
+        [ack(READ), ack(SUM0), ack(SUM1), ack(TaskId("sum", 2))],
+        "sum[2] acknowledged but was not to run",
+    ),
+    "one receiver saw another attempt": (
+        [ack(READ), ack(SUM0), ack(SUM1, upstream=(Channel(READ, "read0b"),))],
+        "sum[1] got data from attempt read0b of read[0], but attempt read0a1 acknowledged",
+    ),
+    "all receivers saw another attempt": (
+        [
+            ack(READ, attempt="read0b"),
+            ack(SUM0),
+            ack(SUM1),
+        ],
+        "sum[0] got data from attempt read0a1 of read[0], but attempt read0b acknowledged",
+    ),
+    "one channel carried two attempts": (
+        [
+            ack(READ),
+            ack(SUM0, upstream=(Channel(READ, "read0a1"), Channel(READ, "read0b", 1))),
+            ack(SUM1),
+        ],
+        "sum[0] got data from attempt read0b",
+    ),
+    "a channel was silent": (
+        [ack(READ), ack(SUM0, upstream=()), ack(SUM1)],
+        "sum[0] got nothing from read[0]",
+    ),
+    "data came from nowhere": (
+        [
+            ack(READ),
+            ack(SUM0, upstream=(Channel(READ, "read0a1"), Channel(TaskId("x", 0), "t"))),
+            ack(SUM1),
+        ],
+        "sum[0] got data from x[0], which was not to run",
+    ),
+    "a split was forgotten": (
+        [ack(READ, splits={}), ack(SUM0), ack(SUM1)],
+        "was to read the splits ['s'] and reported on []",
+    ),
+    "a split was made up": (
+        [ack(READ, splits={"source": (progress("s", 1), progress("t", 1))}), ack(SUM0), ack(SUM1)],
+        "was to read the splits ['s'] and reported on ['s', 't']",
+    ),
+    "a split was reported twice": (
+        [ack(READ, splits={"source": (progress("s", 1), progress("s", 2))}), ack(SUM0), ack(SUM1)],
+        "reported on ['s', 's']",
+    ),
+    "an unknown operator": (
+        [ack(READ), ack(SUM0, states={"other": StateChain()}), ack(SUM1)],
+        "operator 'other', which it does not run",
+    ),
+    "an operator of another vertex": (
+        [ack(READ, committables={"sink": ("x",)}), ack(SUM0), ack(SUM1)],
+        "read[0] acknowledged for operator 'sink', which it does not run",
+    ),
+    "committables without a committer": (
+        [ack(READ), ack(SUM0, committables={"total": ("x",)}), ack(SUM1)],
+        "committables of 'total', which has no committer",
+    ),
+    "something that does not pickle": (
+        [ack(READ), ack(SUM0, committables={"sink": ((n for n in [1]),)}), ack(SUM1)],
+        "the committables of 'sink' cannot be pickled",
+    ),
+}
+
+
+@pytest.mark.parametrize(("acks", "reason"), SPOILED.values(), ids=SPOILED.keys())
+def test_an_epoch_fails_without_a_manifest_when(coordinator, acks, reason):
+    (failed,) = run_pipe(coordinator, acks=acks)
+    assert isinstance(failed, FailEpoch)
+    assert (failed.epoch, failed.durable) == (1, False)
+    assert reason in failed.reason
+    assert (coordinator.phase, coordinator.base) == (Phase.FAILED, None)
+
+
+def test_splits_of_a_source_that_was_to_read_none_are_not_lost_silently(coordinator):
+    (failed,) = run_pipe(coordinator, plan=start(sources={}))
+    assert "read[0] reported on splits of 'source', which was to read none" in failed.reason
+
+
+def test_without_known_channels_the_reported_ones_are_still_compared(coordinator):
+    acks = [ack(READ), ack(SUM0, upstream=()), ack(SUM1, upstream=(Channel(READ, "other"),))]
+    (failed,) = run_pipe(coordinator, plan=start(channels=None), acks=acks)
+    assert failed.reason.startswith("sum[1] got data from attempt other of read[0]")
+
+
+def test_a_failure_of_many_tasks_shows_five_and_counts_the_rest(coordinator):
+    operators = (replace(OPERATORS[0], parallelism=9),)
+    tasks = frozenset(TaskId("read", i) for i in range(9))
+    plan = start(operators=operators, expected=tasks, sources={}, channels=None)
+    (failed,) = run_pipe(coordinator, plan=plan, acks=[])
+    assert failed.reason.count("did not acknowledge") == 5
+    assert failed.reason.endswith("and 4 more")
+
+
+def test_a_task_that_did_not_start_from_the_completed_state_fails_the_epoch(coordinator):
+    first, _ = complete(coordinator)
+    before = first.operators["total"].subtasks[0]
+    old = StateChain((full("shared/0-sum-0-z.state"), delta("shared/2-sum-0-z.state")))
+    for chain, accepted in [(before.append(delta("shared/2-x.state")), True), (old, False)]:
+        other = CheckpointCoordinator("job", "a job")
+        other.handle(Restore(replace(first, commits={})))
+        acks = [ack(READ, 2), ack(SUM0, 2, states={"total": chain}), ack(SUM1, 2)]
+        (found,) = run_pipe(other, 2, acks=acks)
+        assert isinstance(found, WriteManifest) is accepted
+        if not accepted:
+            assert "sum[0] did not start 'total' from the last completed state" in found.reason
+
+
+def test_an_operator_left_out_of_an_ack_keeps_its_state(coordinator):
+    first, _ = complete(coordinator)
+    second, _ = complete(coordinator, 2, acks=[ack(READ, 2), ack(SUM0, 2, states={}), ack(SUM1, 2)])
+    assert second.operators["total"].subtasks[0] == first.operators["total"].subtasks[0]
+    assert second.operators["total"].subtasks[1] == ack(SUM1, 2).states["total"]
+
+
+def test_a_task_that_does_not_run_keeps_what_it_had(coordinator):
+    first, _ = complete(
+        coordinator, acks=[ack(READ, finished=True), ack(SUM0), ack(SUM1, next_wakeup=70)]
+    )
+    plan = start(2, expected=frozenset({SUM0}), sources={}, channels={})
+    second, _ = complete(coordinator, 2, plan, [ack(SUM0, 2, upstream=())])
+    assert second.sources == first.sources
+    assert second.operators["total"].subtasks[1] == first.operators["total"].subtasks[1]
+    assert second.vertices["read"] == VertexSnapshot((SubtaskSnapshot(10, True),))
+    assert second.watermarks == {"read": 10, "sum": 10}
+    assert second.next_wakeup == 70
+    assert second.load_commit("sink").committables == ["0@2"]
+
+
+def test_splits_of_a_subtask_that_does_not_run_stay_as_planned(coordinator):
+    sources = {"source": SourcePlan("new", {0: (progress("s", 0), progress("t", 0))})}
+    plan = start(expected=frozenset({SUM0, SUM1}), sources=sources, channels={})
+    acks = [ack(SUM0, upstream=()), ack(SUM1, upstream=())]
+    found, _ = complete(coordinator, plan=plan, acks=acks)
+    assert found.sources["source"].load_splits(0) == (progress("s", 0), progress("t", 0))
+    assert found.sources["source"].load_enumerator() == "new"
+
+
+def rescaled(epoch, parallelism):
+    operators = (OPERATORS[0], *(replace(op, parallelism=parallelism) for op in OPERATORS[1:]))
+    tasks = [READ, *(TaskId("sum", i) for i in range(parallelism))]
+    plan = start(epoch, operators=operators, expected=frozenset(tasks), channels=None)
+    return plan, [ack(task, epoch) for task in tasks]
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_the_parallelism_may_change_between_two_epochs(coordinator, parallelism):
+    complete(coordinator)
+    plan, acks = rescaled(2, parallelism)
+    found, _ = complete(coordinator, 2, plan, acks)
+    assert found.parallelism == {"read": 1, "sum": parallelism}
+    assert [chain.files() for chain in found.operators["total"].subtasks] == [
+        [file_of(2, one.task, one.attempt)] for one in acks[1:]
+    ]
+
+
+def test_rescaling_loses_no_state(coordinator):
+    complete(coordinator)
+    plan, acks = rescaled(2, 3)
+    acks[3] = replace(acks[3], states={})
+    (failed,) = run_pipe(coordinator, 2, plan, acks)
+    assert "sum[2] lost the state of 'total' when its parallelism changed" in failed.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        pytest.param(
+            {"operators": (*OPERATORS, OPERATORS[0])}, ArgumentError, "two operators", id="same id"
+        ),
+        pytest.param(
+            {"operators": (*OPERATORS, OperatorPlan("x", "x", "sum", 3, 128))},
+            ArgumentError,
+            "differ in parallelism",
+            id="one vertex, two parallelisms",
+        ),
+        pytest.param(
+            {"expected": frozenset({TaskId("sum", 2)})},
+            ArgumentError,
+            r"no task sum\[2\]",
+            id="unknown task",
+        ),
+        pytest.param(
+            {"sources": {"x": SourcePlan()}}, ArgumentError, "no source 'x'", id="unknown source"
+        ),
+        pytest.param(
+            {"sources": {"source": SourcePlan(None, {1: (progress("s", 0),)})}},
+            ArgumentError,
+            "splits for subtask 1",
+            id="owner out of range",
+        ),
+        pytest.param(
+            {"operators": tuple(replace(op, max_parallelism=64) for op in OPERATORS)},
+            CheckpointError,
+            "max parallelism 64, its state was written with 128",
+            id="another max parallelism",
+        ),
+        pytest.param(
+            {"operators": OPERATORS[:2]},
+            CheckpointError,
+            "sink 'sink' of the checkpoint has output that waits",
+            id="sink with pending output is gone",
+        ),
+        pytest.param(
+            {"operators": (OPERATORS[0], *(replace(op, parallelism=3) for op in OPERATORS[1:]))},
+            ArgumentError,
+            r"sum\[2\] is not to run",
+            id="rescaled but not all subtasks run",
+        ),
+        pytest.param(
+            {
+                "operators": (replace(OPERATORS[0], parallelism=2), *OPERATORS[1:]),
+                "expected": frozenset({READ, TaskId("read", 1), SUM0, SUM1}),
+                "sources": {},
+            },
+            ArgumentError,
+            "splits are not assigned anew",
+            id="source rescaled without its splits",
+        ),
+    ],
+)
+def test_a_plan_that_cannot_complete_is_refused_when_it_starts(
+    coordinator, changes, error, message
+):
+    complete(coordinator, pending="waits")
+    with pytest.raises(error, match=message):
+        coordinator.handle(start(2, **changes))
+    assert coordinator.phase is Phase.IDLE
+
+
+def test_a_split_has_one_owner(coordinator):
+    sources = {"source": SourcePlan(None, {0: (progress("s", 0),), 1: (progress("s", 0),)})}
+    operators = (replace(OPERATORS[0], parallelism=2), *OPERATORS[1:])
+    with pytest.raises(ArgumentError, match="split 's' of 'source' has two owners"):
+        coordinator.handle(start(operators=operators, sources=sources))
+
+
+def test_a_failed_task_fails_the_epoch_and_stragglers_change_nothing(coordinator):
+    coordinator.handle(start())
+    coordinator.handle(ack(READ))
+    assert coordinator.handle(TaskFailed(1, "ValueError: no", SUM0)) == [
+        FailEpoch(1, "sum[0]: ValueError: no")
+    ]
+    for straggler in (
+        ack(SUM0),
+        TaskFailed(1, "again"),
+        PipeFinished(1, 5),
+        ManifestFailed(1, "x"),
+    ):
+        assert coordinator.handle(straggler) == []
+    assert coordinator.phase is Phase.FAILED
+
+
+def test_events_of_another_epoch_change_nothing(coordinator):
+    complete(coordinator)
+    coordinator.handle(start(2))
+    for stale in (ack(SUM0, 1), ack(SUM1, 3), TaskFailed(1, "late"), PipeFinished(1, 5)):
+        assert coordinator.handle(stale) == []
+    for task in (READ, SUM0, SUM1):
+        coordinator.handle(ack(task, 2))
+    assert isinstance(coordinator.handle(PipeFinished(2, 5))[0], WriteManifest)
+
+
+def test_a_manifest_that_could_not_be_written_commits_nothing(coordinator):
+    run_pipe(coordinator)
+    (failed,) = coordinator.handle(ManifestFailed(1, "disk full"))
+    assert failed == FailEpoch(1, "the manifest could not be written: disk full")
+    assert coordinator.handle(ManifestWritten(1)) == []
+    assert coordinator.base is None
+
+
+def test_a_failed_commit_leaves_a_durable_epoch_and_deletes_nothing(coordinator):
+    complete(coordinator, 1)
+    run_pipe(coordinator, 2)
+    coordinator.handle(ManifestWritten(2))
+    assert coordinator.handle(CommitFailed("sink", 2, "timeout")) == [
+        FailEpoch(2, "sink 'sink' could not commit: timeout", durable=True)
+    ]
+    assert coordinator.handle(CommitFinished("sink", 2)) == []
+    assert coordinator.completed_epochs == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("before", "event"),
+    [
+        pytest.param([], start(2), id="a gap"),
+        pytest.param([], ManifestWritten(1), id="a manifest nobody asked for"),
+        pytest.param([], CommitFinished("sink", 0), id="a commit nobody asked for"),
+        pytest.param([start()], start(), id="an epoch during an epoch"),
+        pytest.param([start()], ManifestWritten(1), id="a manifest before its acks"),
+        pytest.param([Restore(manifest(4))], start(5), id="an epoch before the restored commits"),
+        pytest.param([Restore(manifest(4))], CommitFinished("x", 4), id="an unknown sink"),
+        pytest.param(
+            [Restore(manifest(4))], CommitFinished("sink", 3), id="a commit of another epoch"
+        ),
+        pytest.param([start(), TaskFailed(1, "x")], start(), id="an epoch without a restore"),
+    ],
+)
+def test_steps_out_of_order_are_refused_with_the_story(coordinator, before, event):
+    for earlier in before:
+        coordinator.handle(earlier)
+    phase = coordinator.phase
+    with pytest.raises(CheckpointError, match="does not belong here") as raised:
+        coordinator.handle(event)
+    assert raised.value.detail.count("->") == len(before)
+    assert coordinator.phase is phase
+
+
+def test_an_unknown_event_is_refused(coordinator):
+    with pytest.raises(ArgumentError, match="knows no event Event"):
+        coordinator.handle(Event())
+
+
+def test_no_checkpoint_at_all_cannot_be_retained():
+    with pytest.raises(ArgumentError, match="0 checkpoints cannot be retained"):
+        CheckpointCoordinator("job", "a job", retained=0)
+
+
+def test_a_restore_commits_first_and_then_goes_on_with_what_it_returned(coordinator):
+    assert coordinator.handle(Restore(manifest(4))) == [
+        CommitSink("sink", CommitRequest(4, ["out-4"]))
+    ]
+    assert coordinator.handle(CommitFinished("sink", 4, "kept")) == [Restored(4)]
+    plan = start(5, operators=tuple(replace(op, parallelism=1) for op in OPERATORS), channels=None)
+    plan = replace(plan, expected=frozenset({READ, SUM0}))
+    (write,) = run_pipe(coordinator, 5, plan, [ack(READ, 5), ack(SUM0, 5)])
+    assert write.manifest.load_commit("sink").pending == "kept"
+
+
+def test_a_restore_without_a_checkpoint_begins_at_the_beginning(coordinator):
+    coordinator.handle(start())
+    coordinator.handle(TaskFailed(1, "x"))
+    assert coordinator.handle(Restore(None)) == [Restored(0)]
+    assert complete(coordinator)[1] == [EpochCompleted(1)]
+
+
+def test_a_failed_commit_after_a_restore_fails_again_and_may_be_restored_again(coordinator):
+    coordinator.handle(Restore(manifest(4)))
+    assert coordinator.handle(CommitFailed("sink", 4, "down")) == [
+        FailEpoch(4, "sink 'sink' could not commit: down", durable=True)
+    ]
+    assert len(coordinator.handle(Restore(manifest(4)))) == 1
+    assert coordinator.handle(CommitFinished("sink", 4)) == [Restored(4)]
+
+
+def test_the_job_has_finished_when_the_commits_of_its_final_epoch_are_done(coordinator):
+    acks = [ack(task, finished=True) for task in (READ, SUM0, SUM1)]
+    (write,) = run_pipe(coordinator, acks=acks)
+    assert write.manifest.final
+    (commit,) = coordinator.handle(ManifestWritten(1))
+    assert commit.request.final
+    assert coordinator.phase is Phase.COMMITTING
+    assert coordinator.handle(CommitFinished("sink", 1)) == [EpochCompleted(1, final=True)]
+    assert coordinator.phase is Phase.FINISHED
+    with pytest.raises(CheckpointError, match="does not belong here"):
+        coordinator.handle(start(2))
+
+
+def test_a_job_is_not_final_while_one_task_goes_on(coordinator):
+    acks = [ack(READ, finished=True), ack(SUM0, finished=True), ack(SUM1)]
+    found, last = complete(coordinator, acks=acks)
+    assert (found.final, last) == (False, [EpochCompleted(1)])
+
+
+def test_a_final_manifest_that_is_restored_commits_and_finishes(coordinator):
+    coordinator.handle(Restore(manifest(4, final=True)))
+    assert coordinator.phase is Phase.RESTORING
+    assert coordinator.handle(CommitFinished("sink", 4)) == [Restored(4, final=True)]
+    assert coordinator.phase is Phase.FINISHED
+
+
+def test_a_job_cannot_go_back_before_its_own_checkpoints(coordinator):
+    for older in (manifest(3), None):
+        with pytest.raises(CheckpointError, match="has checkpoint 5 and cannot go back"):
+            coordinator.handle(Restore(older, (manifest(3), manifest(5))))
+
+
+def test_another_jobs_checkpoint_needs_absolute_names_and_loses_no_file(coordinator):
+    foreign = manifest(4, job_id="other", files=("shared/4-sum-0-a.state",), commits={})
+    with pytest.raises(ArgumentError, match="job other names 'shared/4-sum-0-a\\.state' without"):
+        coordinator.handle(Restore(foreign))
+    absolute = manifest(4, job_id="other", files=("/o/shared/4-sum-0-a.state",), commits={})
+    assert coordinator.handle(Restore(absolute)) == [Restored(4)]
+    plan, acks = rescaled(5, 1)
+    _, last = complete(coordinator, 5, plan, acks)
+    assert last == [EpochCompleted(5)]
+
+
+def test_a_commit_request_that_cannot_be_read_leaves_the_coordinator_as_it_was(coordinator):
+    broken = manifest(4, commits={"sink": Pickled(b"no pickle")})
+    with pytest.raises(CheckpointError, match="the commit request of 'sink'"):
+        coordinator.handle(Restore(broken))
+    assert (coordinator.phase, coordinator.base) == (Phase.IDLE, None)
+
+
+def test_retention_deletes_an_old_checkpoint_before_the_files_that_only_it_named(coordinator):
+    first, last = complete(coordinator, 1)
+    assert last == [EpochCompleted(1)]
+    chain = first.operators["total"].subtasks[0].append(delta("shared/2-sum-0-d.state"))
+    _, last = complete(
+        coordinator, 2, acks=[ack(READ, 2), ack(SUM0, 2, states={"total": chain}), ack(SUM1, 2)]
+    )
+    assert last == [
+        DeleteCheckpoint(1),
+        DeleteFiles((file_of(1, SUM1, "sum1a1"),)),  # SUM0's file is the start of a chain
+        EpochCompleted(2),
+    ]
+    _, last = complete(coordinator, 3)
+    assert last == [
+        DeleteCheckpoint(2),
+        DeleteFiles(
+            (
+                file_of(1, SUM0, "sum0a1"),
+                "shared/2-sum-0-d.state",
+                file_of(2, SUM1, "sum1a2"),
+            )
+        ),
+        EpochCompleted(3),
+    ]
+
+
+def test_retention_keeps_as_many_as_it_was_told():
+    coordinator = CheckpointCoordinator("job", "a job", retained=3)
+    for epoch in range(1, 6):
+        complete(coordinator, epoch)
+    assert coordinator.completed_epochs == [3, 4, 5]
+
+
+def test_a_restore_finishes_the_retention_that_a_crash_cut_off(coordinator):
+    retained = tuple(manifest(n, files=(f"shared/{n}-a.state",), commits={}) for n in (2, 3, 4))
+    assert coordinator.handle(Restore(retained[-1], retained)) == [
+        DeleteCheckpoint(2),
+        DeleteCheckpoint(3),
+        DeleteFiles(("shared/2-a.state", "shared/3-a.state")),
+        Restored(4),
+    ]
