@@ -10,6 +10,7 @@ from typing import Any
 from penstock.checkpoint.handles import (
     DEFAULT_INLINE_THRESHOLD,
     StateChain,
+    StateHandle,
     read_state,
     should_compact,
     write_state,
@@ -36,11 +37,10 @@ class CheckpointStateIO:
         self, chain: StateChain | None, name: Any, delta: Tables, full: Callable[[], Tables]
     ) -> StateChain:
         """Write a delta, or everything if that is due; return the new chain."""
+        kept: tuple[StateHandle, ...] = ()
         payload = pickle.dumps(delta, 5)
         if chain is None or should_compact(chain, len(payload)):
-            tables = full()
-            kept = ()
-            payload = pickle.dumps(tables, 5)
+            payload = pickle.dumps(full(), 5)
         else:
             kept = chain.handles
         handle = write_state(

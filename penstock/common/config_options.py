@@ -13,33 +13,34 @@ from penstock.common.time import Duration
 from penstock.errors import ArgumentTypeError, ConfigurationError
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigOption(Generic[T]):
+@dataclass(frozen=True)  # no slots: ConfigOption[int](...) would fail in Python 3.11
+class ConfigOption(Generic[T_co]):
     """An option: its key, the type of its values, what it is without a value, and its older keys."""
 
     key: str
     type: OptionType = OptionType.STRING
-    default: T = None  # type: ignore[assignment]
+    default: T_co = None  # type: ignore[assignment]
     description: str = ""
     deprecated_keys: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     minimum: int | None = None  # of a number; of a duration, in milliseconds
 
-    def with_description(self, description: str) -> ConfigOption[T]:
+    def with_description(self, description: str) -> ConfigOption[T_co]:
         """Return this option with a description."""
         return dataclasses.replace(self, description=description)
 
-    def with_deprecated_keys(self, *keys: str) -> ConfigOption[T]:
+    def with_deprecated_keys(self, *keys: str) -> ConfigOption[T_co]:
         """Return this option with older keys under which its value is found too."""
         return dataclasses.replace(self, deprecated_keys=keys)
 
-    def with_minimum(self, minimum: int) -> ConfigOption[T]:
+    def with_minimum(self, minimum: int) -> ConfigOption[T_co]:
         """Return this option with a least value."""
         return dataclasses.replace(self, minimum=minimum)
 
-    def convert(self, value: Any, key: str | None = None) -> T:
+    def convert(self, value: Any, key: str | None = None) -> T_co:
         """Return `value` as this option's type; `key` is the name that it was set under."""
         key = key or self.key
         try:
@@ -62,7 +63,7 @@ class ConfigOption(Generic[T]):
                     f"option '{key}' cannot be {value!r}",
                     hint=f"use a value of at least {self.minimum}{unit}",
                 )
-        return cast("T", converted)
+        return cast("T_co", converted)
 
 
 class TypedConfigOptionBuilder(Generic[T]):

@@ -43,15 +43,12 @@ class SourceBatch:
     """Records that a reader found, in order.
 
     `timestamps` are epoch milliseconds, one per record, or None if the source knows none. `position` is where to go
-    on after these records: it is stored in the checkpoint and given back to `SourceReader.read`. `finished` says that
-    the split has ended for good, which the splits of an unbounded source (files of a watched directory) cannot say by
-    ending the generator.
+    on after these records: it is stored in the checkpoint and given back to `SourceReader.read`.
     """
 
     records: list[Any]
     position: Any
     timestamps: list[int] | None = None
-    finished: bool = False
 
 
 @dataclass(frozen=True, slots=True)

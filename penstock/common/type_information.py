@@ -142,7 +142,7 @@ def _check_double(value: Any) -> float:
 
 
 def _check_float(value: Any) -> float:
-    narrow: float = struct.unpack("f", struct.pack("f", _check_double(value)))[0]
+    narrow: float = struct.unpack("<f", struct.pack("<f", _check_double(value)))[0]
     return narrow
 
 

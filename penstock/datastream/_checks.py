@@ -16,7 +16,7 @@ def describe(value: Any) -> str:
     """Return what to call a wrong argument in a message.
 
     >>> describe(3), describe("a"), describe(int), describe(None)
-    ("3 of type int", "'a' of type str", 'the class int', 'None')
+    ('3 of type int', "'a' of type str", 'the class int', 'None')
     """
     if value is None:
         return "None"

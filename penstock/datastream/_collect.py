@@ -9,13 +9,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-import uuid
 from collections import deque
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.common.connector import CommitRequest, Committer, Sink, SinkWriter, WriterContext
 from penstock.datastream._checks import check_int
 from penstock.datastream.data_stream_sink import DataStreamSink
 from penstock.errors import JobCancelledError
@@ -23,25 +21,22 @@ from penstock.errors import JobCancelledError
 if TYPE_CHECKING:
     from penstock.datastream.stream import DataStream
 
-_buffers: dict[str, CollectBuffer] = {}
-
 
 class CollectBuffer:
-    """The elements that arrived and were not read yet. Lives on the driver, found by its id."""
+    """The elements that arrived and were not read yet. Lives on the driver; the collecting sink's committer fills it."""
 
     def __init__(self) -> None:
-        self.id = uuid.uuid4().hex
         self._changed = threading.Condition()
         self._elements: deque[Any] = deque()
         self._epoch = -1  # the last epoch whose elements are in
         self._finished = False
+        self._discarded = False
         self._error: BaseException | None = None
-        _buffers[self.id] = self
 
     def put(self, epoch: int, elements: list[Any]) -> None:
         """Take the elements of an epoch; a second time they are ignored."""
         with self._changed:
-            if epoch > self._epoch:
+            if epoch > self._epoch and not self._discarded:
                 self._epoch = epoch
                 self._elements.extend(elements)
                 self._changed.notify_all()
@@ -66,48 +61,10 @@ class CollectBuffer:
 
     def discard(self) -> None:
         """Forget the elements, and take no more."""
-        _buffers.pop(self.id, None)
         with self._changed:
             self._elements.clear()
-            self._finished = True
+            self._finished = self._discarded = True
             self._changed.notify_all()
-
-
-class CollectSink(Sink):
-    """Sends elements to a CollectBuffer of the driver process."""
-
-    def __init__(self, buffer_id: str) -> None:
-        self.buffer_id = buffer_id
-
-    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
-        """Create the writer of one subtask for one epoch."""
-        return _CollectWriter()
-
-    def create_committer(self) -> Committer:
-        """Create what hands elements to the buffer."""
-        return _CollectCommitter(self.buffer_id)
-
-
-class _CollectWriter(SinkWriter):
-    def __init__(self) -> None:
-        self._elements: list[Any] = []
-
-    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
-        self._elements.extend(values)
-
-    def prepare_commit(self) -> list[Any]:
-        return [self._elements] if self._elements else []
-
-
-class _CollectCommitter(Committer):
-    def __init__(self, buffer_id: str) -> None:
-        self._buffer_id = buffer_id
-
-    def commit(self, request: CommitRequest) -> Any:
-        buffer = _buffers.get(self._buffer_id)
-        if buffer is not None:  # else the reader has gone
-            elements = list(itertools.chain.from_iterable(request.committables))
-            buffer.put(request.epoch, elements)
 
 
 class CloseableIterator(Iterator[Any]):
@@ -168,16 +125,14 @@ def collect(
 ) -> CloseableIterator | list[Any]:
     """Run the program of a stream and return its elements: an iterator, or a list if there is a limit."""
     check_limit(limit)
+    from penstock.datastream.connectors.collection import CollectSink
+
     environment = stream.get_execution_environment()
     buffer = CollectBuffer()
-    try:
-        DataStreamSink.create(
-            environment, "Collect Stream Sink", CollectSink(buffer.id), stream.transformation
-        ).set_parallelism(1)
-        client = environment.execute_async(job_name or "DataStream Collect")
-    except BaseException:
-        buffer.discard()
-        raise
+    DataStreamSink.create(
+        environment, "Collect Stream Sink", CollectSink(buffer), stream.transformation
+    ).set_parallelism(1)
+    client = environment.execute_async(job_name or "DataStream Collect")
     iterator = CloseableIterator(buffer, client)
     if limit is None:
         return iterator

@@ -175,7 +175,7 @@ class SourceFunction:
 
 
 class SinkFunction:
-    """A sink in PyFlink's old shape: wraps a connector's Sink for `add_sink`."""
+    """A sink in PyFlink's old shape: wraps a connector's Sink, or a function of the element, for `add_sink`."""
 
     get_java_function = not_implemented("there is no JVM object behind a Penstock sink")
 

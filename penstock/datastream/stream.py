@@ -28,7 +28,13 @@ from penstock.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, TypeIn
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import _typed
 from penstock.datastream._aggregations import Projection
-from penstock.datastream._checks import check_function, check_instance, check_int, check_object
+from penstock.datastream._checks import (
+    check_function,
+    check_instance,
+    check_int,
+    check_object,
+    check_text,
+)
 from penstock.datastream._collect import CloseableIterator, collect
 from penstock.datastream._not_implemented import not_implemented
 from penstock.datastream._settings import OperatorSettings
@@ -321,9 +327,13 @@ class DataStream(OperatorSettings):
 
     # The end of a stream
 
-    def add_sink(self, sink_func: SinkFunction | Sink) -> DataStreamSink:
-        """Write the stream to a sink, in PyFlink's old form."""
-        sink = sink_func.sink if isinstance(sink_func, SinkFunction) else sink_func
+    def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
+        """Write the stream to a sink, in PyFlink's old form; a plain function is called for each element."""
+        from penstock.datastream.connectors.base import FunctionSink
+
+        sink: Any = sink_func.sink if isinstance(sink_func, SinkFunction) else sink_func
+        if not isinstance(sink, Sink | type) and callable(getattr(sink, "invoke", sink)):
+            sink = FunctionSink(sink)
         return _add_sink(self, "Unnamed", sink)
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
@@ -334,9 +344,12 @@ class DataStream(OperatorSettings):
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print each element to standard output, as Flink shows it."""
-        from penstock.datastream._print import PrintSink
+        from penstock.datastream.connectors.print import PrintSink
 
-        return _add_sink(self, "Print to Std. Out", PrintSink(sink_identifier, self.declared_type))
+        if sink_identifier is not None:
+            check_text(sink_identifier, "sink_identifier")
+        sink = PrintSink(sink_identifier, type_info=self.declared_type)
+        return _add_sink(self, "Print to Std. Out", sink)
 
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None

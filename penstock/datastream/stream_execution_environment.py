@@ -82,11 +82,11 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             )
         if kind is not None:
             elements = [kind.validate(element) for element in elements]
-        from penstock.datastream.connectors import CollectionSource
+        from penstock.datastream.connectors.collection import CollectionSource
 
-        stream = self._source(
-            CollectionSource(elements), WatermarkStrategy.no_watermarks(), "Collection Source", kind
-        )
+        source: Any = CollectionSource(elements)
+        source.carries_timestamps = False
+        stream = self._source(source, WatermarkStrategy.no_watermarks(), "Collection Source", kind)
         operator = stream.transformation
         assert isinstance(operator, OperatorTransformation)
         operator.parallelism = 1
@@ -126,9 +126,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 
         check_text(file_path, "file_path")
-        source = FileSource.for_record_stream_format(
+        source: Any = FileSource.for_record_stream_format(
             StreamFormat.text_line_format(charset_name), file_path
         ).build()
+        source.carries_timestamps = False
         return self._source(
             source, WatermarkStrategy.no_watermarks(), f"Text file {file_path}", Types.STRING()
         )
@@ -185,7 +186,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the program and wait for its end."""
         controller, client = self._submit(job_name)
-        if hasattr(controller, "wait"):  # an executor of this process turns Ctrl-C into a clean stop
+        if hasattr(
+            controller, "wait"
+        ):  # an executor of this process turns Ctrl-C into a clean stop
             return controller.wait()  # type: ignore[no-any-return]
         return client.get_job_execution_result().result()
 

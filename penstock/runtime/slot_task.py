@@ -10,6 +10,7 @@ from penstock.common.connector import SourceAssignment
 from penstock.errors import PenstockError
 from penstock.runtime import subtask_cache
 from penstock.runtime.buffers import Row
+from penstock.runtime.garbage import GarbageControl
 from penstock.runtime.deployment import LevelDeployment, SubtaskRestore, VertexDeployment
 from penstock.runtime.messages import ACK, FAILURE, TaskFailure
 from penstock.runtime.operators.base import user_traceback
@@ -43,10 +44,12 @@ def run_slot(
         rows=sent,
     )
     slot_task = _SlotTask(level, slot, task)
+    collector = GarbageControl()
     try:
         for _ in slot_task.run(rows):
             yield from sent
             sent.clear()
+            collector.check()
     except _UpstreamFailedError as failed:
         yield from _failure_rows(level, slot, failed.payload)
     except ChannelError:
@@ -55,6 +58,7 @@ def run_slot(
         payload = pickle.dumps(_describe(error, slot_task.current), 5)
         yield from _failure_rows(level, slot, payload)
     finally:
+        collector.close()
         sys.stdout.flush()
         sys.stderr.flush()
 

@@ -9,16 +9,16 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING
 
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
+from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output
 
-_LOG_PROPERTIES = Path(__file__).with_name("log4j2.properties")
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 # What makes short stages short. A user's `spark.*` options come after these.
 _DEFAULTS = {
+    "spark.app.name": "penstock",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.locality.wait": "0",
@@ -27,8 +27,8 @@ _DEFAULTS = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
 }
-# Lines that the JVM itself writes to its standard error; what Python workers print arrives there too.
-_JVM_NOISE = ("WARNING: ", "Picked up JAVA_TOOL_OPTIONS", "Using Spark's default log4j", "SLF4J")
+# A worker process that dies is no reason to fail the epoch: Spark tries the task again.
+_DEFAULT_MASTER = "local[*,4]"
 
 _lock = threading.Lock()
 
@@ -44,24 +44,35 @@ def get_context(options: Mapping[str, str] | None = None) -> SparkContext:
 
 
 def _active() -> SparkContext | None:
-    return SparkContext._active_spark_context  # noqa: SLF001 - there is no public way to ask
+    pyspark = sys.modules.get("pyspark")
+    if pyspark is None:
+        return None
+    active: SparkContext | None = pyspark.SparkContext._active_spark_context  # noqa: SLF001 - no public way
+    return active
 
 
 def _start(options: Mapping[str, str]) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    conf = SparkConf()
-    conf.setMaster(os.environ.get("SPARK_MASTER", "local[*,4]"))
-    conf.setAppName("penstock")
-    java_options = f"-Dlog4j2.configurationFile={_LOG_PROPERTIES.as_uri()} -XX:TieredStopAtLevel=1"
-    conf.set("spark.driver.extraJavaOptions", java_options)
-    for key, value in {**_DEFAULTS, **options}.items():
-        if key == "spark.driver.extraJavaOptions":
-            conf.set(key, f"{java_options} {value}")
-        else:
-            conf.set(key, value)
-    gateway = launch_gateway(conf, popen_kwargs={"stderr": subprocess.PIPE})
-    _relay(gateway.proc.stderr)
+    properties = {"spark.master": os.environ.get("SPARK_MASTER", _DEFAULT_MASTER), **_DEFAULTS, **options}
+    master = properties["spark.master"]
+    is_local = master == "local" or master.startswith("local[")
+    jvm = LocalJvm(properties) if is_local else None
+    # Importing pyspark takes 0.2 s, in which the JVM starts.
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if jvm is not None:
+        gateway = jvm.connect()
+        conf = SparkConf(_jvm=gateway.jvm)
+    else:
+        conf = SparkConf()
+        java_options = properties.get("spark.driver.extraJavaOptions", "")
+        properties["spark.driver.extraJavaOptions"] = " ".join([*quiet_java_options(), java_options])
+        conf.setAll(list(properties.items()))
+        gateway = launch_gateway(conf, popen_kwargs={"stderr": subprocess.PIPE})
+        relay_output(gateway.proc.stderr)
+    conf.setAll(list(properties.items()))
     context = SparkContext(conf=conf, gateway=gateway)
     atexit.register(_stop, context)
     return context
@@ -70,27 +81,6 @@ def _start(options: Mapping[str, str]) -> SparkContext:
 def _stop(context: SparkContext) -> None:
     if context._jsc is not None:  # noqa: SLF001 - already stopped otherwise
         context.stop()
-
-
-def _relay(stream: IO[bytes]) -> None:
-    """Pass on what Python workers print; keep the JVM's own lines away from the terminal."""
-
-    def run() -> None:
-        for line in iter(stream.readline, b""):
-            text = line.decode(errors="replace")
-            if not text.startswith(_JVM_NOISE):
-                _write(text)
-
-    threading.Thread(target=run, name="penstock-worker-output", daemon=True).start()
-
-
-def _write(text: str) -> None:
-    out: Any = sys.stdout
-    try:
-        out.write(text)
-        out.flush()
-    except (ValueError, OSError):
-        """The terminal is gone; there is nobody to tell."""
 
 
 @contextmanager

@@ -83,7 +83,10 @@ class MergingWindowOperator(WindowOperator):
             skipped = False
             entry = (key, in_flight[window])
             self.add(entry, self.table.get(entry, MISSING), value)
-            self.ask_trigger(value, timestamp, key, window, entry)
+            if self._quiet_trigger and window.max_timestamp() > watermark:
+                self.timers.event.register(window.max_timestamp(), key, window)
+            else:
+                self.ask_trigger(value, timestamp, key, window, entry)
             self._register_cleanup(key, window)
         self._store(key, in_flight)
         if skipped and self.event_time and timestamp + self.lateness <= watermark:
@@ -128,15 +131,15 @@ class MergingWindowOperator(WindowOperator):
     def _merge(self, key: Any, merged: Any, group: list[Any], state_windows: list[Any]) -> None:
         """Move trigger state, timers and contents of `group` to `merged`."""
         self._check_not_over(merged)
-        backend, context = self.backend, self.trigger_context
+        backend, context, trigger = self.backend, self.trigger_context, self.trigger
         backend.current_namespace = merged
         context.set_merged(group)
-        self.trigger.on_merge(merged, context)
+        trigger.on_merge(merged, context)
         for window in group:
             if window == merged:
                 continue
             backend.current_namespace = window
-            self.trigger.clear(window, context)
+            trigger.clear(window, context)
             self._cleanup_timers.delete(self.cleanup_time(window), key, window)
         table = self.table
         target = (key, state_windows[0])

@@ -1,12 +1,15 @@
 """The fast window operator: event-time tumbling and sliding windows that fire once, at their end.
 
 All windows that end at one time end for all keys, so no timer per key is needed: contents are kept as
-window -> {key: contents}, and a watermark takes whole windows out. Records are routed batch by batch. The line of time
-is cut into *slices*: all timestamps of a slice belong to the same windows. A batch within one slice is folded into
-its windows directly; else records are first sorted to their windows, keeping their order.
+window -> {key: contents}, and a watermark takes whole windows out.
 
-Measured (2 cores, Python 3.11, batches of 4,096, 10,000 keys, aggregate of (sum, count) tuples): see
-`benchmarks/` for numbers; the general operator needs about ten times as long per record.
+Tumbling windows are looked up inside the loop that folds records. For sliding windows the line of time is cut into *slices*:
+all timestamps of a slice belong to the same windows. A batch within one slice is folded into each of its windows
+directly; else records are first sorted to their windows, which keeps their order within each.
+
+Measured with Python 3.11, batches of 4,096 records, 10,000 keys, an aggregate of (sum, count) that itself takes 110 ns:
+tumbling windows take 280-450 ns a record and the general operator 3,700 ns; three sliding windows take 1,000-1,450
+ns, the general operator 10,700 ns.
 """
 
 from __future__ import annotations
@@ -29,8 +32,21 @@ from penstock.runtime.state.table import MISSING
 
 _EMIT_AT = 4096
 
-Pane = tuple[dict[Any, Any], dict[Any, Any] | None]  # this epoch's contents by key, those of before
-Fold = Callable[[Pane, Iterable[Any], Iterable[Any]], None]  # pane, values, keys
+Pane = tuple[int, dict[Any, Any], dict[Any, Any] | None]  # end, contents of this epoch, of before
+Fold = Callable[[Any, Iterable[int], Iterable[Any], int, int, dict[int, Pane]], None]
+ONE_PANE = 0, 1  # offset and slide that lead every timestamp 0 to the pane at 0
+
+
+class _PaneIndex(dict[int, Pane]):
+    """Panes by window start, created when they are first asked for."""
+
+    def __init__(self, create: Callable[[int], Pane]) -> None:
+        super().__init__()
+        self.create = create
+
+    def __missing__(self, start: int) -> Pane:
+        pane = self[start] = self.create(start)
+        return pane
 
 
 class TimeWindowOperator(WindowOperatorBase):
@@ -45,7 +61,7 @@ class TimeWindowOperator(WindowOperatorBase):
         # Within one slide, timestamps before `split` belong to one window more than those after it.
         self.split = self.size % self.slide or self.slide
         self._fold = self._create_fold()
-        self._panes: dict[int, Pane] = {}  # by window start, since the last barrier
+        self._panes = _PaneIndex(self._create_pane)  # by window start, since the last barrier
         self._ends: list[
             tuple[int, TimeWindow]
         ] = []  # heap of (max timestamp, window) of all windows kept
@@ -73,29 +89,59 @@ class TimeWindowOperator(WindowOperatorBase):
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         """Fold records into their windows."""
-        values, timestamps = batch.values, batch.timestamps
+        values = batch.values
         if not values:
             return
         keys: Any = batch.keys if self.spec.keyed else repeat(None)
+        timestamps: list[int] = batch.timestamps  # type: ignore[assignment]
         try:
-            first, last = min(timestamps), max(timestamps)  # type: ignore[arg-type, type-var]
-        except TypeError:
+            first = min(timestamps) + 0
+        except TypeError:  # None is there instead of the list, or in it
             raise no_timestamp() from None
-        assert first is not None
-        assert last is not None
-        low, high = self._slice(first)
-        if last < high:
-            starts = self._live(first)
-            for start in starts:
-                self._fold(self._pane(start), values, keys)
-            dead = [] if starts else [(low, high)]
+        if self.slide == self.size:
+            if first < self._live_from():
+                values, timestamps, keys = self._without_late(values, timestamps, keys)
+            self._fold(values, timestamps, keys, self.offset, self.slide, self._panes)
         else:
-            buckets, dead = self._route(values, timestamps, keys)  # type: ignore[arg-type]
-            for start, (bucket_values, bucket_keys) in buckets.items():
-                self._fold(self._pane(start), bucket_values, bucket_keys)
+            self._process_sliding(values, timestamps, keys, first)
+        self.collector.flush()
+
+    def _live_from(self) -> int:
+        """Return the start of the first tumbling window that is not late."""
+        last_late: int = (
+            self.timers.watermark - self.size + 1
+        )  # late iff start + size - 1 <= watermark
+        return last_late - (last_late - self.offset) % self.size + self.size
+
+    def _without_late(
+        self, values: list[Any], timestamps: list[int], keys: Iterable[Any]
+    ) -> tuple[list[Any], list[int], list[Any]]:
+        live_from = self._live_from()
+        live: tuple[list[Any], list[int], list[Any]] = ([], [], [])
+        for value, timestamp, key in zip(values, timestamps, keys, strict=False):
+            if timestamp < live_from:
+                self.take_late(value, timestamp)
+            else:
+                live[0].append(value)
+                live[1].append(timestamp)
+                live[2].append(key)
+        return live
+
+    def _process_sliding(
+        self, values: list[Any], timestamps: list[int], keys: Iterable[Any], first: int
+    ) -> None:
+        low, high = self._slice(first)
+        if max(timestamps) < high:
+            starts = self._live(first)
+            dead = [] if starts else [(low, high)]
+            for start in starts:
+                self._fold(values, repeat(0), keys, *ONE_PANE, {0: self._panes[start]})
+        else:
+            buckets, dead = self._route(values, timestamps, keys)
+            for start, (some, some_keys) in buckets.items():
+                self._fold(some, repeat(0), some_keys, *ONE_PANE, {0: self._panes[start]})
         if dead:
-            self._take_dead(values, timestamps, dead)  # type: ignore[arg-type]
-            self.collector.flush()
+            self._take_dead(values, timestamps, dead)
 
     def _route(
         self, values: list[Any], timestamps: list[int], keys: Iterable[Any]
@@ -144,15 +190,12 @@ class TimeWindowOperator(WindowOperatorBase):
         )  # late iff start + size - 1 <= watermark
         return list(range(last, end, -self.slide))
 
-    def _pane(self, start: int) -> Pane:
-        pane = self._panes.get(start)
-        if pane is None:
-            table = self.table
-            window = TimeWindow(start, start + self.size)
-            if window not in table.touched and window not in table.data:
-                heapq.heappush(self._ends, (window.max_timestamp(), window))
-            pane = self._panes[start] = table.pane(window)
-        return pane
+    def _create_pane(self, start: int) -> Pane:
+        table = self.table
+        window = TimeWindow(start, start + self.size)
+        if window not in table.touched and window not in table.data:
+            heapq.heappush(self._ends, (window.max_timestamp(), window))
+        return (window.end, *table.pane(window))
 
     def _take_dead(
         self, values: list[Any], timestamps: list[int], dead: list[tuple[int, int]]
@@ -167,34 +210,56 @@ class TimeWindowOperator(WindowOperatorBase):
 
     def _create_fold(self) -> Fold:
         if isinstance(self.contents, ElementContents):
-            return self._fold_elements
+            return self._element_fold()
         if isinstance(self.contents, AggregatedContents):
             function = self.contents.function
             return self._aggregate_fold(function.create_accumulator, function.add)
         return self._reduce_fold(self.contents.add)
 
-    @staticmethod
-    def _fold_elements(pane: Pane, values: Iterable[Any], keys: Iterable[Any]) -> None:
-        touched, base = pane
-        get = touched.get
-        for value, key in zip(values, keys, strict=False):
-            elements = get(key)
-            if elements is None:
-                elements = None if base is None else base.get(key)
+    def _element_fold(self) -> Fold:
+        def fold(
+            values: Any,
+            timestamps: Iterable[int],
+            keys: Iterable[Any],
+            offset: int,
+            slide: int,
+            panes: dict[int, Pane],
+        ) -> None:
+            low = high = 0
+            for value, timestamp, key in zip(values, timestamps, keys, strict=False):
+                if not low <= timestamp < high:
+                    low = timestamp - (timestamp - offset) % slide
+                    high, touched, base = panes[low]
+                    get = touched.get
+                elements = get(key)
                 if elements is None:
-                    elements = []
-                touched[key] = elements
-            elements.append(value)
+                    elements = None if base is None else base.get(key)
+                    if elements is None:
+                        elements = []
+                    touched[key] = elements
+                elements.append(value)
+
+        return fold
 
     def _reduce_fold(self, reduce: Callable[[Any, Any], Any]) -> Fold:
         missing = MISSING
 
-        def fold(pane: Pane, values: Any, keys: Iterable[Any]) -> None:
-            touched, base = pane
-            get = touched.get
+        def fold(
+            values: Any,
+            timestamps: Iterable[int],
+            keys: Iterable[Any],
+            offset: int,
+            slide: int,
+            panes: dict[int, Pane],
+        ) -> None:
             remaining = iter(values)
+            low = high = 0
             try:
-                for value, key in zip(remaining, keys, strict=False):
+                for value, timestamp, key in zip(remaining, timestamps, keys, strict=False):
+                    if not low <= timestamp < high:
+                        low = timestamp - (timestamp - offset) % slide
+                        high, touched, base = panes[low]
+                        get = touched.get
                     reduced = get(key, missing)
                     if reduced is missing:
                         reduced = missing if base is None else base.get(key, missing)
@@ -211,12 +276,22 @@ class TimeWindowOperator(WindowOperatorBase):
     def _aggregate_fold(self, create: Callable[[], Any], add: Callable[[Any, Any], Any]) -> Fold:
         missing = MISSING
 
-        def fold(pane: Pane, values: Any, keys: Iterable[Any]) -> None:
-            touched, base = pane
-            get = touched.get
+        def fold(
+            values: Any,
+            timestamps: Iterable[int],
+            keys: Iterable[Any],
+            offset: int,
+            slide: int,
+            panes: dict[int, Pane],
+        ) -> None:
             remaining = iter(values)
+            low = high = 0
             try:
-                for value, key in zip(remaining, keys, strict=False):
+                for value, timestamp, key in zip(remaining, timestamps, keys, strict=False):
+                    if not low <= timestamp < high:
+                        low = timestamp - (timestamp - offset) % slide
+                        high, touched, base = panes[low]
+                        get = touched.get
                     accumulator = get(key, missing)
                     if accumulator is missing:
                         accumulator = missing if base is None else base.get(key, missing)

@@ -43,7 +43,7 @@ class TtlState(KeyedState):
         )
         self._sweep_size = 0 if incremental is None else incremental.cleanup_size
         self._clean_snapshots = cleanup.in_full_snapshot() or cleanup.is_cleanup_in_background()
-        self._cursor: Iterator[tuple[Any, Any]] = iter(())
+        self._cursor: Iterator[Any] = iter(())  # keys to look at next
 
     def pruned(self, stored: Any, now: int) -> Any:
         """Return what is left of an entry without what has expired: itself if nothing has, None if all has."""
@@ -57,25 +57,24 @@ class TtlState(KeyedState):
         return now
 
     def _sweep(self, current: Any, now: int) -> None:
-        # `data` changes at barriers only, so the cursor stays valid within an epoch. What this epoch touched is left
-        # alone, and so is the current entry: whether it may still be seen is up to the caller.
+        # The cursor runs over a copy of the keys, so that barriers do not move it; a copy serves for a whole round
+        # over the table. What this epoch touched is left alone, and so is the current entry: whether it may still be
+        # seen is up to the caller.
         table = self.table
-        touched = table.touched
+        data, touched = table.data, table.touched
         seen = 0
-        try:
-            for entry, stored in islice(self._cursor, self._sweep_size):
-                seen += 1
-                if entry in touched or entry == current:
-                    continue
-                left = self.pruned(stored, now)
-                if left is None:
-                    table.remove(entry)
-                elif left is not stored:
-                    table.put(entry, left)
-        except RuntimeError:  # a barrier added or removed entries
-            seen = 0
-        if seen < self._sweep_size:
-            self._cursor = iter(table.data.items())
+        for entry in islice(self._cursor, self._sweep_size):
+            seen += 1
+            stored = data.get(entry)
+            if stored is None or entry in touched or entry == current:
+                continue
+            left = self.pruned(stored, now)
+            if left is None:
+                table.remove(entry)
+            elif left is not stored:
+                table.put(entry, left)
+        if seen < self._sweep_size and len(data) > seen:
+            self._cursor = iter(list(data))
 
     def live(self, delta: TableDelta) -> TableDelta:
         """Return a full snapshot of the table without what has expired."""

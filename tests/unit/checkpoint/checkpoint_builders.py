@@ -46,7 +46,7 @@ def manifest(
     """A manifest of one operator whose chain has these files."""
     chain = StateChain(tuple(full(name) if i == 0 else delta(name) for i, name in enumerate(files)))
     parts = {
-        "vertices": {"sum": VertexSnapshot((SubtaskSnapshot(5, False, 99),))},
+        "vertices": {"sum": VertexSnapshot((SubtaskSnapshot(5, False, 99, "t1", b"x"),))},
         "operators": {"total": OperatorSnapshot("my-total", "total", "sum", 128, (chain,))},
         "sources": {
             "source": SourceSnapshot(Pickled.of("seen"), (Pickled.of((progress("s", 3),)),))

@@ -268,13 +268,21 @@ def test_an_operator_left_out_of_an_ack_keeps_its_state(coordinator):
 
 def test_a_task_that_does_not_run_keeps_what_it_had(coordinator):
     first, _ = complete(
-        coordinator, acks=[ack(READ, finished=True), ack(SUM0), ack(SUM1, next_wakeup=70)]
+        coordinator,
+        acks=[
+            ack(READ, finished=True, local=b"other state"),
+            ack(SUM0),
+            ack(SUM1, next_wakeup=70),
+        ],
     )
     plan = start(2, expected=frozenset({SUM0}), sources={}, channels={})
     second, _ = complete(coordinator, 2, plan, [ack(SUM0, 2, upstream=())])
     assert second.sources == first.sources
     assert second.operators["total"].subtasks[1] == first.operators["total"].subtasks[1]
-    assert second.vertices["read"] == VertexSnapshot((SubtaskSnapshot(10, True),))
+    assert second.vertices["read"] == first.vertices["read"]
+    assert second.vertices["read"] == VertexSnapshot(
+        (SubtaskSnapshot(10, True, attempt="read0a1", local=b"other state"),)
+    )
     assert second.watermarks == {"read": 10, "sum": 10}
     assert second.next_wakeup == 70
     assert second.load_commit("sink").committables == ["0@2"]
@@ -478,6 +486,14 @@ def test_a_restore_commits_first_and_then_goes_on_with_what_it_returned(coordina
     plan = replace(plan, expected=frozenset({READ, SUM0}))
     (write,) = run_pipe(coordinator, 5, plan, [ack(READ, 5), ack(SUM0, 5)])
     assert write.manifest.load_commit("sink").pending == "kept"
+
+
+def test_what_was_kept_back_after_the_restored_checkpoint_is_forgotten(coordinator):
+    complete(coordinator, 1, pending="of an epoch that never was")
+    coordinator.handle(Restore(manifest(4, commits={})))
+    plan, acks = rescaled(5, 1)
+    (write,) = run_pipe(coordinator, 5, plan, acks)
+    assert write.manifest.load_commit("sink").pending is None
 
 
 def test_a_restore_without_a_checkpoint_begins_at_the_beginning(coordinator):

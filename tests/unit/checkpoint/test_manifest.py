@@ -51,6 +51,8 @@ def test_a_manifest_is_json_that_any_tool_reads():
         "watermarks": [5],
         "finished": [False],
         "next_wakeups": [99],
+        "attempts": ["t1"],
+        "local": ["eA=="],
     }
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from penstock.common.time import Duration, Time
 from penstock.common.windowing import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
     CountSlidingWindowAssigner,
     CountTrigger,
     CountTumblingWindowAssigner,
-    ContinuousEventTimeTrigger,
-    ContinuousProcessingTimeTrigger,
     DeltaTrigger,
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
@@ -168,9 +168,7 @@ def test_all_elements_belong_to_the_global_window():
 )
 def test_count_windows_are_numbered(assigner, expected):
     context = Context()
-    numbers = [
-        [window.id for window in assigner.assign_windows("x", 0, context)] for _ in expected
-    ]
+    numbers = [[window.id for window in assigner.assign_windows("x", 0, context)] for _ in expected]
     assert numbers == expected
 
 
@@ -204,7 +202,9 @@ def test_each_assigner_has_its_default_trigger_and_time(assigner, trigger, event
         pytest.param(lambda: TumblingProcessingTimeWindows.of(S(5), S(-5)), id="offset = -size"),
         pytest.param(lambda: SlidingEventTimeWindows.of(S(0), S(1)), id="sliding size 0"),
         pytest.param(lambda: SlidingEventTimeWindows.of(S(1), S(0)), id="slide 0"),
-        pytest.param(lambda: SlidingProcessingTimeWindows.of(S(5), S(1), S(1)), id="offset = slide"),
+        pytest.param(
+            lambda: SlidingProcessingTimeWindows.of(S(5), S(1), S(1)), id="offset = slide"
+        ),
         pytest.param(lambda: EventTimeSessionWindows.with_gap(S(0)), id="gap 0"),
         pytest.param(lambda: ProcessingTimeSessionWindows.with_gap(S(-1)), id="gap < 0"),
         pytest.param(lambda: CountTumblingWindowAssigner.of(0), id="count 0"),

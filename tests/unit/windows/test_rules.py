@@ -20,6 +20,7 @@ from penstock.common.windowing import (
 from penstock.runtime.operators.time_window import TimeWindowOperator
 from penstock.runtime.operators.window import WindowOperator, create_window_operator
 from penstock.testing import OperatorHarness
+
 from .functions import Show, StartEndCount, Sum, SumAndCount, by_field_0
 
 MAX = 2**63 - 1
@@ -40,7 +41,9 @@ def restored(harness, operator):
 
 @both_operators
 def test_rule_4_the_last_watermark_fires_all_event_time_windows(make):
-    harness = harness_of(make(WindowSpec(TumblingEventTimeWindows(5, 0), None, reduce_function=Sum())))
+    harness = harness_of(
+        make(WindowSpec(TumblingEventTimeWindows(5, 0), None, reduce_function=Sum()))
+    )
     harness.process_elements([(("a", 1), 1), (("a", 1), 1000), (("b", 1), 10**15)])
     harness.finish()
     assert harness.output() == [(("a", 1), 4), (("a", 1), 1004), (("b", 1), 10**15 + 4)]
@@ -49,7 +52,9 @@ def test_rule_4_the_last_watermark_fires_all_event_time_windows(make):
 
 def test_rule_4_a_partly_filled_count_window_does_not_fire_at_the_end():
     harness = harness_of(
-        create_window_operator(WindowSpec(CountTumblingWindowAssigner(3), None, reduce_function=Sum()))
+        create_window_operator(
+            WindowSpec(CountTumblingWindowAssigner(3), None, reduce_function=Sum())
+        )
     )
     harness.process_elements([(("a", n), None) for n in (1, 2)])
     harness.finish()
@@ -76,7 +81,9 @@ def test_rule_5_windows_fire_in_time_order_and_survive_a_restore(make):
 
 @both_operators
 def test_rule_6_a_window_fires_when_the_watermark_reaches_its_last_millisecond(make):
-    harness = harness_of(make(WindowSpec(TumblingEventTimeWindows(5, 0), None, reduce_function=Sum())))
+    harness = harness_of(
+        make(WindowSpec(TumblingEventTimeWindows(5, 0), None, reduce_function=Sum()))
+    )
     harness.process_element(("a", 1), 0)
     harness.process_watermark(3)
     assert harness.output() == []
@@ -105,9 +112,7 @@ def test_rule_6_sliding_windows_start_before_the_first_element(make):
 
 @both_operators
 def test_rule_7_an_element_is_late_when_its_window_has_ended(make):
-    spec = WindowSpec(
-        TumblingEventTimeWindows(5, 0), None, reduce_function=Sum(), late_tag="late"
-    )
+    spec = WindowSpec(TumblingEventTimeWindows(5, 0), None, reduce_function=Sum(), late_tag="late")
     harness = harness_of(make(spec))
     harness.process_watermark(3)
     harness.process_element(("a", 1), 0)  # older than the watermark, but its window still waits
@@ -148,7 +153,9 @@ def test_rule_7_an_element_between_windows_is_late_only_if_its_timestamp_has_pas
 
 @both_operators
 def test_rule_7_late_elements_without_a_side_output_are_counted(make):
-    harness = harness_of(make(WindowSpec(TumblingEventTimeWindows(5, 0), None, reduce_function=Sum())))
+    harness = harness_of(
+        make(WindowSpec(TumblingEventTimeWindows(5, 0), None, reduce_function=Sum()))
+    )
     harness.process_watermark(9)
     harness.process_elements([(("a", 1), 4), (("a", 1), 9), (("a", 1), 10)])
     assert harness.metrics.counter("numLateRecordsDropped").get_count() == 2
@@ -212,7 +219,13 @@ def test_rule_8_sessions_over_a_restore():
 
     spec = WindowSpec(EventTimeSessionWindows(3 * SECOND), None, window_function=Session())
     harness = harness_of(create_window_operator(spec))
-    before = [("key2", 1, 0), ("key2", 2, 1000), ("key2", 3, 2500), ("key1", 1, 10), ("key1", 2, 1000)]
+    before = [
+        ("key2", 1, 0),
+        ("key2", 2, 1000),
+        ("key2", 3, 2500),
+        ("key1", 1, 10),
+        ("key1", 2, 1000),
+    ]
     after = [
         ("key1", 3, 2500),
         ("key2", 4, 5501),
@@ -320,9 +333,7 @@ def test_rule_9_a_count_window_of_2_and_1_slides(partial, expected):
 
 
 def test_rule_9_partial_count_windows_with_a_slide_that_does_not_divide_the_size():
-    spec = WindowSpec(
-        CountSlidingWindowAssigner(3, 2, partial=True), None, window_function=Show()
-    )
+    spec = WindowSpec(CountSlidingWindowAssigner(3, 2, partial=True), None, window_function=Show())
     harness = harness_of(create_window_operator(spec))
     harness.process_elements([(("a", n), None) for n in range(7)])
     shown = [[n for _, n in elements] for _, _, elements in harness.values()]

@@ -6,7 +6,7 @@ import io
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common.windowing import (
@@ -72,6 +72,7 @@ def test_a_window_start_is_the_last_aligned_time_before_the_timestamp(
     assert TimeWindow.get_window_start_with_offset(timestamp, offset, size) == expected
 
 
+@settings(deadline=None)
 @given(st.integers(-(10**9), 10**9), st.integers(-99, 99), st.integers(100, 10**6))
 def test_an_aligned_window_holds_its_timestamp(timestamp, offset, size):
     start = TimeWindow.get_window_start_with_offset(timestamp, offset, size)

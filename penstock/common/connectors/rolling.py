@@ -1,0 +1,182 @@
+"""When a part file is complete, and how small ones are put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.errors import ArgumentError, ArgumentTypeError
+
+
+@dataclass(frozen=True, slots=True)
+class RollingPolicy:
+    """When a part file is closed and published. Without sizes and intervals: at every checkpoint."""
+
+    part_size: int | None = None
+    rollover_interval: int | None = None
+    inactivity_interval: int | None = None
+
+    @staticmethod
+    def default_rolling_policy(
+        part_size: int = 1024 * 1024 * 128,
+        rollover_interval: int = 60 * 1000,
+        inactivity_interval: int = 60 * 1000,
+    ) -> RollingPolicy:
+        """Publish a file that has this size, was begun or was last written to so many milliseconds ago."""
+        for name, value in (
+            ("part_size", part_size),
+            ("rollover_interval", rollover_interval),
+            ("inactivity_interval", inactivity_interval),
+        ):
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise ArgumentTypeError(f"{name} is not an integer", detail=f"it is {value!r}")
+            if value <= 0:
+                raise ArgumentError(f"{name} must be positive", detail=f"it is {value}")
+        return RollingPolicy(part_size, rollover_interval, inactivity_interval)
+
+    @staticmethod
+    def on_checkpoint_rolling_policy() -> RollingPolicy:
+        """Publish what was written at every checkpoint."""
+        return RollingPolicy()
+
+    @property
+    def on_checkpoint(self) -> bool:
+        """Whether every checkpoint publishes everything."""
+        return self.part_size is None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFileConfig:
+    """The beginning and the end of part files' names."""
+
+    part_prefix: str = "part"
+    part_suffix: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in (("prefix", self.part_prefix), ("suffix", self.part_suffix)):
+            if not isinstance(value, str) or "/" in value or "\0" in value:
+                raise ArgumentError(
+                    f"the {name} of a part file is no part of a name", detail=f"it is {value!r}"
+                )
+        if self.part_prefix.startswith((".", "_")):
+            raise ArgumentError(
+                "part files would be hidden",
+                detail=f"the prefix is {self.part_prefix!r}",
+                hint="begin the prefix with a letter or a digit",
+            )
+
+    @staticmethod
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
+        """Start to build a configuration."""
+        return OutputFileConfig.OutputFileConfigBuilder()
+
+    def get_part_prefix(self) -> str:
+        """Return the prefix."""
+        return self.part_prefix
+
+    def get_part_suffix(self) -> str:
+        """Return the suffix."""
+        return self.part_suffix
+
+    class OutputFileConfigBuilder:
+        """Builds an OutputFileConfig."""
+
+        def __init__(self) -> None:
+            self._prefix = "part"
+            self._suffix = ""
+
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the beginning of names."""
+            self._prefix = prefix
+            return self
+
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the end of names, with its dot."""
+            self._suffix = suffix
+            return self
+
+        def build(self) -> OutputFileConfig:
+            """Create the configuration."""
+            return OutputFileConfig(self._prefix, self._suffix)
+
+
+@dataclass(frozen=True, slots=True)
+class FileCompactStrategy:
+    """When small files are put together: at a size in bytes, or after a number of checkpoints."""
+
+    size_threshold: int | None = None
+    checkpoints: int | None = None
+
+    @staticmethod
+    def builder() -> FileCompactStrategy.Builder:
+        """Start to build a strategy."""
+        return FileCompactStrategy.Builder()
+
+    class Builder:
+        """Builds a FileCompactStrategy."""
+
+        def __init__(self) -> None:
+            self._size: int | None = None
+            self._checkpoints: int | None = None
+
+        def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
+            """Compact when the waiting files have this size together."""
+            if size_threshold <= 0:
+                raise ArgumentError(
+                    "the size threshold must be positive", detail=f"it is {size_threshold}"
+                )
+            self._size = size_threshold
+            return self
+
+        def enable_compaction_on_checkpoint(
+            self, num_checkpoints_before_compaction: int
+        ) -> FileCompactStrategy.Builder:
+            """Compact after this many checkpoints."""
+            if num_checkpoints_before_compaction < 1:
+                raise ArgumentError(
+                    "the number of checkpoints must be positive",
+                    detail=f"it is {num_checkpoints_before_compaction}",
+                )
+            self._checkpoints = num_checkpoints_before_compaction
+            return self
+
+        def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
+            """Accept Flink's setting: compaction runs on the driver, at the commit."""
+            if num_compact_threads < 1:
+                raise ArgumentError(
+                    "the number of threads must be positive", detail=f"it is {num_compact_threads}"
+                )
+            return self
+
+        def build(self) -> FileCompactStrategy:
+            """Create the strategy."""
+            if self._size is None and self._checkpoints is None:
+                raise ArgumentError(
+                    "a compaction strategy needs a condition",
+                    hint="call set_size_threshold or enable_compaction_on_checkpoint",
+                )
+            return FileCompactStrategy(self._size, self._checkpoints)
+
+
+@dataclass(frozen=True, slots=True)
+class FileCompactor:
+    """How files are put together."""
+
+    delimiter: bytes = b""
+    concatenates: bool = field(default=True, kw_only=True)
+
+    @staticmethod
+    def concat_file_compactor(file_delimiter: Any = None) -> FileCompactor:
+        """Put the bytes of files one after another, with a delimiter between them."""
+        if file_delimiter is None:
+            return FileCompactor()
+        if isinstance(file_delimiter, str):
+            return FileCompactor(file_delimiter.encode("utf-8"))
+        if isinstance(file_delimiter, bytes):
+            return FileCompactor(file_delimiter)
+        raise ArgumentTypeError("the delimiter is not text", detail=f"it is {file_delimiter!r}")
+
+    @staticmethod
+    def identical_file_compactor() -> FileCompactor:
+        """Publish each file as it is."""
+        return FileCompactor(concatenates=False)

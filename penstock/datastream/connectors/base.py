@@ -1,0 +1,119 @@
+"""What connectors are made of. Subclass `Source` and `Sink` to write your own, in Python.
+
+A source that reads ranges of numbers from somewhere, in parallel and replayable:
+
+>>> class Countdown(Source):
+...     def get_boundedness(self):
+...         return Boundedness.BOUNDED
+...     def create_enumerator(self, parallelism, restored=None):
+...         return CountdownEnumerator(restored)
+...     def create_reader(self):
+...         return CountdownReader()
+>>> class CountdownEnumerator(SplitEnumerator):
+...     def __init__(self, restored):
+...         self.splits = [] if restored else [SourceSplit("from-3", start=3)]
+...     def discover(self):
+...         found, self.splits = self.splits, []
+...         return found
+...     def no_more_splits(self):
+...         return not self.splits
+...     def snapshot(self):
+...         return "planned" if not self.splits else None
+>>> class CountdownReader(SourceReader):
+...     def read(self, split, position, limits):
+...         while position > 0:
+...             position -= 1
+...             yield SourceBatch([position + 1], position)
+
+The position of every split is part of each checkpoint; after a failure `read` is called with it again.
+
+A sink that writes with a two-phase commit. The writer, in a task, makes the records of an epoch durable but not visible;
+the committer, on the driver, makes them visible after the checkpoint is complete:
+
+>>> class Ledger(Sink):
+...     def create_writer(self, context, restored=None):
+...         return LedgerWriter(context)
+...     def create_committer(self):
+...         return LedgerCommitter()
+>>> class LedgerWriter(SinkWriter):
+...     def __init__(self, context):
+...         self.transaction, self.rows = f"{context.job_id}-{context.attempt}", []
+...     def write(self, values, timestamps, watermark):
+...         self.rows += values
+...     def prepare_commit(self):  # here: PREPARE TRANSACTION
+...         return [(self.transaction, self.rows)] if self.rows else []
+>>> class LedgerCommitter(Committer):
+...     def commit(self, request):  # here: COMMIT PREPARED, which may have happened before
+...         for transaction, rows in request.committables:
+...             ledger.setdefault(transaction, rows)
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from typing import Any
+
+from penstock.common.connector import (
+    Boundedness,
+    CommitRequest,
+    Committer,
+    ReadLimits,
+    Sink,
+    SinkWriter,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+    WriterContext,
+)
+from penstock.common.connectors.function_sink import FunctionSink, SinkContext
+from penstock.datastream.basic_functions import SinkFunction, SourceFunction
+
+
+class DeliveryGuarantee(enum.Enum):
+    """How often a record reaches the outside after failures."""
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2
+
+
+class StreamTransformer(ABC):
+    """Changes a stream before it reaches a sink."""
+
+    @abstractmethod
+    def apply(self, ds: Any) -> Any:
+        """Return the stream that the sink receives."""
+
+
+class SupportsPreprocessing(ABC):
+    """A sink that wants to change its input."""
+
+    @abstractmethod
+    def get_transformer(self) -> StreamTransformer | None:
+        """Return the change, or None."""
+
+
+__all__ = [
+    "Boundedness",
+    "CommitRequest",
+    "Committer",
+    "DeliveryGuarantee",
+    "FunctionSink",
+    "ReadLimits",
+    "Sink",
+    "SinkContext",
+    "SinkFunction",
+    "SinkWriter",
+    "Source",
+    "SourceBatch",
+    "SourceFunction",
+    "SourceReader",
+    "SourceSplit",
+    "SplitEnumerator",
+    "StreamTransformer",
+    "SupportsPreprocessing",
+    "WriterContext",
+]

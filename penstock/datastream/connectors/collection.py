@@ -1,0 +1,8 @@
+"""Python collections as sources, and streams as Python collections."""
+
+from __future__ import annotations
+
+from penstock.common.connectors.collection import CollectionSource
+from penstock.common.connectors.staged_sinks import CollectConsumer, CollectSink
+
+__all__ = ["CollectConsumer", "CollectSink", "CollectionSource"]

@@ -1,0 +1,7 @@
+"""Generated records, for tests, demonstrations and measurements."""
+
+from __future__ import annotations
+
+from penstock.common.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
+
+__all__ = ["DataGeneratorSource", "RateLimiterStrategy"]

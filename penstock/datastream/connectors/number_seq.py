@@ -1,0 +1,7 @@
+"""The numbers from a start to an end."""
+
+from __future__ import annotations
+
+from penstock.common.connectors.number_sequence import NumberSequenceSource
+
+__all__ = ["NumberSequenceSource"]

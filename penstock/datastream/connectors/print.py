@@ -1,0 +1,7 @@
+"""Records as lines on the driver's standard output."""
+
+from __future__ import annotations
+
+from penstock.common.connectors.staged_sinks import PrintSink
+
+__all__ = ["PrintSink"]

@@ -1,0 +1,1 @@
+"""Formats of records in files and messages."""

@@ -1,0 +1,136 @@
+"""What the tests of connectors share: reading a source to its end, a file system that fails on command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+from penstock.common.connector import ReadLimits, WriterContext
+from penstock.common.connectors.filesystem import FileInfo, FileSystem, LocalFileSystem
+
+
+def read_all(source, parallelism=1, batch_size=4096, *, through_pickles=True):
+    """The records of a bounded source, split by split."""
+    import cloudpickle
+
+    splits = list(source.create_enumerator(parallelism).discover())
+    if through_pickles:
+        source = cloudpickle.loads(cloudpickle.dumps(source))
+    reader = source.create_reader()
+    return [read_split(reader, split, batch_size=batch_size) for split in splits]
+
+
+def read_split(reader, split, position=None, batch_size=4096):
+    at = split.start if position is None else position
+    limits = ReadLimits(batch_size=batch_size)
+    return [record for batch in reader.read(split, at, limits) for record in batch.records]
+
+
+def read_resuming(source, parallelism=1, batch_size=4096):
+    """The records of a bounded source when every batch is read by a new reader at the batch before's position."""
+    records = []
+    for split in source.create_enumerator(parallelism).discover():
+        position = split.start
+        while True:
+            reader = source.create_reader()
+            batch = next(reader.read(split, position, ReadLimits(batch_size=batch_size)), None)
+            if batch is None:
+                break
+            records += batch.records
+            assert batch.position != position, "no progress"
+            position = batch.position
+    return records
+
+
+def writer_context(staging, *, epoch=1, subtask=0, parallelism=1, attempt="a0", job_id="job"):
+    return WriterContext(
+        job_id=job_id,
+        operator_id="sink",
+        subtask=subtask,
+        parallelism=parallelism,
+        epoch=epoch,
+        attempt=attempt,
+        staging=str(staging),
+    )
+
+
+class Crash(Exception):
+    pass
+
+
+class FailingFileSystem(FileSystem):
+    """Local files; operation number `fail_at` raises, before or after it took effect, and so does every later one."""
+
+    def __init__(self, fail_at: int | None, *, after: bool = False) -> None:
+        self._local = LocalFileSystem()
+        self._fail_at = fail_at
+        self._after = after
+        self.operations = 0
+
+    def _run(self, action: Any) -> Any:
+        number = self.operations
+        self.operations += 1
+        if self._fail_at is not None and number >= self._fail_at:
+            if self._after and number == self._fail_at:
+                action()
+            raise Crash(number)
+        return action()
+
+    def open_input(self, path: str) -> IO[bytes]:
+        return self._run(lambda: self._local.open_input(path))
+
+    def open_output(self, path: str) -> IO[bytes]:
+        return _FailingStream(self._run(lambda: self._local.open_output(path)), self)
+
+    def finish(self, stream: Any) -> None:
+        self._run(lambda: self._local.finish(stream.stream))
+
+    def info(self, path: str) -> FileInfo | None:
+        return self._run(lambda: self._local.info(path))
+
+    def is_directory(self, path: str) -> bool:
+        return self._run(lambda: self._local.is_directory(path))
+
+    def walk(self, path: str) -> Iterator[FileInfo]:
+        return self._run(lambda: self._local.walk(path))
+
+    def rename(self, source: str, target: str) -> None:
+        self._run(lambda: self._local.rename(source, target))
+
+    def delete(self, path: str) -> None:
+        self._run(lambda: self._local.delete(path))
+
+    def sync_directories(self, paths: Iterable[str]) -> None:
+        self._run(lambda: self._local.sync_directories(list(paths)))
+
+
+class _FailingStream:
+    def __init__(self, stream: IO[bytes], files: FailingFileSystem) -> None:
+        self.stream = stream
+        self._files = files
+
+    def write(self, data: bytes) -> int:
+        def write() -> int:
+            written = self.stream.write(data)
+            self.stream.flush()
+            return written
+
+        return self._files._run(write)
+
+    def close(self) -> None:
+        self.stream.close()
+
+
+class MovingFileSystem(FailingFileSystem):
+    """As an object store: a rename is a copy and a deletion, and may fail between them."""
+
+    def rename(self, source: str, target: str) -> None:
+        def copy() -> None:
+            with self._local.open_input(source) as stream:
+                data = stream.read()
+            out = self._local.open_output(target)
+            out.write(data)
+            self._local.finish(out)
+
+        self._run(copy)
+        self._run(lambda: self._local.delete(source))

@@ -1,0 +1,184 @@
+"""Printing, collecting, and calling functions."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from connector_helpers import writer_context
+
+from penstock.common.connector import CommitRequest
+from penstock.common.connectors.function_sink import FunctionSink
+from penstock.common.connectors.staged_sinks import CollectSink, PrintSink
+from penstock.common.types import Row
+from penstock.errors import ArgumentTypeError, InvalidProgramError
+
+
+def written(sink, context, *batches):
+    sink = pickle.loads(pickle.dumps(sink))
+    writer = sink.create_writer(context)
+    for batch in batches:
+        writer.write(list(batch), None, 0)
+    committables = pickle.loads(pickle.dumps(writer.prepare_commit()))
+    writer.close()
+    return committables
+
+
+@pytest.mark.parametrize(
+    ("identifier", "parallelism", "lines"),
+    [
+        pytest.param(None, 1, "a\n+I[1, b]\n", id="one subtask"),
+        pytest.param(None, 3, "2> a\n2> +I[1, b]\n", id="several subtasks"),
+        pytest.param("out", 1, "out> a\nout> +I[1, b]\n", id="identifier"),
+        pytest.param("out", 3, "out:2> a\nout:2> +I[1, b]\n", id="identifier and subtasks"),
+    ],
+)
+def test_lines_have_the_prefix_that_flink_prints(tmp_path, capsys, identifier, parallelism, lines):
+    sink = PrintSink(identifier)
+    context = writer_context(tmp_path, subtask=parallelism // 2, parallelism=parallelism)
+    output = written(sink, context, ["a", Row(1, "b")])
+    assert capsys.readouterr().out == ""
+    sink.create_committer().commit(CommitRequest(1, output))
+    assert capsys.readouterr().out == lines
+
+
+def test_printing_goes_to_standard_error_if_asked(tmp_path, capsys):
+    sink = PrintSink(to_stderr=True)
+    sink.create_committer().commit(CommitRequest(1, written(sink, writer_context(tmp_path), ["x"])))
+    assert capsys.readouterr() == ("", "x\n")
+
+
+def test_subtasks_are_printed_in_order(tmp_path, capsys):
+    sink = PrintSink()
+    outputs = [
+        output
+        for subtask in (2, 0, 1)
+        for output in written(sink, writer_context(tmp_path, subtask=subtask, parallelism=3), ["x"])
+    ]
+    sink.create_committer().commit(CommitRequest(1, outputs))
+    assert capsys.readouterr().out == "1> x\n2> x\n3> x\n"
+
+
+def test_much_output_is_staged_in_a_file_that_the_commit_deletes(tmp_path, capsys):
+    sink = PrintSink()
+    batches = [[f"ä{n}-{'x' * 100}" for n in range(start, start + 500)] for start in range(0, 2000, 500)]
+    (output,) = written(sink, writer_context(tmp_path / "staging"), *batches)
+    assert len(pickle.dumps(output)) < 1000
+    assert len(list((tmp_path / "staging").iterdir())) == 1
+    sink.create_committer().commit(CommitRequest(1, [output]))
+    assert capsys.readouterr().out == "".join(f"{line}\n" for batch in batches for line in batch)
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+def test_nothing_is_printed_twice_by_a_repeated_commit(tmp_path, capsys):
+    sink = PrintSink()
+    request = CommitRequest(4, written(sink, writer_context(tmp_path, epoch=4), ["x"]))
+    sink.create_committer().commit(request)
+    sink.create_committer().commit(request)
+    assert capsys.readouterr().out == "x\n"
+    other = written(sink, writer_context(tmp_path, epoch=1, job_id="other"), ["y"])
+    sink.create_committer().commit(CommitRequest(1, other))
+    assert capsys.readouterr().out == "y\n"
+
+
+def test_a_commit_whose_file_was_deleted_by_the_commit_before_a_crash_succeeds(tmp_path, capsys):
+    sink = PrintSink()
+    (output,) = written(sink, writer_context(tmp_path), ["x" * 100_000])
+    sink.create_committer().commit(CommitRequest(1, [output]))
+    PrintSink().create_committer().commit(CommitRequest(1, [output]))  # a new driver process
+    assert capsys.readouterr().out == "x" * 100_000 + "\n"
+
+
+def test_a_writer_that_fails_leaves_no_file(tmp_path):
+    writer = PrintSink().create_writer(writer_context(tmp_path))
+    writer.write(["x" * 100_000], None, 0)
+    assert len(list(tmp_path.iterdir())) == 1
+    writer.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writers_without_records_commit_nothing(tmp_path):
+    assert written(PrintSink(), writer_context(tmp_path)) == []
+    PrintSink().create_committer().commit(CommitRequest(1, []))
+
+
+class Consumer:
+    def __init__(self):
+        self.received = []
+
+    def put(self, epoch, elements):
+        self.received.append((epoch, elements))
+
+    def __reduce__(self):
+        raise TypeError("the consumer must stay on the driver")
+
+
+@pytest.mark.parametrize("size", [3, 100_000], ids=["inline", "staged"])
+def test_collected_records_reach_the_consumer_once(tmp_path, size):
+    sink = CollectSink()
+    sink.consumer = Consumer()
+    outputs = [
+        output
+        for subtask in (1, 0)
+        for output in written(
+            sink, writer_context(tmp_path, subtask=subtask, parallelism=2), range(size), ["end", None]
+        )
+    ]
+    request = CommitRequest(1, outputs)
+    sink.create_committer().commit(request)
+    sink.create_committer().commit(request)
+    assert sink.consumer.received == [(1, [*range(size), "end", None] * 2)]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_values_of_classes_that_only_exist_in_a_script_are_collected(tmp_path):
+    class Local:
+        def __init__(self, number):
+            self.number = number
+
+    sink = CollectSink(Consumer())
+    output = written(sink, writer_context(tmp_path), [Local(5)])
+    sink.create_committer().commit(CommitRequest(1, output))
+    assert sink.consumer.received[0][1][0].number == 5
+
+
+def test_a_collecting_sink_without_consumer_cannot_commit():
+    with pytest.raises(InvalidProgramError, match="no consumer"):
+        CollectSink().create_committer()
+
+
+def test_a_function_is_a_sink(tmp_path):
+    seen = []
+    writer = FunctionSink(seen.append).create_writer(writer_context(tmp_path))
+    writer.write([1, 2], None, 0)
+    assert writer.prepare_commit() == []
+    assert seen == [1, 2]
+    assert FunctionSink(print).create_committer() is None
+
+
+def test_an_object_with_invoke_is_a_sink(tmp_path):
+    calls = []
+
+    class Recorder:
+        def open(self, context):
+            calls.append(("open", context.subtask))
+
+        def invoke(self, value, context):
+            calls.append((value, context.timestamp(), context.current_watermark()))
+
+        def close(self):
+            calls.append("close")
+
+    writer = FunctionSink(Recorder()).create_writer(writer_context(tmp_path, subtask=3))
+    writer.write(["a", "b"], [5, None], 2)
+    writer.write(["c"], None, 3)
+    writer.prepare_commit()
+    writer.close()
+    assert calls == [("open", 3), ("a", 5, 2), ("b", None, 2), ("c", None, 3), "close"]
+
+
+def test_what_cannot_be_called_is_no_sink():
+    with pytest.raises(ArgumentTypeError):
+        FunctionSink("print")
+    with pytest.raises(ArgumentTypeError):
+        PrintSink(3)
