@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Protocol
 
-from penstock.common.time import to_millis
+from penstock.common.time import Duration, to_millis
 from penstock.errors import ArgumentTypeError, UnsupportedOperationError
 
 MIN_TIMESTAMP = -(2**63)
@@ -256,6 +256,7 @@ __all__ = [
     "AscendingTimestampsWatermarks",
     "AssignerWithPeriodicWatermarksWrapper",
     "BoundedOutOfOrdernessWatermarks",
+    "Duration",
     "NoWatermarks",
     "TimestampAssigner",
     "Watermark",

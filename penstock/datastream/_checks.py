@@ -28,6 +28,15 @@ def describe(value: Any) -> str:
     return f"{text} of type {type(value).__name__}"
 
 
+def named(kind: type) -> str:
+    """Return the name of a class with its article.
+
+    >>> named(int), named(str)
+    ('an int', 'a str')
+    """
+    return f"{'an' if kind.__name__[0] in 'AEIOaeio' else 'a'} {kind.__name__}"
+
+
 def check_function(function: Any, kind: type, method: str, arguments: tuple[str, ...]) -> None:
     """Refuse what is neither a callable nor an object with the method of its kind.
 
@@ -35,19 +44,19 @@ def check_function(function: Any, kind: type, method: str, arguments: tuple[str,
     """
     if isinstance(function, type) and issubclass(function, Function):
         raise ArgumentTypeError(
-            f"a {kind.__name__} object is required, got {describe(function)}",
+            f"{named(kind)} object is required, got {describe(function)}",
             hint=f"create an object of it: {function.__name__}()",
         )
     if isinstance(function, Function) and not callable(getattr(function, method, None)):
         raise ArgumentTypeError(
-            f"a {kind.__name__} or a callable is required, got an object of {type(function).__name__}",
+            f"{named(kind)} or a callable is required, got an object of {type(function).__name__}",
             detail=f"{type(function).__name__} has no method '{method}'",
             hint=f"derive {type(function).__name__} from {kind.__name__}, or call the method that takes it",
         )
     has_method = not isinstance(function, type) and callable(getattr(function, method, None))
     if not has_method and not callable(function):
         raise ArgumentTypeError(
-            f"a {kind.__name__} or a callable is required, got {describe(function)}",
+            f"{named(kind)} or a callable is required, got {describe(function)}",
             hint=f"pass a function or lambda that takes ({', '.join(arguments)})",
         )
     target = getattr(function, method) if has_method else function
@@ -76,14 +85,14 @@ def check_object(value: Any, kind: type, methods: tuple[str, ...], *, hint: str)
     if isinstance(value, type):
         better = f"create an object of it: {value.__name__}()" if issubclass(value, kind) else hint
         raise ArgumentTypeError(
-            f"a {kind.__name__} object is required, got {describe(value)}", hint=better
+            f"{named(kind)} object is required, got {describe(value)}", hint=better
         )
     if isinstance(value, kind):
         return
     missing = [method for method in methods if not callable(getattr(value, method, None))]
     if missing:
         raise ArgumentTypeError(
-            f"a {kind.__name__} is required, got {describe(value)}",
+            f"{named(kind)} is required, got {describe(value)}",
             hint=hint,
         )
 
@@ -93,9 +102,7 @@ def check_instance(value: Any, kind: type, what: str, *, hint: str | None = None
     if not isinstance(value, kind):
         if isinstance(value, type) and issubclass(value, kind):
             hint = f"create an object of it: {value.__name__}(...)"
-        raise ArgumentTypeError(
-            f"{what} must be a {kind.__name__}, got {describe(value)}", hint=hint
-        )
+        raise ArgumentTypeError(f"{what} must be {named(kind)}, got {describe(value)}", hint=hint)
 
 
 def check_int(value: Any, what: str, *, minimum: int | None = None) -> int:

@@ -9,7 +9,13 @@ from penstock.common.operator_specs import WindowSpec
 from penstock.common.time import to_millis
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream import _typed
-from penstock.datastream._checks import check_function, check_instance, check_int, check_object
+from penstock.datastream._checks import (
+    check_function,
+    check_instance,
+    check_int,
+    check_object,
+    named,
+)
 from penstock.datastream._event_time import check_timestamps
 from penstock.datastream.basic_functions import AggregateFunction, ReduceFunction
 from penstock.datastream.output_tag import OutputTag
@@ -205,7 +211,7 @@ class _Windowed:
         for kind in kinds:
             if isinstance(function, kind) and not isinstance(function, wanted):
                 raise ArgumentTypeError(
-                    f"a {wanted.__name__} is required, got a {kind.__name__}",
+                    f"{named(wanted)} is required, got {named(kind)}",
                     hint="WindowFunction goes with apply(), ProcessWindowFunction with process(), and the "
                     "'All' classes go with window_all()",
                 )
@@ -217,7 +223,7 @@ class _Windowed:
         for kind, adapter in (self.process_kind, self.apply_kind):
             if isinstance(function, kind):
                 return adapter(function)
-        names = f"a {self.apply_kind[0].__name__} or {self.process_kind[0].__name__}"
+        names = f"{named(self.apply_kind[0])} or {named(self.process_kind[0])}"
         hint = f"derive a class from one of them and pass an object of it: {names}"
         if isinstance(function, type):
             hint = f"create an object of it: {function.__name__}()"

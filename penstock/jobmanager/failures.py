@@ -8,8 +8,7 @@ import traceback
 from penstock.errors import JobExecutionError, PenstockError
 from penstock.jobmanager.epoch_runner import EpochFailedError
 from penstock.jobmanager.job import Job
-from penstock.runtime.messages import TaskFailure
-from penstock.spark.pipe import TaskFailedError
+from penstock.runtime.messages import TaskFailedError, TaskFailure
 
 
 def root_cause(error: EpochFailedError) -> BaseException:

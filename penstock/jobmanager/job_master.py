@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol
 
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore, resolve_restore_path
@@ -25,10 +26,20 @@ from penstock.jobmanager.progress import EpochReport, Progress
 from penstock.jobmanager.restart_strategies import GiveUp, create_restart_strategy
 from penstock.runtime.deployment import LevelDeployment, SubtaskRestore
 from penstock.runtime.messages import TaskAck
-from penstock.spark.pipe import run_pipe
-from penstock.spark.session import cancel_jobs, get_context, in_job_group
 
 _POLL_S = 0.05
+
+
+class Pipe(Protocol):
+    """Where epochs run."""
+
+    def run(
+        self, job_id: str, name: str, levels: Sequence[LevelDeployment], slots: Sequence[int]
+    ) -> list[TaskAck]:
+        """Run one epoch and return its ACKs."""
+
+    def cancel(self, job_id: str) -> None:
+        """Cancel what runs for a job."""
 
 
 class JobMaster:
@@ -39,8 +50,9 @@ class JobMaster:
 
     step_hooks: ClassVar[list[StepHook]] = []
 
-    def __init__(self, job: Job, progress: Progress) -> None:
+    def __init__(self, job: Job, progress: Progress, pipe: Pipe) -> None:
         self.job = job
+        self._pipe = pipe
         self.status = JobStatus.CREATED
         self.restarts = 0
         self._progress = progress
@@ -151,7 +163,6 @@ class JobMaster:
         assignments: dict[tuple[int, int], SourceAssignment],
     ) -> list[TaskAck]:
         job = self.job
-        context = get_context(job.spark_options)
         restore = self._restore_points(base)
         slots = [level.slots for level in job.plan.levels]
         levels = [
@@ -170,8 +181,7 @@ class JobMaster:
             )
             for level in job.plan.levels
         ]
-        with in_job_group(context, job.job_id, job.name):
-            return run_pipe(context, levels, slots)
+        return self._pipe.run(job.job_id, job.name, levels, slots)
 
     def _restore_points(self, base: Manifest | None) -> dict[tuple[int, int], SubtaskRestore]:
         """Return where each subtask starts from."""
@@ -223,7 +233,7 @@ class JobMaster:
         self._cancelled = True
         self._wake.set()
         if not graceful:
-            cancel_jobs(self.job.job_id)
+            self._pipe.cancel(self.job.job_id)
 
     def _check_cancelled(self) -> None:
         if self._cancelled:

@@ -20,6 +20,7 @@ from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.progress import create_progress
 from penstock.runtime.deployment import JobSettings
 from penstock.spark.deploy import deploy
+from penstock.spark.pipe import SparkPipe
 
 
 def submit(
@@ -31,7 +32,7 @@ def submit(
     """Start a program as a job of this process."""
     job = create_job(transformations, settings, configuration, job_name)
     progress = create_progress(job.name, configuration.get(options.PROGRESS))
-    controller = LocalJobController(JobMaster(job, progress))
+    controller = LocalJobController(JobMaster(job, progress, SparkPipe(job.spark_options)))
     controller.start()
     return controller
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from penstock.errors import PenstockError
+
 DATA: Final = 0
 WATERMARK: Final = 1
 STATUS: Final = 2
@@ -49,3 +51,11 @@ class TaskFailure:
     detail: str | None
     traceback: str
     error: bytes | None
+
+
+class TaskFailedError(PenstockError, RuntimeError):
+    """User code or a record failed inside a task; nothing of the epoch counts."""
+
+    def __init__(self, failure: TaskFailure) -> None:
+        super().__init__(failure.message, detail=failure.detail)
+        self.failure = failure

@@ -140,8 +140,9 @@ class DataGeneratorSource(Source):
             )
             for index in range(parallelism)
         ]
-        rate = None if self.rate is None or self.count is not None else self.rate / parallelism
-        return GeneratorEnumerator(splits, rate, restored)
+        planned = parallelism if restored is None else int(restored)
+        rate = None if self.rate is None or self.count is not None else self.rate / planned
+        return GeneratorEnumerator(splits, rate, planned, restored)
 
     def create_reader(self) -> SourceReader:
         """Create a reader."""
@@ -152,18 +153,27 @@ class GeneratorEnumerator(PlannedOnce):
     """Hands out a generator's splits; tells by the rate whether records are due."""
 
     def __init__(
-        self, splits: Sequence[SourceSplit], rate: float | None, restored: Any = None
+        self,
+        splits: Sequence[SourceSplit],
+        rate: float | None,
+        planned: int,
+        restored: Any = None,
     ) -> None:
         super().__init__(splits, restored)
+        self._planned = planned
         self._rate = rate
         self.clock: Callable[[], float] = time.time
+
+    def snapshot(self) -> Any:
+        """Return the number of splits, which stays when the parallelism changes."""
+        return None if super().snapshot() is None else self._planned
 
     def has_data(self, positions: Sequence[Any]) -> bool:
         """Whether a split at one of these positions (next index, time) has a record due."""
         if self._rate is None:
             return bool(positions)
         now, rate = self.clock(), self._rate
-        return any((now - position[1]) * rate >= 1 for position in positions)
+        return any((now - position[1]) * rate + 1e-6 >= 1 for position in positions)
 
 
 class GeneratorReader(SourceReader):

@@ -89,8 +89,8 @@ class MergingWindowOperator(WindowOperator):
                 self.ask_trigger(value, timestamp, key, window, entry)
             self._register_cleanup(key, window)
         self._store(key, in_flight)
-        if skipped and self.event_time and timestamp + self.lateness <= watermark:
-            self.take_late(value, timestamp)
+        if skipped:
+            self.take_skipped(value, timestamp)
 
     def _store(self, key: Any, in_flight: dict[Any, Any]) -> None:
         if in_flight:

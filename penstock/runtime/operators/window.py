@@ -107,7 +107,15 @@ class WindowOperator(WindowOperatorBase):
             else:
                 self.ask_trigger(value, timestamp, key, window, entry)
             self._register_cleanup(key, window)
-        if skipped and self.event_time and timestamp + self.lateness <= watermark:
+        if skipped:
+            self.take_skipped(value, timestamp)
+
+    def take_skipped(self, value: Any, timestamp: int) -> None:
+        """Handle a record that no window took: it is late unless its time is still to come."""
+        if (
+            self.event_time
+            and min(timestamp + self.lateness, MAX_WATERMARK) <= self.timers.watermark
+        ):
             self.take_late(value, timestamp)
 
     def assign(self, value: Any, timestamp: int) -> Collection[Any]:

@@ -57,7 +57,7 @@ def test_a_collection_is_read_in_order(size, splits):
 
 
 def test_a_collection_may_have_timestamps():
-    source = CollectionSource("abc".upper() and ["a", "b", "c"], timestamps=[1, 2, 3])
+    source = CollectionSource(["a", "b", "c"], timestamps=[1, 2, 3])
     (split,) = source.create_enumerator(4).discover()
     batches = list(source.create_reader().read(split, split.start, ReadLimits(batch_size=2)))
     assert [(batch.records, batch.timestamps) for batch in batches] == [
@@ -230,6 +230,21 @@ def test_the_rate_holds_for_all_subtasks_together():
     clock.now += 2
     counts = [len(read_split(reader, split)) for split in splits]
     assert counts == [50, 50, 50, 50]
+
+
+def test_the_rate_stays_when_the_parallelism_changes():
+    clock = Clock()
+    source = DataGeneratorSource(lambda index: index, rate_per_second=10)
+    enumerator, splits, reader = generator(source, clock, parallelism=2)
+    restored = source.create_enumerator(5, pickle.loads(pickle.dumps(enumerator.snapshot())))
+    restored.clock = clock
+    assert restored.discover() == []
+    positions = [split.start for split in splits]
+    clock.now += 0.19
+    assert not restored.has_data(positions)
+    clock.now += 0.02
+    assert restored.has_data(positions)
+    assert [read_split(reader, split) for split in splits] == [[0], [1]]
 
 
 def test_a_pause_is_not_made_up_for():

@@ -203,13 +203,21 @@ def test_rule_7_a_purging_trigger_makes_a_late_element_fire_alone():
 
 def test_rule_7_the_end_of_a_window_plus_the_lateness_stops_at_the_largest_time():
     spec = WindowSpec(
-        TumblingEventTimeWindows(5, 0), None, reduce_function=Sum(), allowed_lateness=MAX
+        TumblingEventTimeWindows(5, 0),
+        None,
+        reduce_function=Sum(),
+        allowed_lateness=MAX,
+        late_tag="late",
     )
     harness = harness_of(create_window_operator(spec))
     harness.process_element(("a", 1), 0)
     harness.process_watermark(10**15)
     harness.process_element(("a", 1), 1)
-    assert harness.output() == [(("a", 1), 4), (("a", 2), 4)]
+    assert harness.take() == [(("a", 1), 4), (("a", 2), 4)]
+    harness.process_watermark(MAX)
+    harness.process_element(("a", 1), 2)
+    assert harness.output() == []
+    assert harness.side_output("late") == [(("a", 1), 2)]
 
 
 def test_rule_8_sessions_over_a_restore():
@@ -273,6 +281,24 @@ def test_rule_8_an_element_between_two_sessions_joins_them(kind):
     ((key, window, elements), timestamp), *rest = harness.output()
     assert (key, window, timestamp, rest) == ("a", TimeWindow(0, 30), 29, [])
     assert sorted(elements) == expected[kind]
+    assert harness.state_entries() == {}
+
+
+def test_rule_8_a_merge_moves_the_timers_of_the_end_and_of_the_clean_up():
+    spec = WindowSpec(EventTimeSessionWindows(10), None, window_function=Show(), allowed_lateness=5)
+    harness = harness_of(create_window_operator(spec))
+    harness.process_elements([(("a", 1), 0), (("a", 2), 20), (("a", 3), 10)])
+    assert harness.state_entries()["timers/event"] == 2
+    harness.process_watermark(30)
+    assert harness.take() == [(("a", TimeWindow(0, 30), [("a", 1), ("a", 2), ("a", 3)]), 29)]
+    harness.process_element(("a", 4), 25)  # late, and the session grows: it has not ended any more
+    assert harness.take() == []
+    harness.process_watermark(34)
+    ((_, window, elements), timestamp), *rest = harness.take()
+    assert (window, len(elements), timestamp, rest) == (TimeWindow(0, 35), 4, 34, [])
+    harness.process_element(("a", 5), 3)  # late, and the session stays as it is: it fires again
+    assert [len(elements) for _, _, elements in harness.values()] == [5]
+    harness.process_watermark(39)
     assert harness.state_entries() == {}
 
 

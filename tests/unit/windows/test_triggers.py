@@ -19,6 +19,7 @@ from penstock.common.windowing import (
     ProcessingTimeTrigger,
     PurgingTrigger,
     SlidingProcessingTimeWindows,
+    TimeWindow,
     Trigger,
     TriggerResult,
     TumblingEventTimeWindows,
@@ -219,6 +220,42 @@ def test_a_processing_time_session_ends_after_the_gap():
     harness.set_processing_time(25)
     assert harness.output() == [((3, 3), 25)]
     assert harness.state_entries() == {}
+
+
+class FakeContext:
+    """Clocks that stand at 10; keeps the timers that are registered."""
+
+    def __init__(self):
+        self.timers = []
+
+    def get_current_watermark(self):
+        return 10
+
+    get_current_processing_time = get_current_watermark
+
+    def register_event_time_timer(self, time):
+        self.timers.append(("event", time))
+
+    def register_processing_time_timer(self, time):
+        self.timers.append(("processing", time))
+
+
+@pytest.mark.parametrize(
+    ("trigger", "end", "expected"),
+    [
+        pytest.param(EventTimeTrigger(), 11, [], id="event time, over"),
+        pytest.param(EventTimeTrigger(), 12, [("event", 11)], id="event time, to come"),
+        pytest.param(ProcessingTimeTrigger(), 11, [], id="clock, over"),
+        pytest.param(ProcessingTimeTrigger(), 12, [("processing", 11)], id="clock, to come"),
+        pytest.param(
+            PurgingTrigger(EventTimeTrigger()), 12, [("event", 11)], id="purging, to come"
+        ),
+    ],
+)
+def test_a_merged_window_waits_for_its_end_if_that_is_still_to_come(trigger, end, expected):
+    context = FakeContext()
+    trigger.on_merge(TimeWindow(0, end), context)
+    assert context.timers == expected
 
 
 def test_a_trigger_that_cannot_merge_is_refused_for_sessions():

@@ -1,0 +1,73 @@
+"""Runs whole programs in this process, without Spark: for tests of users' jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.common.configuration import Configuration
+from penstock.datastream import _execution
+from penstock.graph.settings import GraphSettings
+from penstock.graph.transformations import Transformation
+from penstock.jobmanager.controller import LocalJobController
+from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.launcher import create_job
+from penstock.jobmanager.progress import QuietProgress
+from penstock.runtime.deployment import LevelDeployment
+from penstock.runtime.local_pipe import run_pipe_locally
+from penstock.runtime.messages import TaskAck
+
+
+class MiniCluster:
+    """While it is open, programs of this process run here instead of on Spark.
+
+    Plans, operators, state, checkpoints and recovery are the real ones; only the exchange between levels is a list.
+
+    >>> from penstock.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> with MiniCluster():
+    ...     sorted(env.from_collection([1, 2, 3]).map(lambda x: x * x).execute_and_collect())
+    [1, 4, 9]
+    """
+
+    def __init__(self) -> None:
+        self.masters: list[JobMaster] = []
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        self._before = _execution.set_executor(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _execution.set_executor(self._before)
+
+    def submit(
+        self,
+        transformations: Sequence[Transformation],
+        settings: GraphSettings,
+        configuration: Configuration,
+        job_name: str,
+    ) -> LocalJobController:
+        """Start a program; called by the environment."""
+        job = create_job(transformations, settings, configuration, job_name)
+        master = JobMaster(job, QuietProgress(), _LocalPipe())
+        self.masters.append(master)
+        controller = LocalJobController(master)
+        controller.start()
+        return controller
+
+
+class _LocalPipe:
+    def run(
+        self, job_id: str, name: str, levels: Sequence[LevelDeployment], slots: Sequence[int]
+    ) -> list[TaskAck]:
+        return run_pipe_locally(levels, slots)
+
+    def cancel(self, job_id: str) -> None:
+        """An epoch under way is completed; the JobMaster stops after it."""
