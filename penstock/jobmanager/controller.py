@@ -38,7 +38,9 @@ class LocalJobController:
             self._result.set_exception(error)
         else:
             runtime = int((time.monotonic() - started) * 1000)
-            self._result.set_result(JobExecutionResult(self.get_job_id(), runtime))
+            self._result.set_result(
+                JobExecutionResult(self.get_job_id(), runtime, self.get_accumulators())
+            )
         finally:
             self._ended.set_result(None)
 
@@ -55,8 +57,17 @@ class LocalJobController:
         return self._result
 
     def get_accumulators(self) -> dict[str, Any]:
-        """Return the accumulators: Python functions have none."""
-        return {}
+        """Return the metrics of all operators, summed over subtasks and completed epochs, as `operator.metric`."""
+        names = {
+            operator.operator_id: operator.name
+            for vertex in self.master.job.plan.vertices
+            for operator in vertex.operators
+        }
+        return {
+            f"{names[operator]}.{metric}": value
+            for operator, report in self.master.metrics.items()
+            for metric, (_, value) in report.items()
+        }
 
     def cancel(self) -> Future[None]:
         """Cancel the job at once."""

@@ -26,6 +26,7 @@ from penstock.jobmanager.progress import EpochReport, Progress
 from penstock.jobmanager.restart_strategies import GiveUp, create_restart_strategy
 from penstock.runtime.deployment import LevelDeployment, SubtaskRestore
 from penstock.runtime.messages import TaskAck
+from penstock.runtime.metrics import merge
 
 _POLL_S = 0.05
 
@@ -70,6 +71,8 @@ class JobMaster:
         self.execution_graph: ExecutionGraph = graphs.generate(
             job.job_graph, job_id=job.job_id, now_ms=_now_ms()
         )
+        # Totals over the completed epochs of this run, by operator id: an epoch that failed is not in them.
+        self.metrics: dict[str, dict[str, Any]] = {}
         self._first_epoch = True
         self._deadline: float | None = None
 
@@ -260,6 +263,9 @@ class JobMaster:
     def _report(self, started: float) -> None:
         manifest = self._runner.manifest
         assert manifest is not None
+        for ack in self._runner.last_acks:
+            for operator, report in ack.metrics.items():
+                self.metrics[operator] = merge(self.metrics.get(operator, {}), report)
         self._progress.on_epoch(
             EpochReport.of(self.job, manifest, self._runner.last_acks, time.time() - started)
         )

@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "table": {"graph", "common", "datastream"},
     "cep": {"graph", "common", "datastream"},
     "spark": {"runtime", "graph", "checkpoint", "common"},
-    "jobmanager": {"spark", "checkpoint", "graph", "common"},
+    "jobmanager": {"spark", "runtime", "checkpoint", "graph", "common"},
 }
 # These run things or serve them, so they stand above the packages in the table.
 TOP = {"cli", "rest", "web", "testing"}

@@ -224,9 +224,24 @@ def _python_values(column: Any) -> list[Any]:
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
     values: list[Any] = column.to_pylist()
-    if pa.types.is_map(column.type):
-        return [None if value is None else dict(value) for value in values]
+    if pa.types.is_nested(column.type):
+        return [_from_arrow(value, column.type) for value in values]
     return values
+
+
+def _from_arrow(value: Any, kind: Any) -> Any:
+    """Return a nested value as records have it: structs are Rows, maps are dicts."""
+    import pyarrow as pa
+
+    if value is None or not pa.types.is_nested(kind):
+        return value
+    if pa.types.is_struct(kind):
+        fields = [kind.field(index) for index in range(kind.num_fields)]
+        values = [_from_arrow(value[field.name], field.type) for field in fields]
+        return rows_of([field.name for field in fields], [values])[0]
+    if pa.types.is_map(kind):
+        return {key: _from_arrow(item, kind.item_type) for key, item in value}
+    return [_from_arrow(item, kind.value_type) for item in value]
 
 
 def _open_parquet(files: FileSystem, path: str) -> Any:

@@ -100,6 +100,8 @@ class CsvReaderFormat(LineFormat):
             yield decoder.decode(rows, partial(list, offsets)), end
 
     def _is_plain(self, data: bytes) -> bool:
+        if data.count(b"\r") != data.count(b"\r\n"):
+            return False
         schema = self.schema
         special = [schema.quote_char, schema.escape_char, "#" if schema.allow_comments else None]
         return not any(char is not None and char.encode(self.charset) in data for char in special)
@@ -431,14 +433,29 @@ def format_rows(schema: CsvSchema, rows: list[list[str]]) -> bytes:
         options["quotechar"] = None
     else:
         options["quotechar"] = schema.quote_char
+    writer = csv.writer(out, **options)
+    # Before Python 3.13 the csv module leaves carriage returns unquoted, which it cannot read again.
+    quoting = (
+        None if schema.quote_char is None else csv.writer(out, **options, quoting=csv.QUOTE_ALL)
+    )
     try:
-        csv.writer(out, **options).writerows(rows)
+        for row in rows:
+            if quoting is not None and _needs_quotes(schema, row):
+                quoting.writerow(row)
+            else:
+                writer.writerow(row)
     except csv.Error as error:
         raise RecordError(
             f"a row cannot be written as CSV: {error}",
             hint="values hold a separator: allow quotes or set an escape character",
         ) from error
     return out.getvalue().encode("utf-8")
+
+
+def _needs_quotes(schema: CsvSchema, row: list[str]) -> bool:
+    if schema.allow_comments and row[0].startswith("#"):
+        return True
+    return any("\r" in text or "\n" in text for text in row)
 
 
 def _reader(lines: Iterator[str], schema: CsvSchema) -> Any:

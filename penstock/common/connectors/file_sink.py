@@ -249,9 +249,9 @@ class _SchemaEncoder(Encoder):
 def _encoder_of(encoder: Any) -> Any:
     if callable(getattr(encoder, "encode", None)) and not isinstance(encoder, (str, type)):
         return encoder
-    if callable(getattr(encoder, "serialize", None)):
+    if callable(getattr(encoder, "serialize", None)) and not isinstance(encoder, type):
         return _SchemaEncoder(encoder)
-    if callable(encoder) and not isinstance(encoder, type):
+    if encoder is str or (callable(encoder) and not isinstance(encoder, type)):
         return Encoder.of(encoder)
     raise ArgumentTypeError(
         "the encoder cannot encode",

@@ -46,7 +46,7 @@ class KeyedStateBackend:
 
     def get_state(self, descriptor: Any, *, namespaced: bool = False) -> Any:
         """Return the state object for a descriptor; the same object for the same name."""
-        name = f"window/{descriptor.name}" if namespaced else descriptor.name
+        name = f"{'window' if namespaced else 'state'}/{descriptor.name}"
         state = self._states.get(name)
         if state is not None:
             if state.kind != descriptor.kind:

@@ -50,7 +50,11 @@ def test_an_unknown_time_zone_is_refused():
 
 @pytest.mark.parametrize(
     ("zone", "bucket"),
-    [("UTC", "2024-01-01--00"), ("Asia/Tokyo", "2024-01-01--09"), ("America/New_York", "2023-12-31--19")],
+    [
+        ("UTC", "2024-01-01--00"),
+        ("Asia/Tokyo", "2024-01-01--09"),
+        ("America/New_York", "2023-12-31--19"),
+    ],
 )
 def test_buckets_by_time_follow_the_time_zone(zone, bucket):
     assigner = BucketAssigner.date_time_bucket_assigner(timezone_id=zone)
@@ -65,7 +69,9 @@ def test_the_base_path_is_a_bucket():
 def test_a_function_names_buckets():
     assigner = BucketAssigner.of(lambda value: f"key={value}")
     assert assigner.assign([1, 2], None, 0, 0) == ["key=1", "key=2"]
-    timed = BucketAssigner.of(lambda v, c: f"{c.timestamp()}/{c.current_watermark()}/{c.current_processing_time()}")
+    timed = BucketAssigner.of(
+        lambda v, c: f"{c.timestamp()}/{c.current_watermark()}/{c.current_processing_time()}"
+    )
     assert timed.assign(["x"], [5], 6, 7) == ["5/6/7"]
 
 
@@ -77,7 +83,9 @@ def test_a_subclass_names_buckets():
     assert ByLength().assign(["a", "bb"], None, 0, 0) == ["1", "2"]
 
 
-@pytest.mark.parametrize("bucket", ["../up", "/absolute", "a//b", "a/../b", ".hidden", "a/_b", "a/.", 5, None, "a\0"])
+@pytest.mark.parametrize(
+    "bucket", ["../up", "/absolute", "a//b", "a/../b", ".hidden", "a/_b", "a/.", 5, None, "a\0"]
+)
 def test_bucket_ids_that_leave_the_base_path_or_are_hidden_are_refused(bucket):
     with pytest.raises(RecordError, match="bucket id"):
         BucketAssigner.of(lambda value: bucket).assign([1], None, 0, 0)
@@ -87,9 +95,13 @@ def test_bucket_ids_that_leave_the_base_path_or_are_hidden_are_refused(bucket):
     ("build", "error"),
     [
         pytest.param(lambda: BucketAssigner.of("name"), ArgumentTypeError, id="bucket function"),
-        pytest.param(lambda: RollingPolicy.default_rolling_policy(part_size=0), ArgumentError, id="size 0"),
         pytest.param(
-            lambda: RollingPolicy.default_rolling_policy(rollover_interval=-1), ArgumentError, id="interval"
+            lambda: RollingPolicy.default_rolling_policy(part_size=0), ArgumentError, id="size 0"
+        ),
+        pytest.param(
+            lambda: RollingPolicy.default_rolling_policy(rollover_interval=-1),
+            ArgumentError,
+            id="interval",
         ),
         pytest.param(
             lambda: RollingPolicy.default_rolling_policy(inactivity_interval="1s"),
@@ -99,11 +111,17 @@ def test_bucket_ids_that_leave_the_base_path_or_are_hidden_are_refused(bucket):
         pytest.param(lambda: OutputFileConfig(".hidden", ""), ArgumentError, id="hidden prefix"),
         pytest.param(lambda: OutputFileConfig("a/b", ""), ArgumentError, id="prefix with slash"),
         pytest.param(lambda: OutputFileConfig("a", "/b"), ArgumentError, id="suffix with slash"),
-        pytest.param(lambda: FileCompactStrategy.builder().build(), ArgumentError, id="no condition"),
         pytest.param(
-            lambda: FileCompactStrategy.builder().set_size_threshold(0), ArgumentError, id="threshold"
+            lambda: FileCompactStrategy.builder().build(), ArgumentError, id="no condition"
         ),
-        pytest.param(lambda: FileCompactor.concat_file_compactor(3), ArgumentTypeError, id="delimiter"),
+        pytest.param(
+            lambda: FileCompactStrategy.builder().set_size_threshold(0),
+            ArgumentError,
+            id="threshold",
+        ),
+        pytest.param(
+            lambda: FileCompactor.concat_file_compactor(3), ArgumentTypeError, id="delimiter"
+        ),
     ],
 )
 def test_settings_are_checked_when_they_are_given(build, error):

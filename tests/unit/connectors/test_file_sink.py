@@ -68,9 +68,7 @@ def visible(path):
 
 
 def hidden(path):
-    return sorted(
-        str(file.relative_to(path)) for file in Path(path).rglob(".*") if file.is_file()
-    )
+    return sorted(str(file.relative_to(path)) for file in Path(path).rglob(".*") if file.is_file())
 
 
 def lines(path):
@@ -88,7 +86,12 @@ def test_nothing_is_visible_before_the_commit(tmp_path):
 
 
 def test_final_names_tell_subtask_epoch_and_number(tmp_path):
-    sink = text_sink(tmp_path, ON_CHECKPOINT, BucketAssigner.of(lambda v: v[0]), OutputFileConfig("words", ".txt"))
+    sink = text_sink(
+        tmp_path,
+        ON_CHECKPOINT,
+        BucketAssigner.of(lambda v: v[0]),
+        OutputFileConfig("words", ".txt"),
+    )
     files = write(sink, ["ax", "bx", "ay"], epoch=7, subtask=3)
     sink.create_committer().commit(CommitRequest(7, files))
     names = {name.rsplit("-", 1)[0]: text for name, text in visible(tmp_path).items()}
@@ -96,7 +99,9 @@ def test_final_names_tell_subtask_epoch_and_number(tmp_path):
     assert all(name.endswith(".txt") for name in visible(tmp_path))
 
 
-@pytest.mark.parametrize("change", [{"job_id": "other"}, {"attempt": "a1"}], ids=["another job", "another attempt"])
+@pytest.mark.parametrize(
+    "change", [{"job_id": "other"}, {"attempt": "a1"}], ids=["another job", "another attempt"]
+)
 def test_another_run_with_the_same_epochs_overwrites_nothing(tmp_path, change):
     sink = text_sink(tmp_path, ON_CHECKPOINT)
     sink.create_committer().commit(CommitRequest(1, write(sink, ["first"])))
@@ -147,7 +152,9 @@ def test_an_epoch_without_records_writes_nothing(tmp_path):
 
 def small(bucket="", subtask=0, epoch=1, size=10, created=0, written=0, number=0):
     stem = f"part-{subtask}-{epoch}-{number}"
-    return InProgressFile(bucket, f".{stem}.inprogress.{epoch}.aa.bb", stem, subtask, epoch, size, 1, created, written)
+    return InProgressFile(
+        bucket, f".{stem}.inprogress.{epoch}.aa.bb", stem, subtask, epoch, size, 1, created, written
+    )
 
 
 DEFAULT = CommitPolicy(
@@ -160,20 +167,34 @@ DEFAULT = CommitPolicy(
     [
         pytest.param([], [small()], 0, False, [], 1, id="a small file waits"),
         pytest.param([], [small()], 0, True, [1], 0, id="the end publishes"),
-        pytest.param([small(size=60)], [small(epoch=2, size=40)], 0, False, [2], 0, id="size reached"),
-        pytest.param([small(size=60)], [small(epoch=2, size=39)], 0, False, [], 2, id="size not reached"),
-        pytest.param([small()], [small(epoch=2, size=100)], 0, False, [1], 1, id="a full file goes alone"),
+        pytest.param(
+            [small(size=60)], [small(epoch=2, size=40)], 0, False, [2], 0, id="size reached"
+        ),
+        pytest.param(
+            [small(size=60)], [small(epoch=2, size=39)], 0, False, [], 2, id="size not reached"
+        ),
+        pytest.param(
+            [small()], [small(epoch=2, size=100)], 0, False, [1], 1, id="a full file goes alone"
+        ),
         pytest.param([small(written=59_000)], [], 59_999, False, [], 1, id="before the rollover"),
         pytest.param([small(written=59_000)], [], 60_000, False, [1], 0, id="rollover"),
         pytest.param([small()], [], 19_999, False, [], 1, id="before the inactivity"),
         pytest.param([small()], [], 20_000, False, [1], 0, id="inactivity"),
         pytest.param(
-            [small()], [small(epoch=2, created=15_000, written=15_000)], 20_000, False, [], 2, id="active again"
+            [small()],
+            [small(epoch=2, created=15_000, written=15_000)],
+            20_000,
+            False,
+            [],
+            2,
+            id="active again",
         ),
         pytest.param(
             [small(size=60)], [small(bucket="b", size=60)], 0, False, [], 2, id="buckets stay apart"
         ),
-        pytest.param([small(size=60)], [small(subtask=1, size=60)], 0, False, [], 2, id="subtasks too"),
+        pytest.param(
+            [small(size=60)], [small(subtask=1, size=60)], 0, False, [], 2, id="subtasks too"
+        ),
     ],
 )
 def test_when_small_files_are_published(pending, new, now, final, published, waiting):
@@ -213,7 +234,9 @@ def test_every_file_is_published_once_and_in_order(epochs, policy):
         )
         published += publications
         pending = left or None
-    publications, left = plan_commit(CommitRequest(99, [], final=True, now_ms=now, pending=pending), policy)
+    publications, left = plan_commit(
+        CommitRequest(99, [], final=True, now_ms=now, pending=pending), policy
+    )
     published += publications
     assert left == []
     parts = [part for publication in published for part in publication.parts]
@@ -280,7 +303,9 @@ def run_with_crash(base, requests, policy, make_files, crash_in):
     return operations
 
 
-@pytest.mark.parametrize("kind", [FailingFileSystem, MovingFileSystem], ids=["rename", "copy and delete"])
+@pytest.mark.parametrize(
+    "kind", [FailingFileSystem, MovingFileSystem], ids=["rename", "copy and delete"]
+)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("at_once", [False, True], ids=["default policy", "on checkpoint"])
 @pytest.mark.parametrize("epoch", [1, 2, 3])
@@ -369,7 +394,10 @@ def test_the_sweep_finds_concatenations_that_crashed(tmp_path):
 def test_compaction_puts_files_together_after_some_checkpoints(tmp_path):
     strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(2).build()
     sink = text_sink(
-        tmp_path, ON_CHECKPOINT, strategy=strategy, compactor=FileCompactor.concat_file_compactor("--\n")
+        tmp_path,
+        ON_CHECKPOINT,
+        strategy=strategy,
+        compactor=FileCompactor.concat_file_compactor("--\n"),
     )
     committer = sink.create_committer()
     pending = committer.commit(CommitRequest(1, write(sink, ["a"], epoch=1)))
@@ -380,7 +408,12 @@ def test_compaction_puts_files_together_after_some_checkpoints(tmp_path):
 
 def test_the_identical_compactor_publishes_files_as_they_are(tmp_path):
     strategy = FileCompactStrategy.builder().set_size_threshold(4).build()
-    sink = text_sink(tmp_path, ON_CHECKPOINT, strategy=strategy, compactor=FileCompactor.identical_file_compactor())
+    sink = text_sink(
+        tmp_path,
+        ON_CHECKPOINT,
+        strategy=strategy,
+        compactor=FileCompactor.identical_file_compactor(),
+    )
     committer = sink.create_committer()
     pending = committer.commit(CommitRequest(1, write(sink, ["a"], epoch=1)))
     committer.commit(CommitRequest(2, write(sink, ["b"], epoch=2), pending=pending))
@@ -415,14 +448,22 @@ def test_a_bad_bucket_fails_the_record(tmp_path):
     ("build", "error"),
     [
         pytest.param(lambda: FileSink.for_row_format("", str), ArgumentError, id="empty path"),
-        pytest.param(lambda: FileSink.for_row_format(None, lambda v: v), ArgumentTypeError, id="no path"),
-        pytest.param(lambda: FileSink.for_row_format("/x", "utf-8"), ArgumentTypeError, id="no encoder"),
-        pytest.param(lambda: FileSink.for_bulk_format("/x", str), ArgumentTypeError, id="no factory"),
+        pytest.param(
+            lambda: FileSink.for_row_format(None, lambda v: v), ArgumentTypeError, id="no path"
+        ),
+        pytest.param(
+            lambda: FileSink.for_row_format("/x", "utf-8"), ArgumentTypeError, id="no encoder"
+        ),
+        pytest.param(
+            lambda: FileSink.for_bulk_format("/x", str), ArgumentTypeError, id="no factory"
+        ),
         pytest.param(lambda: text_sink("/x", policy=3), ArgumentTypeError, id="no policy"),
         pytest.param(lambda: text_sink("/x", assigner=3), ArgumentTypeError, id="no assigner"),
         pytest.param(lambda: text_sink("/x", config="part"), ArgumentTypeError, id="no config"),
         pytest.param(
-            lambda: text_sink("/x", strategy=1, compactor=FileCompactor()), ArgumentTypeError, id="no strategy"
+            lambda: text_sink("/x", strategy=1, compactor=FileCompactor()),
+            ArgumentTypeError,
+            id="no strategy",
         ),
     ],
 )

@@ -31,7 +31,16 @@ def text_source(*paths, **options):
 
 @pytest.fixture
 def tree(tmp_path):
-    for name in ("b.txt", "a.txt", "sub/c.txt", "sub/deep/d.log", ".hidden", "_meta", "_tmp/e.txt", "sub/.f"):
+    for name in (
+        "b.txt",
+        "a.txt",
+        "sub/c.txt",
+        "sub/deep/d.log",
+        ".hidden",
+        "_meta",
+        "_tmp/e.txt",
+        "sub/.f",
+    ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
@@ -97,17 +106,25 @@ def test_a_file_that_vanished_before_it_was_read_is_named(tree):
         pytest.param(lambda: text_source(""), ArgumentError, id="empty path"),
         pytest.param(lambda: text_source(3), ArgumentTypeError, id="not a path"),
         pytest.param(
-            lambda: FileSource.for_record_stream_format("csv", "/"), ArgumentTypeError, id="no format"
+            lambda: FileSource.for_record_stream_format("csv", "/"),
+            ArgumentTypeError,
+            id="no format",
         ),
         pytest.param(lambda: text_source("/", set_split_size=0), ArgumentError, id="split size 0"),
-        pytest.param(lambda: text_source("/", monitor_continuously=0), ArgumentError, id="interval 0"),
         pytest.param(
-            lambda: text_source("/", monitor_continuously="1s"), ArgumentTypeError, id="interval text"
+            lambda: text_source("/", monitor_continuously=0), ArgumentError, id="interval 0"
+        ),
+        pytest.param(
+            lambda: text_source("/", monitor_continuously="1s"),
+            ArgumentTypeError,
+            id="interval text",
         ),
         pytest.param(
             lambda: text_source("/", set_file_enumerator="x"), ArgumentTypeError, id="enumerator"
         ),
-        pytest.param(lambda: text_source("/", set_split_assigner=1), ArgumentTypeError, id="assigner"),
+        pytest.param(
+            lambda: text_source("/", set_split_assigner=1), ArgumentTypeError, id="assigner"
+        ),
     ],
 )
 def test_bad_arguments_are_refused_when_they_are_given(build, error):
@@ -258,7 +275,9 @@ def test_splits_of_a_watched_directory_end(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "interval", [Duration.of_seconds(3), dt.timedelta(seconds=3), 3, 3.0], ids=lambda i: type(i).__name__
+    "interval",
+    [Duration.of_seconds(3), dt.timedelta(seconds=3), 3, 3.0],
+    ids=lambda i: type(i).__name__,
 )
 def test_intervals_may_be_given_in_several_forms(tmp_path, interval):
     assert text_source(tmp_path, monitor_continuously=interval).interval == 3.0

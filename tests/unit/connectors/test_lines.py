@@ -87,7 +87,9 @@ def test_an_open_end_means_the_end_of_the_stream(content, lines):
         pytest.param("x\n\r", ["x", ""], id="a carriage return alone at the end"),
         pytest.param("a\r\r\n", ["a\r"], id="only one carriage return is dropped"),
         pytest.param("a\rb\n", ["a\rb"], id="a carriage return within a line stays"),
-        pytest.param("a\x0bb\x85c\u2028d\n", ["a\x0bb\x85c\u2028d"], id="other separators are text"),
+        pytest.param(
+            "a\x0bb\x85c\u2028d\n", ["a\x0bb\x85c\u2028d"], id="other separators are text"
+        ),
     ],
 )
 def test_what_a_line_is(text, lines):
@@ -100,7 +102,9 @@ def test_a_file_that_became_shorter_is_an_error():
         list(read_chunks(io.BytesIO(b"ab\ncd"), 0, 100, 10, path="f"))
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "latin-1", "utf-16", "utf-32-le", "shift_jis", "utf-8-sig"])
+@pytest.mark.parametrize(
+    "charset", ["utf-8", "latin-1", "utf-16", "utf-32-le", "shift_jis", "utf-8-sig"]
+)
 @pytest.mark.parametrize("parts", [7, 1 << 20])
 def test_files_of_any_charset_are_read(tmp_path, charset, parts):
     words = ["abc", "", "x y", "long " * 10] + ([] if charset == "latin-1" else ["かな"])

@@ -40,7 +40,12 @@ def test_a_restored_sequence_plans_no_split_again():
 
 @pytest.mark.parametrize(
     ("start", "end", "error"),
-    [(2, 1, ArgumentError), ("1", 2, ArgumentTypeError), (1, 2.0, ArgumentTypeError), (True, 2, ArgumentTypeError)],
+    [
+        (2, 1, ArgumentError),
+        ("1", 2, ArgumentTypeError),
+        (1, 2.0, ArgumentTypeError),
+        (True, 2, ArgumentTypeError),
+    ],
 )
 def test_a_sequence_refuses_what_is_no_range(start, end, error):
     with pytest.raises(error):
@@ -194,11 +199,18 @@ def test_an_object_with_a_map_method_is_a_generator_function():
 
 def test_timestamps_are_computed_and_disordered_within_the_bound():
     source = DataGeneratorSource(
-        lambda index: index * 10, count=500, timestamp=lambda value: value, out_of_order_ms=50, seed=3
+        lambda index: index * 10,
+        count=500,
+        timestamp=lambda value: value,
+        out_of_order_ms=50,
+        seed=3,
     )
     (split,) = source.create_enumerator(1).discover()
     (batch,) = source.create_reader().read(split, split.start, ReadLimits())
-    delays = [record - timestamp for record, timestamp in zip(batch.records, batch.timestamps, strict=True)]
+    delays = [
+        record - timestamp
+        for record, timestamp in zip(batch.records, batch.timestamps, strict=True)
+    ]
     assert min(delays) >= 0
     assert max(delays) <= 50
     assert len(set(delays)) > 30
@@ -270,7 +282,9 @@ def test_a_slow_rate_is_kept_although_it_is_slower_than_the_longest_pause():
 
 def test_a_bounded_generator_waits_instead_of_ending_early():
     clock = Clock()
-    source = DataGeneratorSource(lambda index: index, count=25, rate_limiter_strategy=RateLimiterStrategy.per_second(10))
+    source = DataGeneratorSource(
+        lambda index: index, count=25, rate_limiter_strategy=RateLimiterStrategy.per_second(10)
+    )
     _, (split,), reader = generator(source, clock)
     assert read_split(reader, split) == list(range(25))
     assert clock.now == pytest.approx(1002.5, abs=0.2)
@@ -291,16 +305,24 @@ def test_a_bounded_generator_offers_to_stop_at_the_deadline():
     ("build", "error"),
     [
         pytest.param(lambda: DataGeneratorSource(3), ArgumentTypeError, id="no function"),
-        pytest.param(lambda: DataGeneratorSource(str, count=-1), ArgumentError, id="negative count"),
+        pytest.param(
+            lambda: DataGeneratorSource(str, count=-1), ArgumentError, id="negative count"
+        ),
         pytest.param(lambda: DataGeneratorSource(str, count=1.5), ArgumentError, id="count 1.5"),
-        pytest.param(lambda: DataGeneratorSource(str, rate_per_second=0), ArgumentError, id="rate 0"),
-        pytest.param(lambda: RateLimiterStrategy.per_second("1"), ArgumentTypeError, id="rate text"),
+        pytest.param(
+            lambda: DataGeneratorSource(str, rate_per_second=0), ArgumentError, id="rate 0"
+        ),
+        pytest.param(
+            lambda: RateLimiterStrategy.per_second("1"), ArgumentTypeError, id="rate text"
+        ),
         pytest.param(
             lambda: DataGeneratorSource(str, None, RateLimiterStrategy.no_op(), rate_per_second=1),
             ArgumentError,
             id="two rates",
         ),
-        pytest.param(lambda: DataGeneratorSource(str, out_of_order_ms=5), ArgumentError, id="no time"),
+        pytest.param(
+            lambda: DataGeneratorSource(str, out_of_order_ms=5), ArgumentError, id="no time"
+        ),
     ],
 )
 def test_a_generator_refuses_bad_arguments(build, error):

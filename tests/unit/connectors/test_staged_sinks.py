@@ -61,7 +61,9 @@ def test_subtasks_are_printed_in_order(tmp_path, capsys):
 
 def test_much_output_is_staged_in_a_file_that_the_commit_deletes(tmp_path, capsys):
     sink = PrintSink()
-    batches = [[f"ä{n}-{'x' * 100}" for n in range(start, start + 500)] for start in range(0, 2000, 500)]
+    batches = [
+        [f"ä{n}-{'x' * 100}" for n in range(start, start + 500)] for start in range(0, 2000, 500)
+    ]
     (output,) = written(sink, writer_context(tmp_path / "staging"), *batches)
     assert len(pickle.dumps(output)) < 1000
     assert len(list((tmp_path / "staging").iterdir())) == 1
@@ -121,7 +123,10 @@ def test_collected_records_reach_the_consumer_once(tmp_path, size):
         output
         for subtask in (1, 0)
         for output in written(
-            sink, writer_context(tmp_path, subtask=subtask, parallelism=2), range(size), ["end", None]
+            sink,
+            writer_context(tmp_path, subtask=subtask, parallelism=2),
+            range(size),
+            ["end", None],
         )
     ]
     request = CommitRequest(1, outputs)

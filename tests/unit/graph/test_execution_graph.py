@@ -49,7 +49,7 @@ def test_the_state_diagram_of_executions(state, following) -> None:
 def test_terminal_states_are_those_that_nothing_follows() -> None:
     assert {state for state in S if state.is_terminal} == {S.FINISHED, S.CANCELED, S.FAILED}
     for status in J:
-        if status.is_terminal:
+        if status.is_globally_terminal_state():
             assert not any(status_may_follow(status, following) for following in J)
 
 
