@@ -1,23 +1,32 @@
-"""Tells a person how the job is doing: a live line on a terminal, nothing elsewhere."""
+"""Tells a person how the job is doing: a live table on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.checkpoint.manifest import Manifest
+from penstock.common.operator_specs import SinkSpec
 from penstock.jobmanager.job import Job
 from penstock.runtime.messages import TaskAck
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class EpochReport:
-    """One completed epoch in numbers."""
+    """One completed epoch in numbers.
+
+    `checkpoint_s` is the part of `duration_s` after the last ACK: manifest, commits, retention. `sinks` are the records
+    that each sink wrote, by the sink's name.
+    """
 
     epoch: int
     records_in: int
@@ -25,27 +34,50 @@ class EpochReport:
     watermark: int
     state_bytes: int
     final: bool
+    checkpoint_s: float = 0.0
+    sinks: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, job: Job, manifest: Manifest, acks: Sequence[TaskAck], duration_s: float
     ) -> EpochReport:
-        """Summarise an epoch."""
+        """Summarise an epoch that has just been completed."""
         sources = {vertex for vertex, _, _, _ in job.sources()}
-        records = sum(
-            report.get("numRecordsIn", ("counter", 0))[1]
-            for ack in acks
-            if ack.vertex in sources
-            for report in ack.metrics.values()
-        )
         return cls(
             epoch=manifest.epoch,
-            records_in=records,
+            records_in=sum(
+                _count(report, "numRecordsIn")
+                for ack in acks
+                if ack.vertex in sources
+                for report in ack.metrics.values()
+            ),
             duration_s=duration_s,
             watermark=min(manifest.watermarks.values(), default=_MIN),
             state_bytes=manifest.state_size,
             final=manifest.final,
+            checkpoint_s=min(max(time.time() - manifest.created_ms / 1000, 0.0), duration_s),
+            sinks=_written(job, acks),
         )
+
+
+def _count(report: Mapping[str, Any], name: str) -> int:
+    count: int = report.get(name, ("counter", 0))[1]
+    return count
+
+
+def _written(job: Job, acks: Sequence[TaskAck]) -> dict[str, int]:
+    names = {
+        operator.operator_id: operator.name.removeprefix("Sink: ")
+        for vertex in job.plan.vertices
+        for operator in vertex.operators
+        if isinstance(operator.spec, SinkSpec)
+    }
+    written = dict.fromkeys(names.values(), 0)
+    for ack in acks:
+        for operator_id, report in ack.metrics.items():
+            if operator_id in names:
+                written[names[operator_id]] += _count(report, "numRecordsSend")
+    return written
 
 
 class Progress(Protocol):
@@ -72,7 +104,9 @@ class QuietProgress:
         reason = str(error).splitlines()
         shown = reason[-1] if len(reason) == 1 else "\n".join(reason[:12])
         print(  # noqa: T201
-            f"job failed, restart {restarts} in {delay_ms} ms:\n{shown}", file=sys.stderr, flush=True
+            f"job failed, restart {restarts} in {delay_ms} ms:\n{shown}",
+            file=sys.stderr,
+            flush=True,
         )
 
     def close(self, status: Any) -> None:
@@ -80,37 +114,101 @@ class QuietProgress:
 
 
 class TerminalProgress(QuietProgress):
-    """A line that is written over at every epoch, on standard error."""
+    """A small table on standard error that is drawn anew while the job runs, and one line when it has ended."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         from rich.console import Console
-        from rich.status import Status
+        from rich.live import Live
 
         self._name = name
+        self._clock = clock
+        self._started = self._reported = clock()
+        self._first: float | None = None  # when the first epoch began
+        self._last: EpochReport | None = None
         self._records = 0
-        self._busy_s = 0.0
-        self._console = Console(stderr=True)
-        self._status = Status(f"{name}: starting", console=self._console)
-        self._status.start()
+        self._rate = 0.0
+        self._restarts = 0
+        self._sinks: dict[str, int] = {}
+        self._console = console or Console(stderr=True)
+        self._live = Live(
+            get_renderable=self.render,
+            console=self._console,
+            refresh_per_second=4,
+            transient=True,
+            # What the job prints appears above the table, where both go to the same terminal.
+            redirect_stdout=sys.stdout.isatty(),
+        )
+        self._live.start()
 
     def on_epoch(self, report: EpochReport) -> None:
-        """Show the epoch's numbers."""
+        """Take the epoch's numbers into the table."""
+        now = self._clock()
+        if self._first is None:
+            # Starting Spark is no part of the job's speed.
+            self._first = self._reported = now - report.duration_s
+        self._rate = report.records_in / max(now - self._reported, 1e-3)
+        self._reported = now
         self._records += report.records_in
-        self._busy_s += report.duration_s
-        rate = report.records_in / max(report.duration_s, 1e-3)
-        self._status.update(
-            f"{self._name}: epoch {report.epoch} | {self._records:,} records | {rate:,.0f} records/s | "
-            f"watermark {show_time(report.watermark)} | checkpoint {report.duration_s:.2f} s, "
-            f"{report.state_bytes / 1024:,.0f} KiB"
-        )
+        for sink, count in report.sinks.items():
+            self._sinks[sink] = self._sinks.get(sink, 0) + count
+        self._last = report
+
+    def on_restart(self, restarts: int, delay_ms: int, error: Exception) -> None:
+        """Tell why, above the table."""
+        self._restarts = restarts
+        super().on_restart(restarts, delay_ms, error)
+
+    def render(self) -> RenderableType:
+        """Return the table as it stands now."""
+        from rich.box import ROUNDED
+        from rich.panel import Panel
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(overflow="fold")
+        for label, text in self._lines():
+            table.add_row(label, Text(text))
+        minutes, seconds = divmod(int(self._clock() - self._started), 60)
+        title = f"{self._name}  {minutes:02}:{seconds:02}"
+        return Panel(table, title=title, title_align="left", box=ROUNDED, expand=False)
+
+    def _lines(self) -> list[tuple[str, str]]:
+        report = self._last
+        if report is None:
+            return [("status", "starting")]
+        lines = [
+            (
+                "epoch",
+                f"{report.epoch:,}  took {report.duration_s:.2f} s, "
+                f"of which checkpoint {report.checkpoint_s * 1000:,.0f} ms",
+            ),
+            ("records", f"{self._records:,}  {self._rate:,.0f}/s"),
+            ("watermark", show_time(report.watermark)),
+            ("state", f"{report.state_bytes / 1024:,.0f} KiB"),
+        ]
+        if self._sinks:
+            written = "  ".join(f"{sink} {count:,}" for sink, count in self._sinks.items())
+            lines.append(("written", written))
+        if self._restarts:
+            lines.append(("restarts", str(self._restarts)))
+        return lines
 
     def close(self, status: Any) -> None:
         """Leave one line behind."""
-        self._status.stop()
-        rate = self._records / max(self._busy_s, 1e-3)
+        self._live.stop()
+        busy = self._reported - self._first if self._first is not None else 0.0
+        rate = self._records / max(busy, 1e-3)
         self._console.print(
             f"{self._name}: {status.name.lower()}, {self._records:,} records, {rate:,.0f} records/s",
             highlight=False,
+            markup=False,
         )
 
 
@@ -131,7 +229,7 @@ def show_time(watermark: int) -> str:
 
 
 def create_progress(name: str, mode: str) -> Progress:
-    """Choose by option `penstock.progress`: auto (a terminal gets the live line), always, never."""
+    """Choose by option `penstock.progress`: auto (a terminal gets the live table), always, never."""
     if mode == "always" or (mode == "auto" and sys.stderr.isatty()):
         return TerminalProgress(name)
     return QuietProgress()

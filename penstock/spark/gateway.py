@@ -101,7 +101,7 @@ def class_archive() -> Path:
 def java_command(properties: Mapping[str, str], extra: list[str] | None = None) -> list[str]:
     """Return the command line of the JVM; `properties` are Spark's options."""
     archive = class_archive()
-    shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive.is_file() else []
+    shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable"] if archive.is_file() else []
     return [
         find_java(),
         "-cp",

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output
@@ -43,6 +44,12 @@ def get_context(options: Mapping[str, str] | None = None) -> SparkContext:
         return _start(options or {}) if active is None else active
 
 
+def start_recording_classes(archive: Path) -> SparkContext:
+    """Start a local context whose JVM writes the classes that it loaded to `archive` when it ends."""
+    with _lock:
+        return _start({"spark.master": "local[2]"}, [f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable"])
+
+
 def _active() -> SparkContext | None:
     pyspark = sys.modules.get("pyspark")
     if pyspark is None:
@@ -51,13 +58,13 @@ def _active() -> SparkContext | None:
     return active
 
 
-def _start(options: Mapping[str, str]) -> SparkContext:
+def _start(options: Mapping[str, str], java_options: list[str] | None = None) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     properties = {"spark.master": os.environ.get("SPARK_MASTER", _DEFAULT_MASTER), **_DEFAULTS, **options}
     master = properties["spark.master"]
     is_local = master == "local" or master.startswith("local[")
-    jvm = LocalJvm(properties) if is_local else None
+    jvm = LocalJvm(properties, java_options) if is_local else None
     # Importing pyspark takes 0.2 s, in which the JVM starts.
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -67,8 +74,8 @@ def _start(options: Mapping[str, str]) -> SparkContext:
         conf = SparkConf(_jvm=gateway.jvm)
     else:
         conf = SparkConf()
-        java_options = properties.get("spark.driver.extraJavaOptions", "")
-        properties["spark.driver.extraJavaOptions"] = " ".join([*quiet_java_options(), java_options])
+        own = properties.get("spark.driver.extraJavaOptions", "")
+        properties["spark.driver.extraJavaOptions"] = " ".join([*quiet_java_options(), own])
         conf.setAll(list(properties.items()))
         gateway = launch_gateway(conf, popen_kwargs={"stderr": subprocess.PIPE})
         relay_output(gateway.proc.stderr)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.common.types import Row
+from penstock.common.types import Row, _create_row
 from penstock.errors import RecordError
 
 
 def rows_of(names: Sequence[str], values: Iterable[Sequence[Any]]) -> list[Row]:
     """Return Rows with named fields."""
-    create = Row(*names)
-    return [create(*fields) for fields in values]
+    fields = tuple(names)
+    return [_create_row(fields, row) for row in values]
 
 
 def field_values(record: Any, names: Sequence[str]) -> Sequence[Any]:

@@ -18,6 +18,7 @@ class SinkOperator(StreamOperator):
         super().open(context)
         self._writer: SinkWriter | None = None
         self._watermark = MIN_WATERMARK
+        self._sent = context.runtime_context.get_metrics_group().counter("numRecordsSend")
 
     def open_epoch(self, context: OperatorContext) -> None:
         """Start the next epoch."""
@@ -46,6 +47,7 @@ class SinkOperator(StreamOperator):
             if self._writer is None:
                 self._writer = self._create_writer()
             self._writer.write(batch.values, batch.timestamps, self._watermark)
+            self._sent.inc(len(batch.values))
         except PenstockError:
             raise
         except Exception as error:

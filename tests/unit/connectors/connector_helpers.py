@@ -54,7 +54,7 @@ def writer_context(staging, *, epoch=1, subtask=0, parallelism=1, attempt="a0", 
     )
 
 
-class Crash(Exception):
+class CrashError(Exception):
     pass
 
 
@@ -73,7 +73,7 @@ class FailingFileSystem(FileSystem):
         if self._fail_at is not None and number >= self._fail_at:
             if self._after and number == self._fail_at:
                 action()
-            raise Crash(number)
+            raise CrashError(number)
         return action()
 
     def open_input(self, path: str) -> IO[bytes]:

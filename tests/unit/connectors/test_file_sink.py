@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import pickle
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from connector_helpers import Crash, FailingFileSystem, MovingFileSystem, writer_context
+from connector_helpers import CrashError, FailingFileSystem, MovingFileSystem, writer_context
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -287,10 +288,8 @@ def run_with_crash(base, requests, policy, make_files, crash_in):
         full = replace(request, pending=pending)
         if request.epoch == crash_in:
             failing = make_files()
-            try:
+            with contextlib.suppress(CrashError):
                 FileCommitter(str(base), policy, failing).commit(full)
-            except Crash:
-                pass
             operations = failing.operations
             seen = visible(base)
             assert all(len(line) == 4 for part in seen.values() for line in part), "a partial file"
@@ -382,7 +381,7 @@ def test_the_sweep_finds_concatenations_that_crashed(tmp_path):
     ]
     request = CommitRequest(2, files, final=True)
     failing = FailingFileSystem(6)
-    with pytest.raises(Crash):
+    with pytest.raises(CrashError):
         FileCommitter(str(tmp_path), sink._policy, failing).commit(request)
     committer = sink.create_committer()
     swept = committer.sweep(committer.referenced(files), "job")

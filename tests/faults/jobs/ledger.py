@@ -1,0 +1,237 @@
+"""The job that the fault suite kills: windowed sums to one file sink, a counter per key to another.
+
+    python ledger.py '{"directory": "/tmp/run", "master": "local[2,4]", "faults": [["before commit_sink", 2, "raise"]]}'
+
+Every epoch reads one batch of each split, and the size of a batch is different each time it is read: an attempt that is
+repeated ends at another place of the input than the first one did. The output does not depend on where epochs end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
+from penstock.common.connector import (
+    Boundedness,
+    ReadLimits,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
+from penstock.common.serialization import Encoder
+from penstock.datastream import (
+    AggregateFunction,
+    KeyedProcessFunction,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+)
+from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
+from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from penstock.datastream.window import TumblingEventTimeWindows
+
+JOB_ID = "1ed6e4" + "0" * 26
+PARALLELISM = 2
+RECORDS_PER_SPLIT = 1600
+BATCH_SIZES = (20, 60)  # about 40 epochs
+KEYS = 13
+WINDOW_MS = 2_000
+BUCKET_MS = 5_000
+JITTER_MS = 400
+
+
+def record(split: int, index: int) -> tuple[str, int, int]:
+    """Return (key, value, timestamp) number `index` of a split."""
+    mixed = (index * 7919 + split * 104_729 + 12_345) * 2_654_435_761 % 2**32
+    return f"k{mixed % KEYS}", mixed // KEYS % 101, index * 100 + mixed // 7 % JITTER_MS
+
+
+def expected() -> tuple[list[str], list[str]]:
+    """Compute the output of both sinks in plain Python."""
+    windows: Counter[tuple[str, int]] = Counter()
+    buckets: Counter[tuple[str, int]] = Counter()
+    counts: Counter[str] = Counter()
+    for split in range(PARALLELISM):
+        for index in range(RECORDS_PER_SPLIT):
+            key, value, timestamp = record(split, index)
+            windows[key, timestamp // WINDOW_MS * WINDOW_MS] += value
+            buckets[key, timestamp // BUCKET_MS * BUCKET_MS] += value
+            counts[key] += 1
+    numbered = [f"{key} number {n}" for key, count in counts.items() for n in range(1, count + 1)]
+    sums = [f"{key} bucket {start} sum {total}" for (key, start), total in buckets.items()]
+    window_lines = [f"{key} window {start} sum {total}" for (key, start), total in windows.items()]
+    return sorted(window_lines), sorted(numbered + sums)
+
+
+class Ledger(Source):
+    """Two splits of numbered records; the bounds of batches are random."""
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+        return LedgerEnumerator(found=bool(restored))
+
+    def create_reader(self) -> SourceReader:
+        return LedgerReader()
+
+
+class LedgerEnumerator(SplitEnumerator):
+    def __init__(self, *, found: bool) -> None:
+        self._found = found
+
+    def discover(self) -> list[SourceSplit]:
+        if self._found:
+            return []
+        self._found = True
+        return [SourceSplit(str(split), payload=split, start=0) for split in range(PARALLELISM)]
+
+    def no_more_splits(self) -> bool:
+        return self._found
+
+    def snapshot(self) -> bool:
+        return self._found
+
+
+class LedgerReader(SourceReader):
+    def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
+        while position < RECORDS_PER_SPLIT:
+            end = min(position + random.randint(*BATCH_SIZES), RECORDS_PER_SPLIT)
+            rows = [record(split.payload, index) for index in range(position, end)]
+            position = end
+            yield SourceBatch(rows, position, [row[2] for row in rows])
+
+
+class Sum(AggregateFunction):
+    def create_accumulator(self) -> int:
+        return 0
+
+    def add(self, value: Any, accumulator: int) -> int:
+        return accumulator + value[1]
+
+    def get_result(self, accumulator: int) -> int:
+        return accumulator
+
+    def merge(self, a: int, b: int) -> int:
+        return a + b
+
+
+class WindowLine(ProcessWindowFunction):
+    def process(self, key: str, context: Any, elements: Any) -> Iterator[str]:
+        for total in elements:
+            yield f"{key} window {context.window().start} sum {total}"
+
+
+class Count(KeyedProcessFunction):
+    """Numbers the records of a key; sums them up in buckets of time, put out by timers."""
+
+    def __init__(self, sabotage: str | None) -> None:
+        self._sabotage = sabotage
+
+    def open(self, runtime_context: Any) -> None:
+        self._subtask = runtime_context.get_index_of_this_subtask()
+        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        self._sums = runtime_context.get_map_state(
+            MapStateDescriptor("sums", Types.LONG(), Types.LONG())
+        )
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[str]:
+        key, amount, timestamp = value
+        if self._sabotage and self._subtask == 1 and timestamp > RECORDS_PER_SPLIT * 50:
+            lose_all_executors(self._sabotage)
+        count = (self._count.value() or 0) + 1
+        self._count.update(count)
+        start = timestamp // BUCKET_MS * BUCKET_MS
+        self._sums.put(start, (self._sums.get(start) or 0) + amount)
+        ctx.timer_service().register_event_time_timer(start + BUCKET_MS - 1)
+        yield f"{key} number {count}"
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[str]:
+        start = timestamp + 1 - BUCKET_MS
+        yield f"{ctx.get_current_key()} bucket {start} sum {self._sums.get(start)}"
+        self._sums.remove(start)
+
+
+def lose_all_executors(marker: str) -> None:
+    """Once: let the other task of this stage finish, then kill every executor, our own too.
+
+    This task is run again, and so are the source tasks, whose output is lost. They end elsewhere in the input than the
+    first time, while the finished task saw their first output: such a mixture must not become a checkpoint.
+    """
+    import psutil
+
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    time.sleep(2)
+    mine = next(p for p in psutil.Process().parents() if is_executor(p))
+    for process in mine.parent().children():
+        if is_executor(process):
+            with Path(marker).open("a") as log:
+                log.write(f"{process.pid}\n")
+    os.sync()
+    for pid in map(int, Path(marker).read_text().split()):
+        os.kill(pid, 9)
+
+
+def is_executor(process: Any) -> bool:
+    return any("CoarseGrainedExecutorBackend" in word for word in process.cmdline())
+
+
+def main(directory: Path, master: str, faults: list[Any], sabotage: str | None) -> None:
+    from penstock.testing.faults import StepFault, protocol_faults
+
+    configuration = Configuration()
+    for key, value in {
+        "execution.checkpointing.interval": "1 ms",  # over when the first batch is read
+        "execution.state-recovery.path": f"{directory}/checkpoints/{JOB_ID}",
+        "penstock.state.inline-threshold": "1 b",  # state goes to files, so that there are files to delete
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "1000",
+        "restart-strategy.fixed-delay.delay": "0 ms",
+        "spark.master": master,
+        "spark.local.dir": f"{directory}/spark",
+    }.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(PARALLELISM)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(JITTER_MS))
+    keyed = env.from_source(Ledger(), strategy, "ledger").key_by(lambda row: row[0])
+    keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))).aggregate(
+        Sum(), window_function=WindowLine()
+    ).sink_to(
+        # Files wait for several epochs, then they are put together.
+        FileSink.for_row_format(f"{directory}/windows", Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=3_000))
+        .build()
+    )
+    keyed.process(Count(sabotage)).sink_to(
+        FileSink.for_row_format(f"{directory}/counts", Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
+    with protocol_faults(*(StepFault(*fault) for fault in faults)) as injected:
+        env.execute("ledger")
+    for fault in injected.waiting:
+        print(f"never struck: {fault}")
+    print(f"struck {len(injected.struck)}")
+
+
+if __name__ == "__main__":
+    options = json.loads(sys.argv[1])
+    main(
+        Path(options["directory"]),
+        options["master"],
+        options.get("faults", []),
+        options.get("sabotage"),
+    )
