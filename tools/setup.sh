@@ -66,6 +66,11 @@ ensure_java() {
   printf '%s\n' "$home" >"$venv/java_home"
 }
 
+# Only a cache that makes Spark's JVM start faster; it says so itself when it cannot be made.
+ensure_class_archive() {
+  JAVA_HOME="$(cat "$venv/java_home")" "$venv/bin/python" -m penstock.spark.class_archive >&2
+}
+
 # PyFlink pins old versions of our own dependencies, so it gets an environment of its own.
 ensure_pyflink() {
   local home=benchmarks/.pyflink-venv
@@ -80,4 +85,5 @@ ensure_pyflink() {
 ensure_venv
 ensure_packages
 ensure_java
+ensure_class_archive
 if [ "$extras" != dev ]; then ensure_pyflink; fi

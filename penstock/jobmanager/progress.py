@@ -84,13 +84,13 @@ class Progress(Protocol):
     """Who is told about a job's life."""
 
     def on_epoch(self, report: EpochReport) -> None:
-        """An epoch was completed."""
+        """Take note of a completed epoch."""
 
     def on_restart(self, restarts: int, delay_ms: int, error: Exception) -> None:
-        """The job failed and will be restarted."""
+        """Take note that the job failed and will be restarted."""
 
     def close(self, status: Any) -> None:
-        """The job has ended."""
+        """Take note of the job's end."""
 
 
 class QuietProgress:
@@ -103,7 +103,7 @@ class QuietProgress:
         """Tell why, in short."""
         reason = str(error).splitlines()
         shown = reason[-1] if len(reason) == 1 else "\n".join(reason[:12])
-        print(  # noqa: T201
+        print(
             f"job failed, restart {restarts} in {delay_ms} ms:\n{shown}",
             file=sys.stderr,
             flush=True,
@@ -183,12 +183,9 @@ class TerminalProgress(QuietProgress):
         report = self._last
         if report is None:
             return [("status", "starting")]
+        checkpoint = f"checkpoint {report.checkpoint_s * 1000:,.0f} ms"
         lines = [
-            (
-                "epoch",
-                f"{report.epoch:,}  took {report.duration_s:.2f} s, "
-                f"of which checkpoint {report.checkpoint_s * 1000:,.0f} ms",
-            ),
+            ("epoch", f"{report.epoch:,}  {report.duration_s:.2f} s, of which {checkpoint}"),
             ("records", f"{self._records:,}  {self._rate:,.0f}/s"),
             ("watermark", show_time(report.watermark)),
             ("state", f"{report.state_bytes / 1024:,.0f} KiB"),

@@ -188,7 +188,7 @@ _FIELDS: dict[str, Callable[[dt.datetime], int]] = {
 def format_java(pattern: str, moment: dt.datetime) -> str:
     """Format a time by a pattern of Java's DateTimeFormatter: y M d D H h k K m s S a E, and quoted text.
 
-    >>> format_java("yyyy-MM-dd--HH", datetime.datetime(2024, 1, 31, 7))
+    >>> format_java("yyyy-MM-dd--HH", dt.datetime(2024, 1, 31, 7))
     '2024-01-31--07'
     """
     result = []

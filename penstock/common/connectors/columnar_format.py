@@ -8,7 +8,7 @@ from typing import IO, Any
 from penstock.common.connectors.field_types import FieldType, arrow_schema, row_type
 from penstock.common.connectors.filesystem import FileInfo, FileSystem
 from penstock.common.connectors.formats import BulkFormat, Faults, FilePart, open_stream
-from penstock.common.connectors.rows import field_values, rows_of
+from penstock.common.connectors.rows import field_values, row_of, rows_of
 from penstock.common.serialization import BulkWriter, BulkWriterFactory
 from penstock.errors import ArgumentError, RecordError
 
@@ -238,7 +238,7 @@ def _from_arrow(value: Any, kind: Any) -> Any:
     if pa.types.is_struct(kind):
         fields = [kind.field(index) for index in range(kind.num_fields)]
         values = [_from_arrow(value[field.name], field.type) for field in fields]
-        return rows_of([field.name for field in fields], [values])[0]
+        return row_of(tuple(field.name for field in fields), values)
     if pa.types.is_map(kind):
         return {key: _from_arrow(item, kind.item_type) for key, item in value}
     return [_from_arrow(item, kind.value_type) for item in value]

@@ -22,7 +22,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 
 
 class FileSink(Sink):
-    r"""Writes records to part files in directories ("buckets") below a base path, each record exactly once.
+    """Writes records to part files in directories ("buckets") below a base path, each record exactly once.
 
     Records go to hidden files first; a checkpoint publishes them by renaming. Reading the directory at any moment shows
     complete files only, and only records of completed checkpoints. Row formats with the default rolling policy publish a
@@ -32,11 +32,11 @@ class FileSink(Sink):
     Names are `<prefix>-<subtask>-<epoch>-<number>-<tag><suffix>`. The tag is computed from the job's id, the operator's and
     the task attempt's, so that no run overwrites the files of another.
 
-    >>> sink = FileSink.for_row_format("/tmp/out", Encoder.simple_string_encoder()) \\
-    ...     .with_bucket_assigner(BucketAssigner.of(lambda word: word[0])) \\
-    ...     .with_output_file_config(OutputFileConfig("words", ".txt")).build()
+    >>> builder = FileSink.for_row_format("/data/words", Encoder.simple_string_encoder())
+    >>> builder = builder.with_bucket_assigner(BucketAssigner.of(lambda word: word[0]))
+    >>> sink = builder.with_output_file_config(OutputFileConfig("words", ".txt")).build()
     >>> sink.output_path()
-    '/tmp/out'
+    '/data/words'
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.common.connectors.field_types import INTEGER_KINDS, FieldType, row_type
 from penstock.common.connectors.formats import Faults, LineFormat, Place
-from penstock.common.connectors.rows import field_values, rows_of
+from penstock.common.connectors.rows import field_values, row_of
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.types import Row
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
@@ -210,7 +210,7 @@ def row_reader(row: FieldType, *, strict: bool = False) -> Callable[[Any], Row]:
                 values.append(convert(value))
             except (TypeError, ValueError, ArithmeticError) as error:
                 raise ValueError(f"field {name!r}: {error}") from None
-        return rows_of(names, [values])[0]
+        return row_of(names, values)
 
     return read
 

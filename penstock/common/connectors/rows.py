@@ -15,6 +15,11 @@ def rows_of(names: Sequence[str], values: Iterable[Sequence[Any]]) -> list[Row]:
     return [_create_row(fields, row) for row in values]
 
 
+def row_of(names: tuple[str, ...], values: Sequence[Any]) -> Row:
+    """Return one Row with named fields."""
+    return _create_row(names, values)
+
+
 def field_values(record: Any, names: Sequence[str]) -> Sequence[Any]:
     """Return the fields of a record in the order of names: of a Row, a tuple, a dict, or an object."""
     if isinstance(record, Row):
