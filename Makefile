@@ -16,8 +16,8 @@ help: ## show this list
 setup: ## make .venv, install penstock and its tools, find (or install) a JDK
 	@tools/setup.sh
 
-demo: setup ## run the fraud detection demo
-	@$(JAVA) $(PY) examples/fraud_demo.py
+demo: setup ## run the fraud detection demo (RESUME=dir goes on, DEMO="--help" shows its options)
+	@$(JAVA) $(PY) examples/fraud_demo.py $(if $(RESUME),--resume "$(RESUME)") $(DEMO)
 
 # One process per suite, one after another: only one Spark session lives at a time.
 test: setup ## run all tests: unit, spark, faults, e2e

@@ -36,7 +36,9 @@ class Run:
         for pair in self.args.config:
             configuration.set_string(*pair.split("=", 1))
         if self.args.engine == "penstock":
-            warm_up = getattr(importlib.import_module("penstock.spark.session"), "get_session", None)
+            warm_up = getattr(
+                importlib.import_module("penstock.spark.session"), "get_context", None
+            )
             if warm_up is not None:
                 warm_up()
         environment = self.module("datastream").StreamExecutionEnvironment

@@ -109,6 +109,11 @@ class CheckpointCoordinator:
         return self._base_epoch + 1
 
     @property
+    def returned(self) -> dict[str, Any]:
+        """What committers keep back for a later epoch, by sink."""
+        return dict(self._returned)
+
+    @property
     def completed_epochs(self) -> list[int]:
         """The epochs in this job's directory that are retained, oldest first."""
         return [checkpoint.epoch for checkpoint in self._completed]

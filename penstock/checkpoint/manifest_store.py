@@ -4,6 +4,7 @@
 <base>/<job id>/chk-<N>/_metadata   the manifest of epoch N
 <base>/<job id>/shared/             state files
 <base>/<job id>/staging/            sinks' output that waits for its commit
+<base>/<job id>/input/              large collections, as sources read them
 ```
 """
 
@@ -20,6 +21,7 @@ from penstock.errors import ArgumentError, CheckpointError
 
 METADATA = "_metadata"
 STAGING = "staging"
+INPUT = "input"
 
 _log = logging.getLogger(__name__)
 _METADATA_NAME = re.compile(r"chk-(\d+)/_metadata")
@@ -121,6 +123,18 @@ class ManifestStore:
         """Delete state files."""
         for name in names:
             self.storage.delete(name)
+
+    def delete_working_files(self) -> None:
+        """Delete what only a running job needs: staged output and input blocks. Checkpoints stay."""
+        for name in (STAGING, INPUT):
+            self.storage.delete_tree(name)
+
+    def delete_all(self) -> None:
+        """Delete everything of the job, its checkpoints too."""
+        self.delete_working_files()
+        self.storage.delete_tree(SHARED)
+        for epoch in self.list_epochs():
+            self.delete(epoch)
 
     def list_state_files(self) -> list[str]:
         """Return the names of all state files, needed or not."""

@@ -177,6 +177,16 @@ class Committer(ABC):
         next checkpoint and comes back as `pending`. It must be a pure function of the request.
         """
 
+    def next_wakeup(self, pending: Any) -> int | None:
+        """Return when (epoch milliseconds) pending output should be committed even if no record comes, or None."""
+        return None
+
+    def clean_up(self, requests: Sequence[CommitRequest], job_id: str) -> None:
+        """Delete what failed attempts of the job left behind; no writer is at work.
+
+        `requests` are those of all checkpoints that may still be restored: what they name must stay.
+        """
+
     def close(self) -> None:
         """Release resources."""
 

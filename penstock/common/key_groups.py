@@ -7,7 +7,7 @@ Python salts `hash()` of text and bytes per process, so keys are hashed here by 
 from __future__ import annotations
 
 import dataclasses
-import datetime
+import datetime as dt
 import enum
 import uuid
 import zlib
@@ -48,14 +48,14 @@ def _frozenset(key: frozenset[Any]) -> int:
     return _mix(sum(stable_hash(item) for item in key))
 
 
-def _datetime(key: datetime.datetime) -> int:
+def _datetime(key: dt.datetime) -> int:
     if key.tzinfo is not None:
-        key = key.astimezone(datetime.UTC)
+        key = key.astimezone(dt.UTC)
     return zlib.crc32(key.isoformat().encode())
 
 
 _HASHERS: dict[type, Callable[[Any], int]] = {
-    type(None): lambda key: _SEED_NONE,
+    type(None): lambda _: _SEED_NONE,
     bool: _number,
     int: _number,
     float: _number,
@@ -66,10 +66,10 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
     bytes: zlib.crc32,
     tuple: _sequence,
     frozenset: _frozenset,
-    datetime.datetime: _datetime,
-    datetime.date: lambda key: zlib.crc32(key.isoformat().encode()),
-    datetime.time: lambda key: zlib.crc32(key.isoformat().encode()),
-    datetime.timedelta: lambda key: _number(key.total_seconds()),
+    dt.datetime: _datetime,
+    dt.date: lambda key: zlib.crc32(key.isoformat().encode()),
+    dt.time: lambda key: zlib.crc32(key.isoformat().encode()),
+    dt.timedelta: lambda key: _number(key.total_seconds()),
     uuid.UUID: lambda key: _number(key.int),
 }
 

@@ -33,21 +33,29 @@ class SinkSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class MapSpec(OperatorSpec):
+    """One result per record."""
+
     function: Any
 
 
 @dataclass(frozen=True, slots=True)
 class FlatMapSpec(OperatorSpec):
+    """Any number of results per record."""
+
     function: Any
 
 
 @dataclass(frozen=True, slots=True)
 class FilterSpec(OperatorSpec):
+    """Keeps the records that the function says True to."""
+
     function: Any
 
 
 @dataclass(frozen=True, slots=True)
 class TimestampsAndWatermarksSpec(OperatorSpec):
+    """Assigns timestamps and emits watermarks, one generator per subtask."""
+
     watermark_strategy: Any
 
 

@@ -169,7 +169,7 @@ class BulkWriter(ABC):
     def add_element(self, element: Any) -> None:
         """Take a record."""
 
-    def flush(self) -> None:  # noqa: B027  formats that cannot flush leave it
+    def flush(self) -> None:
         """Write out what is buffered, where the format allows it."""
 
     @abstractmethod

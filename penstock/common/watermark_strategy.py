@@ -82,7 +82,7 @@ class WatermarkGenerator(ABC):
         """Return what the generator must remember over a checkpoint; any value that pickles."""
         return None
 
-    def restore(self, state: Any) -> None:  # noqa: B027  generators that remember nothing leave it
+    def restore(self, state: Any) -> None:
         """Go on from what `snapshot` returned."""
 
 

@@ -13,10 +13,10 @@ from penstock.datastream.runtime_context import RuntimeContext
 class Function(ABC):  # noqa: B024 - its subclasses have the abstract methods
     """Base of all user functions: `open` before the first record, `close` after the last."""
 
-    def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027 - optional for users
+    def open(self, runtime_context: RuntimeContext) -> None:
         """Prepare; the place to get state."""
 
-    def close(self) -> None:  # noqa: B027 - optional for users
+    def close(self) -> None:
         """Release resources."""
 
 

@@ -20,6 +20,8 @@ class OutputTag:
     An operator emits to it with `yield late, value`; `stream.get_side_output(late)` is what it emitted.
     """
 
+    is_output_tag = True  # how operators know a tag when they see one
+
     get_java_output_tag = not_implemented("there is no JVM object behind an OutputTag")
 
     def __init__(

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import enum
+from penstock.common.time_domain import TimeDomain
 
-
-class TimeDomain(enum.Enum):
-    """The clock of a timer: watermarks or the wall clock."""
-
-    EVENT_TIME = 0
-    PROCESSING_TIME = 1
+__all__ = ["TimeDomain"]

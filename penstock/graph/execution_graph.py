@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.job_status import JobStatus
 from penstock.errors import ArgumentError
 from penstock.graph.execution_state import (
     ExecutionState,
-    JobStatus,
     check_status_transition,
     check_transition,
 )

@@ -61,7 +61,9 @@ class EpochRunner:
     tests interrupt the protocol there.
     """
 
-    def __init__(self, job: Job, store: ManifestStore, run_pipe: RunEpoch, step_hook: StepHook | None) -> None:
+    def __init__(
+        self, job: Job, store: ManifestStore, run_pipe: RunEpoch, step_hook: StepHook | None
+    ) -> None:
         self._job = job
         self._store = store
         self._run_pipe = run_pipe
@@ -95,14 +97,37 @@ class EpochRunner:
         """Go back to a checkpoint: commit its output again, delete what failed attempts left, rewind sources."""
         retained = tuple(self._store.read_all())
         self._handle(Restore(manifest, retained))
-        self._sweep()
+        self.sweep()
         for source in self.sources:
             known = manifest.sources.get(source.operator_id) if manifest is not None else None
             source.restore(known)
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
+        """Delete what failed attempts left: state files, and sinks' output that was never committed.
+
+        Only between epochs: what a running attempt has written, no checkpoint names yet.
+        """
         retained = self._store.read_all()
         self._store.delete_files(tuple(orphaned(self._store.list_state_files(), retained)))
+        for plan in self._operators:
+            if plan.committer:
+                requests = [
+                    manifest.load_commit(plan.operator)
+                    for manifest in retained
+                    if plan.operator in manifest.commits
+                ]
+                self._committer(plan.operator).clean_up(requests, self._job.job_id)
+
+    def next_wakeup(self) -> int | None:
+        """Return when (epoch milliseconds) an epoch is due even if no record comes: for timers, idleness, sinks."""
+        manifest = self.coordinator.base
+        wakeups = [] if manifest is None else [manifest.next_wakeup]
+        wakeups += [
+            self._committer(operator).next_wakeup(pending)
+            for operator, pending in self.coordinator.returned.items()
+            if pending is not None
+        ]
+        return min((wakeup for wakeup in wakeups if wakeup is not None), default=None)
 
     def run_epoch(self) -> None:
         """Run the next epoch to its end; raises EpochFailedError."""
@@ -164,11 +189,16 @@ class EpochRunner:
                 raise CheckpointError(f"unknown instruction {type(instruction).__name__}")
 
     def _step(self, name: str, epoch: int, action: Callable[[], list[Event] | None]) -> list[Event]:
-        if self._step_hook is not None:
-            self._step_hook(f"before {name}", epoch)
-        events = action()
-        if self._step_hook is not None:
-            self._step_hook(f"after {name}", epoch)
+        try:
+            if self._step_hook is not None:
+                self._step_hook(f"before {name}", epoch)
+            events = action()
+            if self._step_hook is not None:
+                self._step_hook(f"after {name}", epoch)
+        except Exception as error:  # whatever it was, the restart strategy decides
+            raise EpochFailedError(
+                f"epoch {epoch} failed", detail=f"{name}: {type(error).__name__}: {error}"
+            ) from error
         return events or []
 
     def _pipe(self, epoch: int) -> list[Event]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from penstock.common.job_status import JobStatus
 from penstock.graph.execution_graph import ExecutionGraph
-from penstock.graph.execution_state import ExecutionState
+from penstock.graph.execution_state import ExecutionState, status_may_follow
 
 _STARTING = (ExecutionState.SCHEDULED, ExecutionState.DEPLOYING, ExecutionState.RUNNING)
 
+# What lies between a running job and an end that it did not reach by itself.
+_BEFORE = {JobStatus.CANCELED: JobStatus.CANCELLING, JobStatus.FAILED: JobStatus.FAILING}
+
 
 def follow(graph: ExecutionGraph, status: JobStatus, now_ms: int) -> ExecutionGraph:
-    """Return the graph after the job went to `status`."""
+    """Return the graph after the job went to `status`, by way of the status before it where one is needed."""
+    if status in _BEFORE and not status_may_follow(graph.status, status):
+        graph = graph.with_status(_BEFORE[status], now_ms)
     graph = graph.with_status(status, now_ms)
     match status:
         case JobStatus.RUNNING:

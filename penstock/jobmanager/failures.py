@@ -22,7 +22,9 @@ def root_cause(error: EpochFailedError) -> BaseException:
     return cause
 
 
-def explain_failure(job: Job, error: EpochFailedError, verdict: str | None = None) -> JobExecutionError:
+def explain_failure(
+    job: Job, error: EpochFailedError, verdict: str | None = None
+) -> JobExecutionError:
     """Describe why the job failed; `verdict` is why it is not restarted."""
     cause = error.__cause__
     if isinstance(cause, TaskFailedError):
@@ -49,8 +51,10 @@ def _explain_task(job: Job, failure: TaskFailure) -> str:
 def _explain_exception(error: BaseException) -> str:
     """Shorten Spark's Java exceptions to their first lines; the whole is in `__cause__`."""
     java = getattr(error, "java_exception", None)
-    text = str(java) if java is not None else "".join(
-        traceback.format_exception_only(type(error), error)
+    text = (
+        str(java)
+        if java is not None
+        else "".join(traceback.format_exception_only(type(error), error))
     )
     lines = [line for line in text.strip().splitlines() if line.strip()]
     return "\n".join(lines[:4])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import threading
 import time
@@ -29,6 +30,8 @@ from penstock.runtime.messages import TaskAck
 from penstock.runtime.metrics import merge
 
 _POLL_S = 0.05
+
+_log = logging.getLogger(__name__)
 
 
 class Pipe(Protocol):
@@ -91,6 +94,7 @@ class JobMaster:
                     restore_from = self.store.latest() or self._foreign_start()
                 else:
                     break
+            self._sweep_at_the_end()
             self._set_status(JobStatus.FINISHED)
         except JobCancelledError:
             self._set_status(JobStatus.CANCELED)
@@ -152,8 +156,7 @@ class JobMaster:
             source.discover()
         if self._first_epoch or any(source.has_data() for source in self._runner.sources):
             return True
-        manifest = self._runner.manifest
-        wakeup = None if manifest is None else manifest.next_wakeup
+        wakeup = self._runner.next_wakeup()
         if wakeup is not None and wakeup <= time.time() * 1000:
             return True
         # All splits are read, and what is left is to tell the operators so.
@@ -223,7 +226,9 @@ class JobMaster:
             raise explain_failure(self.job, error, decision.reason) from root_cause(error)
         self.restarts += 1
         self._set_status(JobStatus.RESTARTING)
-        self._progress.on_restart(self.restarts, decision.delay_ms, explain_failure(self.job, error))
+        self._progress.on_restart(
+            self.restarts, decision.delay_ms, explain_failure(self.job, error)
+        )
         self._wait_until(time.time() + decision.delay_ms / 1000)
 
     def _wait_until(self, moment: float) -> None:
@@ -242,13 +247,22 @@ class JobMaster:
         if self._cancelled:
             raise JobCancelledError(f"job '{self.job.name}' was cancelled")
 
+    def _sweep_at_the_end(self) -> None:
+        """Delete what attempts left that Spark has repeated since the last restart."""
+        try:
+            self._runner.sweep()
+        except Exception:  # noqa: BLE001 - the output is complete: surplus files are no reason to fail
+            _log.warning("files of failed attempts could not be deleted", exc_info=True)
+
     def _clean_up(self) -> None:
         checkpoints = self.job.checkpoints
         keep = checkpoints.retain_on_cancel or self.status is JobStatus.FAILED
         if checkpoints.temporary:
             shutil.rmtree(checkpoints.directory, ignore_errors=True)
         elif self.status is JobStatus.CANCELED and not keep:
-            self.store.storage.delete_tree("")
+            self.store.delete_all()
+        elif self.status is JobStatus.FINISHED:
+            self.store.delete_working_files()
 
     # Reporting
 

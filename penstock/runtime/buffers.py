@@ -25,14 +25,12 @@ class Row(NamedTuple):
     payload: bytes
 
 
-def encode(
-    values: list[Any], timestamps: list[int | None] | None, keys: list[Any] | None
-) -> bytes:
+def encode(values: list[Any], timestamps: list[int | None] | None, keys: list[Any] | None) -> bytes:
     """Turn records into a payload."""
     times: Any = timestamps
     if timestamps is not None:
         try:
-            times = array("q", timestamps)  # type: ignore[arg-type]
+            times = array("q", timestamps)
         except TypeError:
             times = timestamps  # some have none
     return pickle.dumps((values, times, keys), 5)

@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.runtime.edges import EdgeOutput
-from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.operators.base import RecordFailedError, StreamOperator
 from penstock.runtime.records import Batch
 
 
@@ -79,6 +79,8 @@ class _GuardedEdge:
     def __call__(self, batch: Batch) -> None:
         try:
             self._emit(batch)
+        except RecordFailedError as failed:
+            raise self._operator.guard(failed.cause, failed.record, known=True) from failed.cause
         except PenstockError:
             raise
         except Exception as error:

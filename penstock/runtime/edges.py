@@ -63,7 +63,9 @@ class RemoteEdge:
         sequence = self._sequence[target]
         self._sequence[target] = sequence + 1
         self._rows.append(
-            Row(target, edge.target_vertex, edge.target_gate, self._subtask, sequence, kind, payload)
+            Row(
+                target, edge.target_vertex, edge.target_gate, self._subtask, sequence, kind, payload
+            )
         )
 
     def _send_data(self, target: int, payload: bytes) -> None:

@@ -11,7 +11,12 @@ from penstock.common.key_groups import key_group_of, subtask_of
 from penstock.errors import ArgumentError
 from penstock.runtime.buffers import encode
 from penstock.runtime.deployment import ResultEdge
-from penstock.runtime.operators.base import close_functions, method_of, open_function
+from penstock.runtime.operators.base import (
+    call_each,
+    close_functions,
+    method_of,
+    open_function,
+)
 from penstock.runtime.records import Batch
 
 _ROUTES_KEPT = 200_000
@@ -105,15 +110,28 @@ class Router:
         count = len(pending.values)
         if not count:
             return
-        timestamps: list[int | None] | None = pending.timestamps
-        if timestamps is not None and timestamps[0] is None and not any(
-            time is not None for time in timestamps
-        ):
-            timestamps = None
-        payload = encode(pending.values, timestamps, pending.keys if self.keyed else None)
         self._pending[target] = _Pending()
         self.records_out += count
-        wanted = self._buffer_bytes * count // len(payload)
+        if count < 2 * self._limit:
+            self._send_buffer(target, pending.values, pending.timestamps, pending.keys)
+            return
+        start = 0
+        while start < count:  # an operator emitted much at once
+            end = start + self._limit
+            self._send_buffer(
+                target,
+                pending.values[start:end],
+                pending.timestamps[start:end],
+                pending.keys[start:end],
+            )
+            start = end
+
+    def _send_buffer(
+        self, target: int, values: list[Any], times: list[int | None], keys: list[Any]
+    ) -> None:
+        timeless = times[0] is None and all(time is None for time in times)
+        payload = encode(values, None if timeless else times, keys if self.keyed else None)
+        wanted = self._buffer_bytes * len(values) // len(payload)
         self._limit = min(max(wanted, 16), _MAX_RECORDS)
         self._send(target, payload)
 
@@ -160,7 +178,7 @@ class ShuffleRouter(Router):
 
     def route(self, batch: Batch) -> None:
         """Scatter the records."""
-        chosen = random.choices(self.targets, k=len(batch.values))
+        chosen = random.choices(self.targets, k=len(batch.values))  # noqa: S311 - it only spreads load
         _scatter(self, chosen, batch, None)
 
 
@@ -197,7 +215,7 @@ class HashRouter(Router):
     def route(self, batch: Batch) -> None:
         """Select keys and send each record to its owner."""
         values = batch.values
-        keys = list(map(self._key_of, values))
+        keys = call_each(self._key_of, values)
         if len(self.targets) == 1:
             self.add(0, values, batch.timestamps, keys)
             return
@@ -248,10 +266,13 @@ class CustomRouter(Router):
         """Close the user's functions."""
         close_functions(self._functions)
 
+    def _pick(self, value: Any) -> Any:
+        return self._partition(self._key_of(value), len(self.targets))
+
     def route(self, batch: Batch) -> None:
         """Ask the partitioner."""
         count = len(self.targets)
-        chosen = [self._partition(self._key_of(value), count) for value in batch.values]
+        chosen = call_each(self._pick, batch.values)
         for target in chosen:
             if not isinstance(target, int) or not 0 <= target < count:
                 raise ArgumentError(

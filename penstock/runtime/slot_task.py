@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import sys
 from collections.abc import Iterable, Iterator
@@ -10,8 +11,8 @@ from penstock.common.connector import SourceAssignment
 from penstock.errors import PenstockError
 from penstock.runtime import subtask_cache
 from penstock.runtime.buffers import Row
-from penstock.runtime.garbage import GarbageControl
 from penstock.runtime.deployment import LevelDeployment, SubtaskRestore, VertexDeployment
+from penstock.runtime.garbage import GarbageControl
 from penstock.runtime.messages import ACK, FAILURE, TaskFailure
 from penstock.runtime.operators.base import user_traceback
 from penstock.runtime.subtask import ChannelError, Subtask, TaskEnvironment
@@ -25,9 +26,7 @@ class _UpstreamFailedError(Exception):
         self.payload = payload
 
 
-def run_slot(
-    level: LevelDeployment, slot: int, attempt: str, rows: Iterable[Row]
-) -> Iterator[Row]:
+def run_slot(level: LevelDeployment, slot: int, attempt: str, rows: Iterable[Row]) -> Iterator[Row]:
     """Run the subtasks of one slot over the rows that reach it; yield the rows for the next level.
 
     What fails in user code, or on a bad record, would fail again: it becomes a FAILURE row that takes the place of all ACKs.
@@ -51,11 +50,14 @@ def run_slot(
             sent.clear()
             collector.check()
     except _UpstreamFailedError as failed:
+        slot_task.abandon()
         yield from _failure_rows(level, slot, failed.payload)
     except ChannelError:
+        slot_task.abandon()
         raise
     except PenstockError as error:
         payload = pickle.dumps(_describe(error, slot_task.current), 5)
+        slot_task.abandon()
         yield from _failure_rows(level, slot, payload)
     finally:
         collector.close()
@@ -98,6 +100,12 @@ class _SlotTask:
             yield
         for subtask in self._subtasks.values():
             subtask_cache.put(job_id, subtask, self._level.epoch, self._task.attempt)
+
+    def abandon(self) -> None:
+        """Close the subtasks after a failure, so that functions and sinks let go of what they hold."""
+        for subtask in self._subtasks.values():
+            with contextlib.suppress(Exception):  # the failure is what counts
+                subtask.close()
 
     def _obtain(self, vertex: VertexDeployment, index: int) -> Subtask:
         restore = self._level.restore.get((vertex.vertex, index), SubtaskRestore())

@@ -349,7 +349,8 @@ class Subtask:
             subtask=self.index,
             attempt=self._task.attempt,
             upstream={
-                self._sources[channel]: message.attempt for channel, message in self._barriers.items()
+                self._sources[channel]: message.attempt
+                for channel, message in self._barriers.items()
             },
             keyed=self._snapshot_keyed(),
             local=self._snapshot_local(),

@@ -5,7 +5,6 @@ The archive belongs to one Java and one Spark. It is a cache: without it everyth
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -29,7 +28,7 @@ def make_class_archive() -> Path:
         process.wait(timeout=120)
         if not fresh.is_file():
             raise FileNotFoundError(fresh)
-        os.replace(fresh, archive)
+        fresh.replace(archive)
     return archive
 
 
@@ -38,9 +37,9 @@ def main() -> None:
     if class_archive().is_file() and "--force" not in sys.argv:
         return
     try:
-        print(f"class archive: {make_class_archive()}")  # noqa: T201
+        print(f"class archive: {make_class_archive()}")
     except Exception as error:  # noqa: BLE001 - it is only a cache
-        print(f"no class archive was made ({error}): Spark will start more slowly")  # noqa: T201
+        print(f"no class archive was made ({error}): Spark will start more slowly")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import signal
 import struct
 import subprocess
 import sys
@@ -45,7 +44,13 @@ _OPENED_PACKAGES = (
     "sun.util.calendar",
 )
 # Lines that the JVM itself writes to its standard error; what Python workers print arrives there too.
-_JVM_NOISE = ("WARNING: ", "Picked up JAVA_TOOL_OPTIONS", "Using Spark's default log4j", "SLF4J", "[warning][cds")
+_JVM_NOISE = (
+    "WARNING: ",
+    "Picked up JAVA_TOOL_OPTIONS",
+    "Using Spark's default log4j",
+    "SLF4J",
+    "[warning][cds",
+)
 
 
 class JavaNotFoundError(PenstockError, RuntimeError):
@@ -101,7 +106,11 @@ def class_archive() -> Path:
 def java_command(properties: Mapping[str, str], extra: list[str] | None = None) -> list[str]:
     """Return the command line of the JVM; `properties` are Spark's options."""
     archive = class_archive()
-    shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable"] if archive.is_file() else []
+    shared = (
+        [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable"]
+        if archive.is_file()
+        else []
+    )
     return [
         find_java(),
         "-cp",
@@ -128,12 +137,13 @@ class LocalJvm:
         environment = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
         environment["_PYSPARK_DRIVER_CONN_INFO_PATH"] = str(self._info)
         environment["SPARK_CONNECT_MODE"] = "0"
-        self.process = subprocess.Popen(
+        # In a session of its own, so that Ctrl-C reaches the driver only, which decides what to do.
+        self.process = subprocess.Popen(  # noqa: S603 - our own command line
             java_command(properties, extra),
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            preexec_fn=_ignore_interrupt,  # Ctrl-C is for the driver to handle
+            start_new_session=True,
         )
         assert self.process.stderr is not None
         relay_output(self.process.stderr)
@@ -172,17 +182,21 @@ class LocalJvm:
         raise PenstockError(f"the JVM for Spark did not answer within {_START_TIMEOUT_S:.0f} s")
 
 
-def _ignore_interrupt() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+stopping = threading.Event()  # set before the context is stopped
 
 
 def relay_output(stream: IO[bytes]) -> None:
-    """Pass on what Python workers print; keep the JVM's own lines away from the terminal."""
+    """Pass on what Python workers print; keep the JVM's own lines away from the terminal.
+
+    An idle worker that loses its connection while the context stops says so with a traceback: that is no news.
+    """
 
     def run() -> None:
+        lost = False
         for line in iter(stream.readline, b""):
             text = line.decode(errors="replace")
-            if not any(noise in text for noise in _JVM_NOISE):
+            lost = lost or (stopping.is_set() and text.startswith("Traceback"))
+            if not lost and not any(noise in text for noise in _JVM_NOISE):
                 _write(text)
 
     threading.Thread(target=run, name="penstock-worker-output", daemon=True).start()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output
+from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output, stopping
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -47,7 +47,9 @@ def get_context(options: Mapping[str, str] | None = None) -> SparkContext:
 def start_recording_classes(archive: Path) -> SparkContext:
     """Start a local context whose JVM writes the classes that it loaded to `archive` when it ends."""
     with _lock:
-        return _start({"spark.master": "local[2]"}, [f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable"])
+        return _start(
+            {"spark.master": "local[2]"}, [f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable"]
+        )
 
 
 def _active() -> SparkContext | None:
@@ -61,7 +63,11 @@ def _active() -> SparkContext | None:
 def _start(options: Mapping[str, str], java_options: list[str] | None = None) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    properties = {"spark.master": os.environ.get("SPARK_MASTER", _DEFAULT_MASTER), **_DEFAULTS, **options}
+    properties = {
+        "spark.master": os.environ.get("SPARK_MASTER", _DEFAULT_MASTER),
+        **_DEFAULTS,
+        **options,
+    }
     master = properties["spark.master"]
     is_local = master == "local" or master.startswith("local[")
     jvm = LocalJvm(properties, java_options) if is_local else None
@@ -87,6 +93,7 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
 
 def _stop(context: SparkContext) -> None:
     if context._jsc is not None:  # noqa: SLF001 - already stopped otherwise
+        stopping.set()
         context.stop()
 
 

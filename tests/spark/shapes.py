@@ -78,7 +78,11 @@ def side_outputs(env, n):
     tag = OutputTag("odd")
     main = numbers(env, 1, n, "in").process(Split(tag)).name("a")
     odd = main.get_side_output(tag).map(Seen()).name("b")
-    return [main.map(Seen()).name("c"), odd], {"a": n, "b": n // 2, "c": n // 2}, Counter(range(1, n + 1))
+    return (
+        [main.map(Seen()).name("c"), odd],
+        {"a": n, "b": n // 2, "c": n // 2},
+        Counter(range(1, n + 1)),
+    )
 
 
 def one_tag_at_two_operators(env, n):
@@ -108,7 +112,9 @@ def differing_parallelisms(env, n):
 
 def chaining_disabled(env, n):
     env.disable_operator_chaining()
-    stream = numbers(env, 1, n, "in").map(Seen()).name("a").map(Seen()).name("b").map(Seen()).name("c")
+    stream = (
+        numbers(env, 1, n, "in").map(Seen()).name("a").map(Seen()).name("b").map(Seen()).name("c")
+    )
     return [stream], {"a": n, "b": n, "c": n}, Counter(range(1, n + 1))
 
 
@@ -120,13 +126,21 @@ def new_chain_and_alone(env, n):
 
 def own_slot_sharing_group(env, n):
     stream = numbers(env, 1, n, "in").map(Seen()).name("a")
-    return [stream.map(Seen()).name("b").slot_sharing_group("own")], {"a": n, "b": n}, Counter(range(1, n + 1))
+    return (
+        [stream.map(Seen()).name("b").slot_sharing_group("own")],
+        {"a": n, "b": n},
+        Counter(range(1, n + 1)),
+    )
 
 
 def exchanges(env, n):
-    stream = numbers(env, 1, n, "in").rebalance().map(Seen()).name("a").rescale().map(Seen()).name("b")
+    stream = (
+        numbers(env, 1, n, "in").rebalance().map(Seen()).name("a").rescale().map(Seen()).name("b")
+    )
     stream = stream.shuffle().map(Seen()).name("c")
-    stream = stream.partition_custom(lambda key, parts: key % parts, lambda x: x).map(Seen()).name("d")
+    stream = (
+        stream.partition_custom(lambda key, parts: key % parts, lambda x: x).map(Seen()).name("d")
+    )
     return [stream], {"a": n, "b": n, "c": n, "d": n}, Counter(range(1, n + 1))
 
 

@@ -40,7 +40,9 @@ def test_sliding_windows_start_before_the_epoch(env):
     env.set_parallelism(2)
     events = [("k", t) for t in (1, 2, 3, 4, 5, 8, 9, 15)]
     stream = env.from_collection(events).assign_timestamps_and_watermarks(by_timestamp())
-    windows = stream.key_by(lambda e: e[0]).window(SlidingEventTimeWindows.of(Time.milliseconds(5), Time.milliseconds(2)))
+    windows = stream.key_by(lambda e: e[0]).window(
+        SlidingEventTimeWindows.of(Time.milliseconds(5), Time.milliseconds(2))
+    )
     with windows.process(CountPerWindow()).execute_and_collect() as found:
         results = sorted(item[1:] for item in found)
     assert results == [
@@ -50,7 +52,9 @@ def test_sliding_windows_start_before_the_epoch(env):
 
 EVENTS = [(f"k{i % 5}", i * 100, i) for i in range(400)]
 EXPECTED = sorted(
-    (sum(i for i in range(400) if i % 5 == k and i * 100 // 10_000 == w)) for k in range(5) for w in range(4)
+    (sum(i for i in range(400) if i % 5 == k and i * 100 // 10_000 == w))
+    for k in range(5)
+    for w in range(4)
 )
 
 
@@ -60,7 +64,11 @@ def test_windowed_sums_agree_in_streaming_and_batch(env, mode, parallelism):
     env.set_runtime_mode(mode)
     env.set_parallelism(parallelism)
     stream = env.from_collection(EVENTS).assign_timestamps_and_watermarks(by_timestamp(1))
-    sums = stream.key_by(lambda e: e[0]).window(TumblingEventTimeWindows.of(Time.seconds(10))).aggregate(Total())
+    sums = (
+        stream.key_by(lambda e: e[0])
+        .window(TumblingEventTimeWindows.of(Time.seconds(10)))
+        .aggregate(Total())
+    )
     with sums.execute_and_collect() as found:
         assert sorted(found) == EXPECTED
 
@@ -72,5 +80,10 @@ def test_windowed_sums_agree_in_streaming_and_batch(env, mode, parallelism):
 )
 def test_a_rolling_sum(env, mode, expected):
     env.set_runtime_mode(mode)
-    with env.from_collection([1, 2, 3, 4], Types.INT()).key_by(lambda _: 0).sum().execute_and_collect() as found:
+    with (
+        env.from_collection([1, 2, 3, 4], Types.INT())
+        .key_by(lambda _: 0)
+        .sum()
+        .execute_and_collect() as found
+    ):
         assert list(found) == expected

@@ -54,7 +54,9 @@ def lines(path: Path) -> list[str]:
 
 
 def counting_job(env, out, function=None, last=200):
-    stream = env.from_source(NumberSequenceSource(1, last), WatermarkStrategy.no_watermarks(), "numbers")
+    stream = env.from_source(
+        NumberSequenceSource(1, last), WatermarkStrategy.no_watermarks(), "numbers"
+    )
     if function is not None:
         stream = stream.map(function)
     stream.key_by(lambda x: x % 10).process(Count()).sink_to(file_sink(out)).uid("out")
@@ -89,7 +91,10 @@ def test_a_job_that_fails_for_good_reports_the_users_exception_first(env, tmp_pa
 
 def test_a_finished_job_is_not_run_again_when_resumed(tmp_path):
     def run(recover=None):
-        options = {"execution.checkpointing.dir": str(tmp_path / "checkpoints"), "execution.checkpointing.interval": "1 s"}
+        options = {
+            "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+            "execution.checkpointing.interval": "1 s",
+        }
         if recover is not None:
             options["execution.state-recovery.path"] = str(recover)
         env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))

@@ -28,7 +28,9 @@ def test_each_function_sees_each_record_once(env, tmp_path, shape, parallelism):
     streams, counts, expected = shape(env, RECORDS)
     for index, stream in enumerate(streams):
         sink = FileSink.for_row_format(str(tmp_path / str(index)), Encoder.simple_string_encoder())
-        stream.sink_to(sink.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build())
+        stream.sink_to(
+            sink.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()
+        )
     result = env.execute(shape.__name__)
     seen = {name: result.get_accumulator_result(f"{name}.seen") for name in counts}
     assert seen == counts

@@ -67,6 +67,7 @@ class CollectionSource(Source):
                 "a collection source needs a list of elements", detail=f"it is {elements!r}"
             ) from None
         self._timestamps = None if timestamps is None else list(timestamps)
+        self.carries_timestamps = timestamps is not None
         if self._timestamps is not None and len(self._timestamps) != len(self._elements):
             raise ArgumentError(
                 "a collection needs one timestamp per element",

@@ -18,7 +18,7 @@ import hashlib
 import logging
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,6 +173,13 @@ class FileCommitter(Committer):
         `up_to_epoch` must be older than the epoch that is being written.
         """
         return sweep_files(self._files, self._base, lambda path: path in keep, job_id, up_to_epoch)
+
+    def clean_up(self, requests: Sequence[CommitRequest], job_id: str) -> None:
+        """Delete hidden files that no checkpoint names."""
+        keep: set[str] = set()
+        for request in requests:
+            keep |= self.referenced([*request.committables, *(request.pending or [])])
+        self.sweep(keep, job_id)
 
     def _publish(self, publication: Publication) -> list[str]:
         """Make the final file; return what may be deleted then."""

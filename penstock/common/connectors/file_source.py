@@ -56,6 +56,8 @@ class FileSource(Source):
     [['to be', 'or not']]
     """
 
+    carries_timestamps = False
+
     def __init__(
         self,
         file_format: FileFormat,

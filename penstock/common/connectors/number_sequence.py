@@ -45,6 +45,8 @@ class NumberSequenceSource(Source):
     [(1, 4), (5, 7), (8, 10)]
     """
 
+    carries_timestamps = False
+
     def __init__(self, start: int, end: int) -> None:
         for name, value in (("start", start), ("end", end)):
             if not isinstance(value, int) or isinstance(value, bool):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from penstock.errors import PenstockError
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
@@ -46,14 +47,18 @@ class OperatorContext:
     epoch: int
     output: Output
     runtime_context: Any  # penstock.runtime.context.RuntimeContext, handed to user functions
-    keyed_state: Any  # penstock.runtime.state.keyed.KeyedStateBackend, or None when the input is not keyed
+    keyed_state: (
+        Any  # penstock.runtime.state.keyed.KeyedStateBackend, or None when the input is not keyed
+    )
     operator_state: Any  # penstock.runtime.state.operator_state.OperatorStateBackend
     timers: Any  # penstock.runtime.time.timers.TimerManager, or None when the input is not keyed
     clock: Callable[[], int]  # processing time in epoch milliseconds
     auto_watermark_interval: int = 200
     batch_mode: bool = False
     job_parameters: dict[str, str] = field(default_factory=dict)
-    extras: dict[str, Any] = field(default_factory=dict)  # attempt, staging directory, source assignment
+    extras: dict[str, Any] = field(
+        default_factory=dict
+    )  # attempt, staging directory, source assignment
 
 
 class StreamOperator:
@@ -121,22 +126,29 @@ class StreamOperator:
 def _shorten(record: Any, limit: int = 200) -> str:
     try:
         text = repr(record)
-    except Exception as error:  # the user's __repr__ may fail; the first error matters more
+    except Exception as error:  # noqa: BLE001 - the user's __repr__ may fail; the first error matters more
         text = f"<{type(record).__name__}, repr failed: {error}>"
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+_PACKAGE: Final = f"{Path(__file__).resolve().parents[2]}/"
+
+
 def user_traceback(error: BaseException) -> str:
-    """Format an exception with the user's frames only, where there are any."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "/penstock/runtime/" not in frame.filename]
-    lines = ["Traceback (most recent call last):\n", *traceback.format_list(own or frames)]
-    return "".join(lines + traceback.format_exception_only(type(error), error))
+    """Format an exception, and those that led to it, with the user's frames only, where there are any."""
+    shown = traceback.TracebackException.from_exception(error)
+    part: traceback.TracebackException | None = shown
+    while part is not None:
+        own = [frame for frame in part.stack if not frame.filename.startswith(_PACKAGE)]
+        if own:
+            part.stack = traceback.StackSummary.from_list(own)
+        part = part.__cause__ or part.__context__
+    return "".join(shown.format())
 
 
 def method_of(function: Any, name: str) -> Callable[..., Any]:
     """Return the method that does the work of a user function: `function.<name>`, or the callable itself."""
-    method = getattr(function, name, None)
+    method: Callable[..., Any] | None = getattr(function, name, None)
     return method if callable(method) else function
 
 
@@ -155,6 +167,32 @@ def close_functions(functions: Sequence[Any]) -> None:
             closer()
 
 
+class RecordFailedError(Exception):
+    """User code raised on one record of many; `cause` is what it raised."""
+
+    def __init__(self, cause: Exception, record: Any) -> None:
+        super().__init__(cause, record)
+        self.cause = cause
+        self.record = record
+
+
+def call_each(call: Callable[..., Any], values: list[Any], *columns: Iterable[Any]) -> list[Any]:
+    """Return what a user's function returns for each record; raises RecordFailedError.
+
+    A StopIteration of the user's function would end `map` as if there were no more records.
+    """
+    iterator = iter(values)
+    try:
+        results = list(map(call, iterator, *columns))
+        if len(results) != len(values):
+            raise RuntimeError("the function raised StopIteration")
+    except Exception as error:
+        raise RecordFailedError(
+            error, values[position_of_failure(iterator, len(values))]
+        ) from error
+    return results
+
+
 def position_of_failure(iterator: Any, total: int) -> int:
     """Return the index of the record that a list iterator handed out last."""
     remaining: int = iterator.__length_hint__()
@@ -167,8 +205,10 @@ __all__ = [
     "Batch",
     "OperatorContext",
     "Output",
+    "RecordFailedError",
     "StreamOperator",
     "UserCodeError",
+    "call_each",
     "close_functions",
     "method_of",
     "open_function",

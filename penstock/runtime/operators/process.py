@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import enum
 from itertools import repeat
 from typing import Any
 
+from penstock.common.time_domain import TimeDomain
 from penstock.errors import UnsupportedOperationError
 from penstock.runtime.operators.base import (
     OperatorContext,
@@ -16,13 +16,6 @@ from penstock.runtime.operators.base import (
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.records import MIN_WATERMARK, Batch
 from penstock.runtime.time.timers import TimerService
-
-
-class TimeDomain(enum.Enum):
-    """Which clock a timer follows."""
-
-    EVENT_TIME = 0
-    PROCESSING_TIME = 1
 
 
 class ProcessContext:
@@ -104,15 +97,17 @@ class ProcessOperator(StreamOperator):
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         """Process all records."""
-        call, context, add_all = self.function.process_element, self.user_context, self.collector.add_all
-        value = None
-        try:
-            for value, timestamp in zip(batch.values, batch.timestamps or repeat(None), strict=False):
-                context._timestamp = timestamp
-                add_all(call(value, context), timestamp)
-        except Exception as error:
-            raise self.guard(error, value, known=True) from error
-        self.collector.flush()
+        call, context, collector = self.function.process_element, self.user_context, self.collector
+        gather = collector.gather
+        for value, timestamp in zip(batch.values, batch.timestamps or repeat(None), strict=False):
+            context._timestamp = timestamp
+            try:
+                full = gather(call(value, context), timestamp)
+            except Exception as error:
+                raise self.guard(error, value, known=True) from error
+            if full:
+                collector.flush()
+        collector.flush()
 
     def process_watermark(self, watermark: int) -> None:
         """Move event time on."""
@@ -146,20 +141,21 @@ class KeyedProcessOperator(ProcessOperator):
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         """Process all records, each with its key."""
-        call, context, add_all = self.function.process_element, self.user_context, self.collector.add_all
-        backend = self.backend
+        call, context, collector = self.function.process_element, self.user_context, self.collector
+        gather, backend = collector.gather, self.backend
         context._domain = None
-        value = None
-        try:
-            for value, key, timestamp in zip(
-                batch.values, batch.keys or (), batch.timestamps or repeat(None), strict=False
-            ):
-                backend.current_key = key
-                context._timestamp = timestamp
-                add_all(call(value, context), timestamp)
-        except Exception as error:
-            raise self.guard(error, value, known=True) from error
-        self.collector.flush()
+        for value, key, timestamp in zip(
+            batch.values, batch.keys or (), batch.timestamps or repeat(None), strict=False
+        ):
+            backend.current_key = key
+            context._timestamp = timestamp
+            try:
+                full = gather(call(value, context), timestamp)
+            except Exception as error:
+                raise self.guard(error, value, known=True) from error
+            if full:
+                collector.flush()
+        collector.flush()
 
     def process_watermark(self, watermark: int) -> None:
         """Fire event-time timers, then pass the watermark on."""
@@ -177,7 +173,8 @@ class KeyedProcessOperator(ProcessOperator):
 
     def next_wakeup(self) -> int | None:
         """Return the next processing-time timer."""
-        return self.timers.processing.next_time()
+        wakeup: int | None = self.timers.processing.next_time()
+        return wakeup
 
     def _on_event_timer(self, timestamp: int, key: Any, namespace: Any) -> None:
         self._fire(timestamp, key, timestamp)
@@ -191,6 +188,10 @@ class KeyedProcessOperator(ProcessOperator):
         self.user_context._timestamp = timestamp
         try:
             results = self.function.on_timer(timestamp, self.user_context)
-            self.collector.add_all(results, event_timestamp)
+            full = self.collector.gather(results, event_timestamp)
         except Exception as error:
-            raise self.guard(error, f"timer {timestamp} of key {key!r}", known=True) from error
+            wrapped = self.guard(error)
+            wrapped.detail = f"{wrapped.detail}, timer {timestamp} of key {key!r}"
+            raise wrapped from error
+        if full:
+            self.collector.flush()

@@ -22,7 +22,16 @@ from penstock.runtime.time.assigning import TimestampAssignment
 class _Split:
     """A split while it is read."""
 
-    __slots__ = ("active_ms", "assignment", "finished", "idle", "position", "progress", "read", "started")
+    __slots__ = (
+        "active_ms",
+        "assignment",
+        "finished",
+        "idle",
+        "position",
+        "progress",
+        "read",
+        "started",
+    )
 
     def __init__(self, progress: SplitProgress, strategy: Any, now: int) -> None:
         self.progress = progress
@@ -32,7 +41,9 @@ class _Split:
         self.active_ms = progress.active_ms or now
         self.assignment = TimestampAssignment(strategy)
         self.assignment.restore(progress.generator)
-        self.started = progress.generator is not None  # has it given records, in this epoch or before?
+        self.started = (
+            progress.generator is not None
+        )  # has it given records, in this epoch or before?
         self.read = False  # has it given records in this epoch?
 
     def to_progress(self) -> SplitProgress:
@@ -94,7 +105,9 @@ class SourceOperator(StreamOperator):
             except PenstockError:
                 raise
             except Exception as error:
-                raise self.guard(error, f"split {split.progress.split.split_id}", known=True) from error
+                raise self.guard(
+                    error, f"split {split.progress.split.split_id}", known=True
+                ) from error
             if found is None:
                 split.finished = self._bounded or split.progress.split.bounded
                 return

@@ -7,17 +7,19 @@ iterator over the batch tells which record was the last one out when the functio
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import compress
+from itertools import compress, repeat
 from typing import Any
 
 from penstock.runtime.operators.base import (
     OperatorContext,
+    RecordFailedError,
     StreamOperator,
+    call_each,
     close_functions,
     method_of,
     open_function,
-    position_of_failure,
 )
+from penstock.runtime.operators.emission import Collector, has_side_outputs
 from penstock.runtime.records import Batch
 
 
@@ -43,21 +45,23 @@ class FunctionOperator(StreamOperator):
     def apply(self, batch: Batch) -> list[Any]:
         """Call the function on every record."""
         values = batch.values
-        iterator = iter(values)
+        if self.sets_key and batch.keys is not None:
+            return self._apply_keyed(values, batch.keys)
         try:
-            if self.sets_key and batch.keys is not None:
-                return self._apply_keyed(iterator, batch.keys)
-            return list(map(self.call, iterator))
-        except Exception as error:
-            position = position_of_failure(iterator, len(values))
-            raise self.guard(error, values[position], known=True) from error
+            return call_each(self.call, values)
+        except RecordFailedError as failed:
+            raise self.guard(failed.cause, failed.record, known=True) from failed.cause
 
-    def _apply_keyed(self, iterator: Any, keys: list[Any]) -> list[Any]:
+    def _apply_keyed(self, values: list[Any], keys: list[Any]) -> list[Any]:
         backend, call = self.backend, self.call
         results = []
-        for value, key in zip(iterator, keys, strict=True):
-            backend.current_key = key
-            results.append(call(value))
+        value = None
+        try:
+            for value, key in zip(values, keys, strict=True):
+                backend.current_key = key
+                results.append(call(value))
+        except Exception as error:
+            raise self.guard(error, value, known=True) from error
         return results
 
 
@@ -88,7 +92,7 @@ class FilterOperator(FunctionOperator):
 
 
 class FlatMapOperator(FunctionOperator):
-    """Any number of results per record: a generator, a list, or None."""
+    """Any number of results per record: a generator, a list, or None. `(tag, value)` goes to a side output."""
 
     method = "flat_map"
 
@@ -112,5 +116,10 @@ class FlatMapOperator(FunctionOperator):
                     times.extend([timestamps[index]] * (len(results) - before))
         except Exception as error:
             raise self.guard(error, values[index], known=True) from error
-        if results:
+        if has_side_outputs(results):
+            collector = Collector(self.output)
+            for result, time in zip(results, times or repeat(None), strict=False):
+                collector.add_all((result,), time)
+            collector.flush()
+        elif results:
             self.output.emit(Batch(results, times if timestamps is not None else None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.base import OperatorContext, RecordFailedError, StreamOperator
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
 from penstock.runtime.time.assigning import TimestampAssignment
 
@@ -33,18 +33,24 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self._set_idle(idle=False)
         try:
             self._assignment.on_batch(batch, self.output.emit, self._emit)
-        except Exception as error:
-            raise self.guard(error) from error
+        except RecordFailedError as failed:
+            raise self.guard(failed.cause, failed.record, known=True) from failed.cause
         if time.monotonic() >= self._next_emission:
             self._periodic()
 
     def _periodic(self) -> None:
         self._next_emission = time.monotonic() + self._interval
-        if not self.context.batch_mode:
-            self._emit(self._assignment.on_periodic())
+        if self.context.batch_mode:
+            return
+        try:
+            watermark = self._assignment.on_periodic()
+        except Exception as error:
+            raise self.guard(error) from error
+        self._emit(watermark)
 
     def _emit(self, watermark: int) -> None:
         if watermark > self._emitted and not self.context.batch_mode:
+            self._set_idle(idle=False)
             self._emitted = watermark
             self.output.emit_watermark(watermark)
 
@@ -56,6 +62,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def process_watermark(self, watermark: int) -> None:
         """Pass on the end of input only."""
         if watermark == MAX_WATERMARK:
+            self._set_idle(idle=False)  # a watermark of an idle channel is ignored
             self._emitted = watermark
             self.output.emit_watermark(watermark)
 
@@ -72,11 +79,12 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def barrier(self) -> list[Any]:
         """Emit the watermark, check for idleness, remember both."""
         if self._emitted != MAX_WATERMARK:
-            self._periodic()
             quiet = (
                 self._idle_timeout is not None
                 and self.context.clock() - self._active_ms >= self._idle_timeout
             )
+            if not (quiet and self._idle):
+                self._periodic()
             if quiet or self._assignment.idle:
                 self._set_idle(idle=True)
         self.context.operator_state.put(

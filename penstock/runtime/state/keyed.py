@@ -84,9 +84,8 @@ class KeyedStateBackend:
     ) -> None:
         """Replay deltas while restoring; `owns` tells which keys belong to this subtask (None: all)."""
         for name, delta in deltas.items():
-            if owns is not None:
-                delta = _only_owned(delta, owns)
-            self.table(name, namespaced=delta.namespaced).apply(delta)
+            owned = delta if owns is None else _only_owned(delta, owns)
+            self.table(name, namespaced=delta.namespaced).apply(owned)
 
     def keys(self, name: str) -> list[Any]:
         """Return the keys that have an entry in state `name`."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
-from penstock.runtime.operators.base import method_of
+from penstock.runtime.operators.base import RecordFailedError, call_each, method_of
 from penstock.runtime.records import MIN_WATERMARK, Batch
 
 EmitBatch = Callable[[Batch], None]
@@ -58,7 +58,9 @@ class TimestampAssignment:
     def watermark(self) -> int:
         """The watermark as of the last `on_batch` or `on_periodic`."""
         if self._bound is not None:
-            return MIN_WATERMARK if self._highest is None else self._highest - self._bound - 1
+            if self._highest is None:
+                return MIN_WATERMARK
+            return max(self._highest - self._bound - 1, MIN_WATERMARK)
         return self._output.watermark
 
     @property
@@ -71,13 +73,15 @@ class TimestampAssignment:
         timestamps = batch.timestamps
         if self._extract is not None:
             extract = self._extract
-            before = repeat(MIN_WATERMARK) if timestamps is None else timestamps
-            timestamps = list(map(extract, batch.values, before))
+            before = repeat(MIN_WATERMARK) if timestamps is None else map(_or_min, timestamps)
+            timestamps = call_each(extract, batch.values, before)
         if self._bound is not None:
             if timestamps is not None:
-                known = timestamps
-                highest = max(time for time in known if time is not None) if None in known else max(known)
-                if self._highest is None or highest > self._highest:
+                known: list[Any] = timestamps
+                if None in known:
+                    known = [time for time in known if time is not None]
+                highest = max(known, default=None)
+                if highest is not None and (self._highest is None or highest > self._highest):
                     self._highest = highest
             emit(Batch(batch.values, timestamps, batch.keys))
         elif self._generator is None:
@@ -85,16 +89,18 @@ class TimestampAssignment:
         else:
             self._feed_generator(Batch(batch.values, timestamps, batch.keys), emit, emit_watermark)
 
-    def _feed_generator(
-        self, batch: Batch, emit: EmitBatch, emit_watermark: EmitWatermark
-    ) -> None:
+    def _feed_generator(self, batch: Batch, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
         output, generator = self._output, self._generator
         assert generator is not None
         values, timestamps = batch.values, batch.timestamps
         start = 0
         for index, value in enumerate(values):
             before = output.watermark
-            generator.on_event(value, MIN_WATERMARK if timestamps is None else timestamps[index], output)
+            time = None if timestamps is None else timestamps[index]
+            try:
+                generator.on_event(value, _or_min(time), output)
+            except Exception as error:
+                raise RecordFailedError(error, value) from error
             if output.watermark > before:
                 emit(_slice(batch, start, index + 1))
                 emit_watermark(output.watermark)
@@ -119,6 +125,11 @@ class TimestampAssignment:
             self._highest, self._output.watermark, state = snapshot
             if self._generator is not None and state is not None:
                 self._generator.restore(state)
+
+
+def _or_min(timestamp: int | None) -> int:
+    """Return a timestamp as user code sees it: -2^63 if there is none."""
+    return MIN_WATERMARK if timestamp is None else timestamp
 
 
 def _slice(batch: Batch, start: int, end: int) -> Batch:

@@ -22,7 +22,7 @@ class TimerQueue:
         self._table = backend.table(name, namespaced=True)
         self._by_time: dict[int, dict[tuple[Any, Any], None]] = {}
         self._times: list[int] = []
-        for (key, (namespace, timestamp)), _ in self._table.items():
+        for (key, (namespace, timestamp)), _ in self._table.items():  # noqa: PERF102 - a state table is no dict
             self._index(timestamp, key, namespace)
 
     def _index(self, timestamp: int, key: Any, namespace: Any) -> bool:
@@ -61,7 +61,8 @@ class TimerQueue:
         """Fire all timers with timestamp <= limit, in order, including those registered meanwhile."""
         while (first := self.next_time()) is not None and first <= limit:
             timers = self._by_time[first]
-            while timers:
+            # A timer that is registered meanwhile may be due before the rest of these.
+            while timers and self._times[0] == first:
                 key, namespace = next(iter(timers))
                 del timers[key, namespace]
                 self._table.remove((key, (namespace, first)))
@@ -95,7 +96,9 @@ class TimerService:
 
     __slots__ = ("_clock", "_manager", "_namespace")
 
-    def __init__(self, manager: TimerManager, clock: Callable[[], int], namespace: Any = None) -> None:
+    def __init__(
+        self, manager: TimerManager, clock: Callable[[], int], namespace: Any = None
+    ) -> None:
         self._manager = manager
         self._clock = clock
         self._namespace = namespace

@@ -329,7 +329,7 @@ def test_state_that_nobody_reads_goes_in_the_background(kind):
     for _ in range(12):
         harness.write(1)
     assert list(harness.stored()) == ["busy"]
-    assert len(harness.backend.snapshot()["s"].removed) == 50
+    assert len(harness.backend.snapshot()["state/s"].removed) == 50
 
 
 @each_kind
@@ -375,13 +375,13 @@ def test_full_snapshots_leave_expired_state_out(kind):
     harness = grown(Harness(kind, configure=only_snapshots))
     harness.write(1)
     harness.backend.snapshot()
-    assert list(harness.backend.full_snapshot()["s"].written) == ["busy"]
+    assert list(harness.backend.full_snapshot()["state/s"].written) == ["busy"]
     assert len(harness.stored()) == 51
 
 
 def test_full_snapshots_are_complete_without_any_cleanup():
     harness = grown(Harness("value", configure=lambda b: b.disable_cleanup_in_background()))
-    assert len(harness.backend.full_snapshot()["s"].written) == 50
+    assert len(harness.backend.full_snapshot()["state/s"].written) == 50
 
 
 def test_full_snapshots_hold_only_the_living_elements():
@@ -391,7 +391,7 @@ def test_full_snapshots_hold_only_the_living_elements():
     harness.state.add(2)
     harness.clock.pass_time(60)
     harness.backend.snapshot()
-    assert harness.backend.full_snapshot()["s"].written == {"key": [(2, 1060)]}
+    assert harness.backend.full_snapshot()["state/s"].written == {"key": [(2, 1060)]}
 
 
 @given(

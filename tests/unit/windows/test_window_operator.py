@@ -177,7 +177,7 @@ def test_a_window_function_has_clocks_state_of_the_window_and_state_of_the_key(m
     harness.process_watermark(4)
     harness.process_watermark(12)
     assert harness.values() == [(1, 1, 4, 77), (1, 1, 4, 77), (1, 2, 12, 77)]
-    assert harness.state_entries() == {"n": 2}
+    assert harness.state_entries() == {"state/n": 2}
 
 
 def test_window_state_is_refused_in_sessions():

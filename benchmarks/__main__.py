@@ -1,0 +1,88 @@
+"""`python -m benchmarks`: all measurements in one go."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from benchmarks import alone, compare, report
+from benchmarks.cases import cases
+from benchmarks.runner import PYFLINK
+
+PARTS = ("compare", "scaling", "cold", "memory")
+ROOT = Path(__file__).parent.parent
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "--only", choices=PARTS, action="append", help="run this part (may be repeated)"
+    )
+    parser.add_argument("--quick", action="store_true", help="a tenth of the data, and no chart")
+    parser.add_argument(
+        "--engine", action="append", choices=list(compare.ENGINES), help="compare only these"
+    )
+    parser.add_argument(
+        "--pyflink-records", type=int, default=300_000, help="PyFlink's part of the data"
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=2, help="runs of Penstock and Flink SQL; the best counts"
+    )
+    parser.add_argument(
+        "--work", type=Path, default=ROOT / "benchmarks" / ".work", help="data and results"
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse()
+    parts = args.only or PARTS
+    work = args.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    scale = 0.1 if args.quick else 1.0
+    sections: dict[str, object] = {}
+    show = report.console.print
+
+    if "compare" in parts:
+        engines = args.engine or list(compare.ENGINES)
+        if not PYFLINK.exists():
+            show("PyFlink is not installed (tools/setup.sh bench): measuring Penstock only")
+            engines = ["Penstock"]
+        results: report.Results = {}
+        for case in cases(scale, args.pyflink_records):
+            for engine in engines:
+                with report.console.status(f"{case.title}: {engine}"):
+                    measured = compare.measure(case, engine, work, args.repeat)
+                if measured is not None:
+                    results.setdefault(case.title, []).append(measured)
+                    show(
+                        f"{case.title:22} {engine:22} {measured.rate:>10,.0f} records/s",
+                        highlight=False,
+                    )
+        show(report.comparison_table(results))
+        sections["comparison"] = results
+        if not args.quick and set(engines) == set(compare.ENGINES):
+            report.draw(results, ROOT / "docs" / "images")
+    if "scaling" in parts:
+        with report.console.status("cost per record"):
+            costs = alone.scaling(work, [int(m * 1_000_000 * scale) for m in (1, 3, 10)])
+        show(report.scaling_table(costs))
+        sections["scaling"] = costs
+    if "cold" in parts:
+        with report.console.status("cold start"):
+            start = alone.cold_start(3)
+        show(report.cold_start_table(start))
+        sections["cold_start"] = start
+    if "memory" in parts:
+        records = int(20_000_000 * scale)
+        with report.console.status("memory"):
+            seconds, peak = alone.memory(work, records)
+        show(
+            f"{records:,} records in one epoch: {seconds:.1f} s, largest Python worker {peak / 1e6:.0f} MB"
+        )
+        sections["memory"] = {"records": records, "seconds": seconds, "worker_peak_bytes": peak}
+    report.save(work / "results.json", **sections)
+
+
+if __name__ == "__main__":
+    main()

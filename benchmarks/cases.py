@@ -1,0 +1,81 @@
+"""The jobs that are compared, and what each must write, worked out a second time with Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from benchmarks.data import DataSet
+from benchmarks.runner import Totals
+
+COLUMNS = ["auction", "bidder", "price", "channel", "ts"]
+
+
+def read_bids(source: Path) -> pa.Table:
+    options = pa.csv.ReadOptions(column_names=COLUMNS)
+    files = sorted(source.glob("*.csv"))
+    return pa.concat_tables([pa.csv.read_csv(file, read_options=options) for file in files])
+
+
+def expect_windows(source: Path) -> Totals:
+    bids = read_bids(source)
+    bids = bids.filter(pc.greater(bids["price"], 100))
+    ts = bids["ts"].to_numpy()
+    bids = bids.append_column("window", pa.array(ts - ts % 10_000))
+    windows = bids.group_by(["auction", "window"]).aggregate([("price", "sum")]).num_rows
+    return Totals(windows, pc.sum(bids["price"]).as_py(), bids.num_rows)
+
+
+def expect_maps(source: Path) -> Totals:
+    price = read_bids(source)["price"].to_numpy()
+    return Totals(len(price), int(((price * 2 + 7) % 1_000_003).sum()), 0)
+
+
+def expect_totals(source: Path) -> Totals:
+    bids = read_bids(source)
+    auctions = np.unique(bids["auction"].to_numpy())
+    return Totals(len(auctions), pc.sum(bids["price"]).as_py(), int(auctions.sum()))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job on a data set. `capped` is the part of the data that PyFlink gets, so that it ends in minutes."""
+
+    title: str
+    script: str
+    data: DataSet
+    capped: DataSet
+    expect: Callable[[Path], Totals]
+    sql: str | None = None
+
+
+def cases(scale: float, cap: int) -> list[Case]:
+    """All cases; `scale` shrinks the data for a quick look, `cap` is PyFlink's number of records."""
+
+    def case(
+        title: str,
+        script: str,
+        records: int,
+        auctions: int,
+        expect: Callable[[Path], Totals],
+        sql: str | None = None,
+        limit: int = cap,
+    ) -> Case:
+        data = DataSet(int(records * scale), auctions)
+        capped = DataSet(min(data.records, int(limit * scale)), auctions)
+        return Case(title, script, data, capped, expect, sql)
+
+    m = 1_000_000
+    sql = "windowed_bids_sql"
+    return [
+        case("windows, 100 keys", "windowed_bids", m, 100, expect_windows, sql),
+        case("windows, 10 000 keys", "windowed_bids", 2 * m, 10_000, expect_windows, sql),
+        case("five maps", "stateless_maps", m, 100, expect_maps, limit=m),
+        case("state and timers", "state_and_timer", m, 100, expect_totals),
+    ]

@@ -1,0 +1,139 @@
+"""Tables for the terminal, a chart for the documentation, figures for whoever wants to plot them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.compare import Measurement
+
+Results = dict[str, list[Measurement]]
+COLOURS = {
+    "Penstock": "#2f6fed",
+    "Flink SQL (JVM)": "#8a94a6",
+    "PyFlink, process mode": "#e08a3c",
+    "PyFlink, thread mode": "#f0b97d",
+}
+
+console = Console()
+
+
+def machine() -> str:
+    return f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+
+
+def comparison_table(results: Results) -> Table:
+    table = Table(title=f"Records per second ({machine()})")
+    for column in ("job", "engine"):
+        table.add_column(column)
+    for column in (
+        "records",
+        "end to end",
+        "Penstock is",
+        "without start-up",
+        "Penstock is",
+        "start-up",
+    ):
+        table.add_column(column, justify="right")
+    for title, measurements in results.items():
+        ours = next((m for m in measurements if m.engine == "Penstock"), None)
+        for m in measurements:
+            part = "" if m.records == m.of_records else f" of {m.of_records:,}"
+            table.add_row(
+                title if m is measurements[0] else "",
+                m.engine,
+                f"{m.records:,}{part}",
+                f"{m.rate:,.0f}",
+                _times(ours.rate / m.rate) if ours else "",
+                f"{m.steady_rate:,.0f}",
+                _times(ours.steady_rate / m.steady_rate) if ours else "",
+                f"{m.start_up:.1f} s",
+                end_section=m is measurements[-1],
+            )
+    table.caption = "PyFlink gets a part of the data where the column 'records' says so: on all of it, a run takes many minutes."
+    return table
+
+
+def _times(ratio: float) -> str:
+    return "" if ratio == 1 else f"{ratio:.1f}x"
+
+
+def scaling_table(costs: dict[int, float]) -> Table:
+    table = Table(title="Penstock: cost of a record as the input grows (windows, 100 keys)")
+    table.add_column("records", justify="right")
+    table.add_column("microseconds per record", justify="right")
+    for records, cost in costs.items():
+        table.add_row(f"{records:,}", f"{cost * 1e6:.2f}")
+    return table
+
+
+def cold_start_table(parts: dict[str, float]) -> Table:
+    table = Table(
+        title="Penstock: from `python job.py` to the end of a word count", show_footer=True
+    )
+    table.add_column("part", footer="all")
+    table.add_column("seconds", justify="right", footer=f"{sum(parts.values()):.2f}")
+    for part, seconds in parts.items():
+        table.add_row(part, f"{seconds:.2f}")
+    return table
+
+
+def save(path: Path, **sections: Any) -> None:
+    """Write the figures as JSON."""
+    plain = {
+        name: {title: [asdict(m) for m in ms] for title, ms in section.items()}
+        if name == "comparison"
+        else section
+        for name, section in sections.items()
+    }
+    path.write_text(json.dumps({"machine": machine(), **plain}, indent=2) + "\n")
+
+
+def draw(results: Results, directory: Path) -> None:
+    """Draw the comparison as bench.svg and bench.png: end to end, on a logarithmic scale."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "penstock"
+    from matplotlib import pyplot as plt
+
+    directory.mkdir(parents=True, exist_ok=True)
+    figure, axes = plt.subplots(figsize=(8, 0.5 + 0.95 * len(results)))
+    ticks, position = [], 0.0
+    for title, measurements in results.items():
+        ticks.append((position + (len(measurements) - 1) / 2, title))
+        for m in measurements:
+            axes.barh(position, m.rate, color=COLOURS[m.engine], height=0.9)
+            axes.text(m.rate * 1.06, position, f"{m.rate:,.0f}", va="center", fontsize=8)
+            position += 1
+        position += 0.8
+    axes.set_xscale("log")
+    fastest = max(m.rate for measurements in results.values() for m in measurements)
+    slowest = min(m.rate for measurements in results.values() for m in measurements)
+    axes.set_xlim(slowest / 3, fastest * 3)
+    axes.set_yticks([place for place, _ in ticks], [title for _, title in ticks])
+    axes.invert_yaxis()
+    axes.set_xlabel("records per second, end to end (logarithmic)")
+    axes.spines[["top", "right"]].set_visible(False)
+    handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in COLOURS.values()]
+    axes.legend(
+        handles,
+        COLOURS,
+        loc="lower center",
+        bbox_to_anchor=(0.45, 1.0),
+        ncols=4,
+        fontsize=8,
+        frameon=False,
+    )
+    figure.text(0.99, 0.01, machine(), ha="right", fontsize=6, color="#777777")
+    figure.tight_layout()
+    figure.savefig(directory / "bench.svg", metadata={"Date": None})
+    figure.savefig(directory / "bench.png", dpi=160)
+    plt.close(figure)

@@ -1,0 +1,124 @@
+"""The demo as a user runs it: started, interrupted, resumed. Its files must be those of a run without interruption."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from penstock.common.connector import ReadLimits
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "fraud_demo.py"
+
+
+@pytest.fixture(scope="module")
+def demo():
+    spec = importlib.util.spec_from_file_location("fraud_demo", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["fraud_demo"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["fraud_demo"]
+
+
+def start(*arguments):
+    # Its own session: the interrupt goes to all its processes, as Ctrl-C in a terminal does.
+    return subprocess.Popen(
+        [sys.executable, str(SCRIPT), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for(process, condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline, "the demo did not get that far"
+        time.sleep(0.05)
+
+
+def all_transactions(demo, settings):
+    source = demo.DataGeneratorSource(demo.transaction, count=settings.records, seed=settings.seed)
+    (split,) = source.create_enumerator(1).discover()
+    batches = source.create_reader().read(split, split.start, ReadLimits())
+    return [record for batch in batches for record in batch.records]
+
+
+def is_late(demo, payment):
+    return payment["time"] < demo.START + payment["id"] * demo.STEP_MS - demo.DISORDER_MS
+
+
+def expected_sums(demo, payments):
+    sums = {}
+    for payment in payments:
+        key = payment["card"], payment["time"] // demo.MINUTE * demo.MINUTE
+        cents, count = sums.get(key, (0, 0))
+        sums[key] = cents + payment["cents"], count + 1
+    return Counter((card, demo.show(minute), *both) for (card, minute), both in sums.items())
+
+
+def expected_alerts(demo, payments):
+    alerts, probes = Counter(), {}
+    for payment in sorted(payments, key=lambda payment: (payment["time"], payment["id"])):
+        probe = probes.get(payment["card"])
+        if payment["cents"] < demo.SMALL:
+            probes[payment["card"]] = payment
+            continue
+        in_reach = probe is not None and payment["time"] < probe["time"] + demo.MINUTE
+        if in_reach and payment["cents"] >= demo.LARGE:
+            moment = demo.show(payment["time"])
+            alerts[payment["card"], moment, payment["cents"], probe["cents"]] += 1
+    return alerts
+
+
+@pytest.mark.timeout(120)
+def test_an_interrupted_and_resumed_demo_writes_every_record_once(demo, tmp_path):
+    out = tmp_path / "results"
+    first = start("--seconds", 12, "--out", out)
+    try:
+        wait_for(first, lambda: any(out.glob("aggregates/part-*")))
+        os.killpg(first.pid, signal.SIGINT)
+        said, _ = first.communicate(timeout=30)
+    finally:
+        first.kill()
+    assert first.returncode == 0, said
+    assert "Stopped after" in said
+    assert f"make demo RESUME={out}" in said
+    assert "Traceback" not in said
+    checkpoint = demo.find_checkpoint(out)
+    published = {path: path.read_bytes() for path in out.glob("*/part-*")}
+
+    second = start("--resume", out, "--no-live")
+    try:
+        said, _ = second.communicate(timeout=60)
+    finally:
+        second.kill()
+    assert second.returncode == 0, said
+    assert f"Resuming from {checkpoint}" in said
+    assert "Finished after" in said
+    assert "Traceback" not in said
+
+    payments = all_transactions(demo, demo.load_settings(out))
+    in_time = [payment for payment in payments if not is_late(demo, payment)]
+    late = [payment for payment in payments if is_late(demo, payment)]
+    assert Counter(
+        (line["card"], line["minute"], line["cents"], line["transactions"])
+        for line in demo.read_lines(out / "aggregates")
+    ) == expected_sums(demo, in_time)
+    assert Counter(
+        (line["card"], line["time"], line["cents"], line["probe_cents"])
+        for line in demo.read_lines(out / "alerts")
+    ) == expected_alerts(demo, in_time)
+    assert sorted(line["id"] for line in demo.read_lines(out / "late")) == [p["id"] for p in late]
+    assert late
+    assert {path: path.read_bytes() for path in published} == published

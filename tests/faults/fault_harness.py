@@ -1,0 +1,267 @@
+"""Runs the ledger job in processes of its own, kills parts of it, and judges what it leaves behind."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import penstock
+from penstock.checkpoint.manifest_store import ManifestStore
+from penstock.checkpoint.storage import CheckpointStorage
+
+ROOT = Path(penstock.__file__).parents[1]
+LEDGER = Path(__file__).parent / "jobs" / "ledger.py"
+sys.path.insert(0, str(LEDGER.parent))
+
+import ledger  # noqa: E402 - the job itself, for its job id and its expected output
+
+LOCAL = "local[2,4]"
+LOCAL_CLUSTER = "local-cluster[2,1,1024]"
+TIMEOUT_S = 240.0
+_POLL_S = 0.01
+_TAG = "PENSTOCK_FAULT_RUN"  # an environment variable that all processes of a run inherit
+_MAX_DIFFERENCES = 20
+
+
+@dataclass
+class KillLog:
+    """How often each kind of fault struck, over the whole suite."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, kind: str, count: int = 1) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + count
+
+
+class LedgerRun:
+    """One job from its first start to its end, over as many driver processes as that takes."""
+
+    def __init__(self, directory: Path, log: KillLog, master: str = LOCAL) -> None:
+        self.directory = directory
+        self.kills = log
+        self.master = master
+        self.driver: subprocess.Popen[bytes] | None = None
+        self._id = uuid.uuid4().hex
+        self._deadline = time.monotonic() + TIMEOUT_S
+        self._output = directory / "driver.log"
+
+    # Life of the driver
+
+    def start(
+        self, faults: Iterable[tuple[str, int, str]] = (), sabotage: Path | None = None
+    ) -> None:
+        """Start a driver: the first one begins the job, any other one resumes it."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        options = {
+            "directory": str(self.directory),
+            "master": self.master,
+            "faults": list(faults),
+            "sabotage": None if sabotage is None else str(sabotage),
+        }
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+            _TAG: self._id,
+        }
+        if self.master != LOCAL:
+            import pyspark
+
+            environment["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+        with self._output.open("ab") as output:
+            self.driver = subprocess.Popen(
+                [sys.executable, str(LEDGER), json.dumps(options)],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+
+    def kill_driver(self) -> bool:
+        """Kill the driver, and nothing else; False if it was over already."""
+        assert self.driver is not None
+        if self.driver.poll() is not None:
+            return False
+        self.driver.kill()
+        if self.driver.wait() != -signal.SIGKILL:
+            return False
+        self.kills.add("driver")
+        return True
+
+    def wait(self) -> int:
+        """Wait for the driver to end and return its exit code."""
+        assert self.driver is not None
+        self.wait_until(lambda: self.driver.poll() is not None, or_end=False)
+        return self.driver.returncode
+
+    @property
+    def is_running(self) -> bool:
+        return self.driver is not None and self.driver.poll() is None
+
+    def wait_until(self, condition: Callable[[], bool], *, or_end: bool = True) -> bool:
+        """Wait for something to happen; False if the driver ended before it did."""
+        while not condition():
+            if or_end and not self.is_running:
+                return condition()
+            assert time.monotonic() < self._deadline, f"the job hangs\n{self.story()}"
+            time.sleep(_POLL_S)
+        return True
+
+    def wait_for_epochs(self, count: int) -> bool:
+        """Wait for so many more checkpoints; False if the driver ended before."""
+        target = self.epoch() + count
+        return self.wait_until(lambda: self.epoch() >= target)
+
+    def pause(self, seconds: float) -> None:
+        """Let the job go on for a moment, wherever that leads."""
+        until = time.monotonic() + seconds
+        self.wait_until(lambda: time.monotonic() >= until)
+
+    def epoch(self) -> int:
+        """The newest durable checkpoint."""
+        found = (self.checkpoints).glob("chk-*/_metadata")
+        return max((int(path.parent.name[4:]) for path in found), default=0)
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.directory / "checkpoints" / ledger.JOB_ID
+
+    # Processes
+
+    def processes(self) -> list[psutil.Process]:
+        """All processes of the run, of this driver and of earlier ones."""
+        return [process for process in psutil.process_iter() if _tag(process) == self._id]
+
+    def workers(self) -> list[psutil.Process]:
+        """The Python workers: children of pyspark's daemon."""
+        return [
+            process
+            for process in self.processes()
+            if _runs(process, "pyspark.daemon") and _runs(process.parent(), "pyspark.daemon")
+        ]
+
+    def executors(self) -> list[psutil.Process]:
+        """The JVMs of a local cluster's executors."""
+        return [p for p in self.processes() if _runs(p, "CoarseGrainedExecutorBackend")]
+
+    def kill(self, kind: str, process: psutil.Process) -> bool:
+        """Kill a process of the run; False if it was gone."""
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            return False
+        self.kills.add(kind)
+        return True
+
+    def leftovers(self, patience_s: float) -> list[str]:
+        """The processes that are still there after a while, in words; they are killed."""
+        until = time.monotonic() + patience_s
+        while (alive := self.processes()) and time.monotonic() < until:
+            time.sleep(0.1)
+        found = []
+        for process in alive:
+            try:
+                found.append(f"{process.pid} {' '.join(process.cmdline())[:200]}")
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        return found
+
+    # What is left behind
+
+    def lines(self, sink: str) -> list[str]:
+        """The lines of all visible files of a sink, sorted."""
+        lines: list[str] = []
+        for path in sorted((self.directory / sink).rglob("*")):
+            if path.is_file() and not path.name.startswith((".", "_")):
+                lines += path.read_bytes().decode().splitlines(keepends=True)
+        return sorted(lines)
+
+    def hidden_files(self) -> list[str]:
+        """Files in the sinks' directories that a reader must not look at."""
+        return sorted(
+            str(path.relative_to(self.directory))
+            for sink in ("windows", "counts")
+            for path in (self.directory / sink).rglob("*")
+            if path.is_file() and path.name.startswith((".", "_"))
+        )
+
+    def unnamed_checkpoint_files(self) -> list[str]:
+        """What is on checkpoint storage although no manifest that is kept names it."""
+        store = ManifestStore(CheckpointStorage(str(self.checkpoints.parent)), ledger.JOB_ID)
+        manifests = store.read_all()
+        named = {f"chk-{manifest.epoch}/_metadata" for manifest in manifests}
+        named |= {f"chk-{manifest.epoch}" for manifest in manifests} | {"shared"}
+        for manifest in manifests:
+            named |= manifest.files()
+        there = {str(path.relative_to(self.checkpoints)) for path in self.checkpoints.rglob("*")}
+        missing = {f"missing: {name}" for name in named - there - {"shared"}}
+        surplus = there - named
+        return sorted(missing | surplus | {f"kept: {m.epoch}" for m in manifests[:-1]})
+
+    def story(self) -> str:
+        """The last lines that the drivers wrote."""
+        text = self._output.read_text(errors="replace") if self._output.exists() else ""
+        return f"--- {self._output}\n" + "\n".join(text.splitlines()[-40:])
+
+    def said(self, text: str) -> int:
+        """How often the drivers wrote a text."""
+        return self._output.read_text(errors="replace").count(text)
+
+
+def difference(expected: list[str], found: list[str]) -> str:
+    """What is lost (-) and what is too much (+), shortened; empty if nothing is."""
+    changes = [
+        line.rstrip("\n")
+        for line in difflib.unified_diff(expected, found, "expected", "found", n=0, lineterm="")
+        if not line.startswith("@@")
+    ]
+    more = len(changes) - _MAX_DIFFERENCES
+    return "\n".join(changes[:_MAX_DIFFERENCES] + ([f"... and {more} more"] if more > 0 else []))
+
+
+def judge(run: LedgerRun, expected: dict[str, list[str]], seed: object) -> None:
+    """Fail unless the run's output is the expected one and nothing else is left behind."""
+    problems = []
+    for sink, lines in expected.items():
+        found = run.lines(sink)
+        if found != lines:
+            problems.append(f"sink '{sink}':\n{difference(lines, found)}")
+    left = run.leftovers(patience_s=30)
+    if left:
+        problems.append("processes that did not end:\n" + "\n".join(left))
+    if hidden := run.hidden_files():
+        problems.append("hidden files left behind:\n" + "\n".join(hidden))
+    if unnamed := run.unnamed_checkpoint_files():
+        problems.append("checkpoint storage:\n" + "\n".join(unnamed))
+    if problems:
+        raise AssertionError("\n".join([f"seed {seed}", *problems, run.story()]))
+
+
+def _tag(process: psutil.Process) -> str | None:
+    try:
+        return process.environ().get(_TAG)
+    except (psutil.Error, OSError):
+        return None
+
+
+def _runs(process: psutil.Process | None, what: str) -> bool:
+    try:
+        return process is not None and any(what in word for word in process.cmdline())
+    except psutil.Error:
+        return False
+
+
+Expected = dict[str, list[str]]
+NewRun = Callable[..., Any]

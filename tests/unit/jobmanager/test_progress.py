@@ -1,0 +1,128 @@
+"""What a person sees of a running job."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from penstock.common.job_status import JobStatus
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.jobmanager import progress
+from penstock.jobmanager.progress import EpochReport, TerminalProgress, create_progress
+from penstock.testing.mini_cluster import MiniCluster
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def console():
+    return Console(file=io.StringIO(), force_terminal=False, width=100)
+
+
+def report(epoch, **changes):
+    values = {
+        "records_in": 500,
+        "duration_s": 1.0,
+        "watermark": 60_000,
+        "state_bytes": 2048,
+        "final": False,
+        "checkpoint_s": 0.012,
+        "sinks": {"alerts": 3, "late": 0},
+    }
+    return EpochReport(epoch=epoch, **(values | changes))
+
+
+def shown(live, console) -> str:
+    with console.capture() as capture:
+        console.print(live.render())
+    return capture.get()
+
+
+@pytest.fixture
+def live(console):
+    clock = Clock()
+    table = TerminalProgress("the job", console, clock)
+    table.clock = clock
+    yield table
+    table.close(JobStatus.FINISHED)
+
+
+def test_the_table_says_that_the_job_is_starting(live, console) -> None:
+    assert "starting" in shown(live, console)
+
+
+def test_the_table_adds_up_records_and_shows_the_last_epoch(live, console) -> None:
+    live.clock.now = 5.0
+    live.on_epoch(report(1))
+    live.clock.now = 6.0
+    live.on_epoch(report(2, records_in=700, watermark=120_000))
+    text = shown(live, console)
+    for part in ("the job  00:06", "2  1.00 s, of which checkpoint 12 ms", "1,200  700/s"):
+        assert part in text
+    for part in ("1970-01-01 00:02:00", "2 KiB", "alerts 6  late 0"):
+        assert part in text
+    assert "restarts" not in text
+
+
+def test_the_time_before_the_first_epoch_is_no_part_of_the_rate(live, console) -> None:
+    live.clock.now = 30.0
+    live.on_epoch(report(1, duration_s=2.0))
+    assert "500  250/s" in shown(live, console)
+
+
+def test_restarts_are_counted_and_explained(live, console, capsys) -> None:
+    live.on_epoch(report(1))
+    live.on_restart(1, 1000, RuntimeError("boom"))
+    assert "restarts" in shown(live, console)
+
+
+def test_the_end_leaves_one_line(console) -> None:
+    clock = Clock()
+    live = TerminalProgress("the job", console, clock)
+    clock.now = 2.0
+    live.on_epoch(report(1))
+    live.close(JobStatus.CANCELED)
+    assert (
+        console.file.getvalue().splitlines()[-1] == "the job: canceled, 500 records, 500 records/s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "terminal", "kind"),
+    [
+        ("never", True, "QuietProgress"),
+        ("auto", False, "QuietProgress"),
+        ("auto", True, "TerminalProgress"),
+        ("always", False, "TerminalProgress"),
+    ],
+)
+def test_the_option_and_the_terminal_decide(monkeypatch, mode, terminal, kind) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr(progress.sys, "stderr", stream)
+    chosen = create_progress("the job", mode)
+    chosen.close(JobStatus.FINISHED)
+    assert type(chosen).__name__ == kind
+
+
+def test_a_report_counts_what_came_in_and_what_each_sink_wrote() -> None:
+    with MiniCluster() as cluster:
+        env = StreamExecutionEnvironment.get_execution_environment()
+        numbers = env.from_collection([1, 2, 3, 4])
+        numbers.filter(lambda n: n > 3).print().name("large")
+        numbers.print().name("all")
+        env.execute("a job")
+    master = cluster.masters[0]
+    runner = master._runner
+    found = EpochReport.of(master.job, runner.manifest, runner.last_acks, 1.0)
+    assert found.records_in == 4
+    assert found.sinks == {"large": 1, "all": 4}
+    assert 0 <= found.checkpoint_s <= 1.0
