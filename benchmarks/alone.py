@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.cases import expect_windows
@@ -39,8 +40,7 @@ def cold_start(repeat: int) -> dict[str, float]:
         end = time.time()
         marks = json.loads(ran.stdout.strip().splitlines()[-1])
         moments = [("", start), *marks, ("shutting down", end)]
-        pairs = zip(moments, moments[1:], strict=False)
-        parts = {name: moment - before for (_, before), (name, moment) in pairs}
+        parts = {name: moment - before for (_, before), (name, moment) in pairwise(moments)}
         if not best or end - start < sum(best.values()):
             best = parts
     return best

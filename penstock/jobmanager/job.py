@@ -43,6 +43,7 @@ class Job:
     restart_strategy: Any  # one of penstock.common.restart_strategy
     epoch_interval_ms: int = 1000
     spark_options: dict[str, str] = field(default_factory=dict)
+    python_files: tuple[str, ...] = ()
 
     def sources(self) -> list[tuple[int, str, Any, int]]:
         """Return (vertex index, operator id, source, parallelism) of each source."""

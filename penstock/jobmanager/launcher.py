@@ -11,6 +11,7 @@ from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.job_id import JobID
 from penstock.common.restart_strategy import from_configuration
+from penstock.errors import UnsupportedOperationError
 from penstock.graph.compiler import compile_program
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
@@ -32,7 +33,9 @@ def submit(
     """Start a program as a job of this process."""
     job = create_job(transformations, settings, configuration, job_name)
     progress = create_progress(job.name, configuration.get(options.PROGRESS))
-    controller = LocalJobController(JobMaster(job, progress, SparkPipe(job.spark_options)))
+    controller = LocalJobController(
+        JobMaster(job, progress, SparkPipe(job.spark_options, job.python_files))
+    )
     controller.start()
     return controller
 
@@ -44,6 +47,7 @@ def create_job(
     job_name: str,
 ) -> Job:
     """Compile a program and gather all that its JobMaster must know."""
+    _check_available(configuration)
     plans = compile_program(transformations, settings)
     checkpoints, job_id = _checkpoint_settings(configuration)
     batch = plans.stage_plan.runtime_mode == "BATCH"
@@ -74,7 +78,20 @@ def create_job(
         ),
         epoch_interval_ms=configuration.get(options.EPOCH_INTERVAL).to_millis(),
         spark_options=options.spark_options(configuration),
+        python_files=tuple(
+            path for path in configuration.get_string("python.files", "").split(",") if path
+        ),
     )
+
+
+def _check_available(configuration: Configuration) -> None:
+    """Refuse what is accepted in a configuration but cannot run yet, rather than do something else in silence."""
+    backend = configuration.get(options.STATE_BACKEND)
+    if backend != "hashmap":
+        raise UnsupportedOperationError(
+            f"state backend '{backend}' is not available yet",
+            hint="leave state.backend.type out, or set it to hashmap: state is then kept in memory",
+        )
 
 
 def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettings, str]:

@@ -30,11 +30,19 @@ class Counter:
         """Return the count of this subtask in this epoch."""
         return self._count
 
+    def reset(self) -> None:
+        """Start again at zero."""
+        self._count = 0
+
 
 class Distribution:
     """Sum, count, minimum and maximum of reported values."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start again without values."""
         self._sum = 0
         self._count = 0
         self._min: int | None = None
@@ -71,6 +79,11 @@ class Meter:
     def get_rate(self) -> float:
         """Return events per second."""
         return self._count / max(time.monotonic() - self._since, 1e-3)
+
+    def reset(self) -> None:
+        """Start again at zero."""
+        self._count = 0
+        self._since = time.monotonic()
 
 
 class MetricGroup:
@@ -137,7 +150,7 @@ class MetricGroup:
         """Start the next epoch: counts begin at zero, gauges stay."""
         for metric in self._metrics.values():
             if isinstance(metric, Counter | Distribution | Meter):
-                metric.__init__()  # type: ignore[misc]
+                metric.reset()
         for group in self._groups.values():
             group.reset()
 

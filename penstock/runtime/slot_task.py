@@ -14,7 +14,7 @@ from penstock.runtime.buffers import Row
 from penstock.runtime.deployment import LevelDeployment, SubtaskRestore, VertexDeployment
 from penstock.runtime.garbage import GarbageControl
 from penstock.runtime.messages import ACK, FAILURE, TaskFailure
-from penstock.runtime.operators.base import user_traceback
+from penstock.runtime.operators.base import UserCodeError, user_traceback
 from penstock.runtime.subtask import ChannelError, Subtask, TaskEnvironment
 
 
@@ -50,16 +50,14 @@ def run_slot(level: LevelDeployment, slot: int, attempt: str, rows: Iterable[Row
             sent.clear()
             collector.check()
     except _UpstreamFailedError as failed:
-        slot_task.abandon()
         yield from _failure_rows(level, slot, failed.payload)
     except ChannelError:
-        slot_task.abandon()
         raise
     except PenstockError as error:
         payload = pickle.dumps(_describe(error, slot_task.current), 5)
-        slot_task.abandon()
         yield from _failure_rows(level, slot, payload)
     finally:
+        slot_task.abandon()
         collector.close()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -86,7 +84,7 @@ class _SlotTask:
         for vertex in self._level.vertices:
             index = self._slot - vertex.slot_offset
             if 0 <= index < vertex.parallelism:
-                self._subtasks[vertex.vertex] = self._obtain(vertex, index)
+                self._obtain(vertex, index)
         for subtask in self._subtasks.values():
             subtask.begin_epoch(self._task, self._subtasks)
         if self._level.level == 0:
@@ -98,25 +96,26 @@ class _SlotTask:
             payload = pickle.dumps(subtask.end_epoch(), 5)
             self._task.rows.append(Row(self._slot, -1, -1, self._slot, 0, ACK, payload))
             yield
-        for subtask in self._subtasks.values():
+        for number in list(self._subtasks):
+            self.current = subtask = self._subtasks.pop(number)
             subtask_cache.put(job_id, subtask, self._level.epoch, self._task.attempt)
 
     def abandon(self) -> None:
-        """Close the subtasks after a failure, so that functions and sinks let go of what they hold."""
+        """Close what a failure left open, so that functions and sinks let go of what they hold."""
         for subtask in self._subtasks.values():
             with contextlib.suppress(Exception):  # the failure is what counts
                 subtask.close()
 
-    def _obtain(self, vertex: VertexDeployment, index: int) -> Subtask:
+    def _obtain(self, vertex: VertexDeployment, index: int) -> None:
         restore = self._level.restore.get((vertex.vertex, index), SubtaskRestore())
         cached = subtask_cache.take(
             self._level.settings.job_id, vertex.vertex, index, restore.snapshot
         )
         if cached is not None:
-            return cached
-        subtask = self.current = Subtask(vertex, index)
-        subtask.open(self._task, restore)
-        return subtask
+            self._subtasks[vertex.vertex] = cached
+            return
+        self.current = self._subtasks[vertex.vertex] = Subtask(vertex, index)
+        self.current.open(self._task, restore)
 
     def _read_sources(self) -> Iterator[None]:
         for vertex, subtask in self._subtasks.items():
@@ -143,7 +142,9 @@ class _SlotTask:
 
 
 def _describe(error: PenstockError, subtask: Subtask | None) -> TaskFailure:
-    cause = error.__cause__ if error.__cause__ is not None else error
+    # Of the user's exception the operator and record are told besides; an error of ours says all by itself.
+    wrapped = isinstance(error, UserCodeError) and error.__cause__ is not None
+    cause = error.__cause__ if wrapped and error.__cause__ is not None else error
     try:
         pickled = pickle.dumps(cause, 5)
         pickle.loads(pickled)
@@ -153,7 +154,7 @@ def _describe(error: PenstockError, subtask: Subtask | None) -> TaskFailure:
         vertex=subtask.deployment.vertex if subtask is not None else -1,
         subtask=subtask.index if subtask is not None else -1,
         message=error.message,
-        detail=error.detail,
+        detail=error.detail if wrapped else None,
         traceback=user_traceback(cause),
         error=pickled,
     )

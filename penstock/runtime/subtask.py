@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import time
 from collections.abc import Callable, Iterator
@@ -131,9 +132,11 @@ class Subtask:
             operator_id = self.deployment.operators[position].operator_id
             context = self._create_context(task, position, states.get(operator_id))
             self._contexts.append(context)
-            operator.open(context)
-        for edge in self._edges:
-            edge.open(self._contexts[0].runtime_context)
+            with _user_code(operator):
+                operator.open(context)
+        for described, edge in zip(self.deployment.edges, self._edges, strict=True):
+            with _user_code(self.operators[described.operator]):
+                edge.open(self._contexts[described.operator].runtime_context)
 
     def _connect_edges(self, settings: JobSettings) -> None:
         for edge in self.deployment.edges:
@@ -214,7 +217,8 @@ class Subtask:
         self._barriers: dict[tuple[int, int], BarrierMessage] = {}
         self._sequences: dict[tuple[int, int], int] = {}
         self._pending_watermarks: dict[int, int] = {}
-        self._pending_status: dict[int, bool] = {}
+        self._pending_active: dict[int, None] = {}
+        self._pending_idle: dict[int, None] = {}
         self._records_in = 0
         for group, output in zip(self._metrics, self._outputs, strict=True):
             group.reset()
@@ -271,8 +275,12 @@ class Subtask:
         elif kind == STATUS:
             if single:
                 self._apply(self._valve.on_status(channel, content))
+            elif content:
+                self._pending_idle[channel] = None
             else:
-                self._pending_status[channel] = content
+                # Active for some time of the epoch: its watermarks count, even if it ends idle.
+                self._pending_active[channel] = None
+                self._pending_idle.pop(channel, None)
 
     def _apply(self, output: ValveOutput) -> None:
         head = self.operators[0]
@@ -284,14 +292,12 @@ class Subtask:
             head.process_status(True)
 
     def _apply_pending(self) -> None:
-        for channel, idle in self._pending_status.items():
-            if not idle:
-                self._apply(self._valve.on_status(channel, idle=False))
+        for channel in self._pending_active:
+            self._apply(self._valve.on_status(channel, idle=False))
         for channel, watermark in self._pending_watermarks.items():
             self._apply(self._valve.on_watermark(channel, watermark))
-        for channel, idle in self._pending_status.items():
-            if idle:
-                self._apply(self._valve.on_status(channel, idle=True))
+        for channel in self._pending_idle:
+            self._apply(self._valve.on_status(channel, idle=True))
 
     def read_source(self, assignment: SourceAssignment, deadline: float | None) -> Iterator[None]:
         """Run the source at the head of the chain."""
@@ -322,9 +328,10 @@ class Subtask:
         committables: dict[str, list[Any]] = {}
         for position, operator in enumerate(self.operators):
             # A source emits MAX in its barrier, before the operators after it finish.
-            if ends and not self.finished and not (is_source and position == 0):
-                operator.finish()
-            found = operator.barrier()
+            with _user_code(operator):
+                if ends and not self.finished and not (is_source and position == 0):
+                    operator.finish()
+                found = operator.barrier()
             if found:
                 committables[self.deployment.operators[position].operator_id] = found
         self.finished = self.finished or ends
@@ -412,7 +419,8 @@ class Subtask:
         if isinstance(head, SourceOperator):
             received, head.records = head.records, 0
         for position, info in enumerate(self.deployment.operators):
-            report = self._metrics[position].report()
+            with _user_code(self.operators[position]):  # gauges
+                report = self._metrics[position].report()
             report["numRecordsOut"] = ("counter", self._outputs[position].records_out)
             if position == 0:
                 report["numRecordsIn"] = ("counter", received)
@@ -420,11 +428,35 @@ class Subtask:
         return reports
 
     def close(self) -> None:
-        """Close all functions."""
-        for operator in self.operators:
-            operator.close()
-        for edge in self._edges:
-            edge.close()
+        """Close all functions; the first error is raised when all were closed."""
+        opened = self.operators[: len(self._contexts)]
+        closeables: list[tuple[StreamOperator, StreamOperator | RemoteEdge | LocalEdge]] = [
+            *((operator, operator) for operator in opened),
+            *(
+                (self.operators[described.operator], edge)
+                for described, edge in zip(self.deployment.edges, self._edges, strict=False)
+            ),
+        ]
+        errors: list[PenstockError] = []
+        for operator, closeable in closeables:
+            try:
+                with _user_code(operator):
+                    closeable.close()
+            except PenstockError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+
+@contextlib.contextmanager
+def _user_code(operator: StreamOperator) -> Iterator[None]:
+    """Report what user code raises outside of records (open, close, commits, gauges) under its operator."""
+    try:
+        yield
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise operator.guard(error) from error
 
 
 def _extras(task: TaskEnvironment) -> dict[str, Any]:

@@ -6,6 +6,7 @@ runs, so a failed attempt leaves nothing behind.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ def take(job_id: str, vertex: int, index: int, snapshot: str | None) -> Subtask 
     _, name, _, subtask = entry
     if snapshot is not None and name == snapshot:
         return subtask
-    subtask.close()
+    _discard(subtask)
     return None
 
 
@@ -49,4 +50,10 @@ def forget_older(job_id: str, epoch: int) -> None:
         stale = cached_epoch < epoch - 1 if key[0] == job_id else now - since > _KEEP_OTHER_JOBS_S
         if stale:
             del _entries[key]
-            subtask.close()
+            _discard(subtask)
+
+
+def _discard(subtask: Subtask) -> None:
+    """Close a subtask whose work does not count: an error of its `close` must not fail another attempt."""
+    with contextlib.suppress(Exception):
+        subtask.close()

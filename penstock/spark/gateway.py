@@ -7,6 +7,7 @@ composes the first one's command line, and it can use a class archive: together 
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -98,9 +99,13 @@ def spark_home() -> Path:
 def class_archive() -> Path:
     """Return where the class archive of this Java and this Spark is kept, whether it is there or not."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "penstock"
-    java = Path(find_java()).resolve()
-    parts = f"{java}-{spark_home()}".replace("/", "_").strip("_")
-    return cache / f"{parts[-150:]}.jsa"
+    made_for = [str(Path(find_java()).resolve()), _class_path(), *quiet_java_options()]
+    digest = hashlib.sha256("\n".join(made_for).encode()).hexdigest()
+    return cache / f"spark-{digest[:16]}.jsa"
+
+
+def _class_path() -> str:
+    return os.pathsep.join(sorted(map(str, (spark_home() / "jars").glob("*.jar"))))
 
 
 def java_command(properties: Mapping[str, str], extra: list[str] | None = None) -> list[str]:
@@ -114,12 +119,13 @@ def java_command(properties: Mapping[str, str], extra: list[str] | None = None) 
     return [
         find_java(),
         "-cp",
-        str(spark_home() / "jars" / "*"),
+        _class_path(),
         f"-Xmx{properties.get('spark.driver.memory', '1g')}",
         "-XX:+IgnoreUnrecognizedVMOptions",
         *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
         "-Djdk.reflect.useDirectMethodHandle=false",
         "-Dio.netty.tryReflectionSetAccessible=true",
+        "-Dio.netty.allocator.type=pooled",
         *quiet_java_options(),
         *(shared if extra is None else extra),
         *properties.get("spark.driver.extraJavaOptions", "").split(),
@@ -137,6 +143,10 @@ class LocalJvm:
         environment = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
         environment["_PYSPARK_DRIVER_CONN_INFO_PATH"] = str(self._info)
         environment["SPARK_CONNECT_MODE"] = "0"
+        # Workers import what this process can import, the modules beside the user's script too.
+        environment["PYTHONPATH"] = os.pathsep.join(
+            str(Path(entry).resolve()) for entry in sys.path
+        )
         # In a session of its own, so that Ctrl-C reaches the driver only, which decides what to do.
         self.process = subprocess.Popen(  # noqa: S603 - our own command line
             java_command(properties, extra),
@@ -146,6 +156,7 @@ class LocalJvm:
             start_new_session=True,
         )
         assert self.process.stderr is not None
+        stopping.clear()
         relay_output(self.process.stderr)
 
     def connect(self) -> Any:
@@ -182,21 +193,19 @@ class LocalJvm:
         raise PenstockError(f"the JVM for Spark did not answer within {_START_TIMEOUT_S:.0f} s")
 
 
-stopping = threading.Event()  # set before the context is stopped
+stopping = threading.Event()  # set before Spark is stopped: what its processes say then is dropped
 
 
 def relay_output(stream: IO[bytes]) -> None:
     """Pass on what Python workers print; keep the JVM's own lines away from the terminal.
 
-    An idle worker that loses its connection while the context stops says so with a traceback: that is no news.
+    An idle worker that loses its connection while Spark stops says so with a traceback: that is no news.
     """
 
     def run() -> None:
-        lost = False
         for line in iter(stream.readline, b""):
             text = line.decode(errors="replace")
-            lost = lost or (stopping.is_set() and text.startswith("Traceback"))
-            if not lost and not any(noise in text for noise in _JVM_NOISE):
+            if not stopping.is_set() and not any(noise in text for noise in _JVM_NOISE):
                 _write(text)
 
     threading.Thread(target=run, name="penstock-worker-output", daemon=True).start()

@@ -14,7 +14,7 @@ from penstock.runtime.buffers import Row
 from penstock.runtime.deployment import LevelDeployment
 from penstock.runtime.local_pipe import read_acks
 from penstock.runtime.messages import TaskAck
-from penstock.spark.session import cancel_jobs, get_context, in_job_group
+from penstock.spark.session import add_python_files, cancel_jobs, get_context, in_job_group
 from penstock.spark.stage_body import slot_of, stage_body
 
 if TYPE_CHECKING:
@@ -23,35 +23,52 @@ if TYPE_CHECKING:
 
 def build_pipe(
     context: SparkContext, levels: Sequence[LevelDeployment], slots: Sequence[int]
-) -> RDD[tuple[int, Row]]:
-    """Return the RDD whose rows are the ACKs of one epoch."""
-    pipe = context.parallelize(range(slots[0]), slots[0]).mapPartitionsWithIndex(
-        stage_body(levels[0])
-    )
+) -> list[RDD[tuple[int, Row]]]:
+    """Return one RDD per level; the rows of the last are the ACKs of the epoch."""
+    slot_numbers = context.parallelize(range(slots[0]), slots[0])
+    stages = [slot_numbers.mapPartitionsWithIndex(stage_body(levels[0]))]
     for level, count in zip(levels[1:], slots[1:], strict=True):
-        pipe = pipe.partitionBy(count, slot_of).mapPartitionsWithIndex(stage_body(level))
-    return pipe
+        arriving = stages[-1].partitionBy(count, slot_of)
+        stages.append(arriving.mapPartitionsWithIndex(stage_body(level)))
+    return stages
 
 
 def run_pipe(
     context: SparkContext, levels: Sequence[LevelDeployment], slots: Sequence[int]
 ) -> list[TaskAck]:
     """Run one epoch and return its ACKs; raises TaskFailedError if a task's user code failed."""
-    pairs = build_pipe(context, levels, slots).collect()
+    stages = build_pipe(context, levels, slots)
+    try:
+        pairs = stages[-1].collect()
+    finally:
+        _delete_shuffle_files(context, stages[1:])
     return read_acks(row for _, row in pairs)
+
+
+def _delete_shuffle_files(context: SparkContext, stages: Sequence[RDD[tuple[int, Row]]]) -> None:
+    """Delete what the exchanges wrote to disk: Spark itself does that when its JVM next collects garbage, hours later."""
+    cleaner = context._jsc.sc().cleaner()  # noqa: SLF001 - there is no public way to clean up
+    if cleaner.isEmpty():
+        return
+    for stage in stages:
+        java_rdd = stage._prev_jrdd.rdd()  # noqa: SLF001 - what the level reads
+        shuffled = java_rdd.dependencies().head().rdd()
+        cleaner.get().doCleanupShuffle(shuffled.dependencies().head().shuffleId(), False)
 
 
 class SparkPipe:
     """Runs the epochs of jobs on the Spark context of this process."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, options: Mapping[str, str], python_files: Sequence[str] = ()) -> None:
         self._options = options
+        self._python_files = python_files
 
     def run(
         self, job_id: str, name: str, levels: Sequence[LevelDeployment], slots: Sequence[int]
     ) -> list[TaskAck]:
         """Run one epoch."""
         context = get_context(self._options)
+        add_python_files(context, self._python_files)
         with in_job_group(context, job_id, name):
             return run_pipe(context, levels, slots)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,12 +29,20 @@ _DEFAULTS = {
     "spark.python.worker.reuse": "true",
     # Over TCP every exchange with a worker waits for a delayed acknowledgement: 40 ms a task.
     "spark.python.unix.domain.socket.enabled": "true",
+    # By default the Java serializer keeps a hundred buffers alive for each open partition.
+    "spark.serializer.objectStreamReset": "10",
     "spark.sql.adaptive.enabled": "false",
+}
+_LOCAL_DEFAULTS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "penstock.spark.worker_daemon",
 }
 # A worker process that dies is no reason to fail the epoch: Spark tries the task again.
 _DEFAULT_MASTER = "local[*,4]"
 
 _lock = threading.Lock()
+_shipped: set[str] = set()
 
 
 def get_context(options: Mapping[str, str] | None = None) -> SparkContext:
@@ -41,6 +52,9 @@ def get_context(options: Mapping[str, str] | None = None) -> SparkContext:
     """
     with _lock:
         active = _active()
+        if active is not None and _has_died(active):
+            _forget(active)
+            active = None
         return _start(options or {}) if active is None else active
 
 
@@ -60,16 +74,27 @@ def _active() -> SparkContext | None:
     return active
 
 
+def _has_died(context: SparkContext) -> bool:
+    process = getattr(context._gateway, "proc", None)  # noqa: SLF001 - PySpark keeps it there too
+    return process is not None and process.poll() is not None
+
+
+def _forget(context: SparkContext) -> None:
+    """Let go of a context whose JVM is gone, so that a new one can be started."""
+    from pyspark import SparkContext
+
+    context._jsc = None  # noqa: SLF001 - there is nothing left to stop
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
 def _start(options: Mapping[str, str], java_options: list[str] | None = None) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    properties = {
-        "spark.master": os.environ.get("SPARK_MASTER", _DEFAULT_MASTER),
-        **_DEFAULTS,
-        **options,
-    }
-    master = properties["spark.master"]
+    master = options.get("spark.master") or os.environ.get("SPARK_MASTER", _DEFAULT_MASTER)
     is_local = master == "local" or master.startswith("local[")
+    local_defaults = _LOCAL_DEFAULTS if is_local else {}
+    properties = {**_DEFAULTS, **local_defaults, **options, "spark.master": master}
     jvm = LocalJvm(properties, java_options) if is_local else None
     # Importing pyspark takes 0.2 s, in which the JVM starts.
     from pyspark import SparkConf, SparkContext
@@ -87,8 +112,34 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
         relay_output(gateway.proc.stderr)
     conf.setAll(list(properties.items()))
     context = SparkContext(conf=conf, gateway=gateway)
-    atexit.register(_stop, context)
+    if is_local:
+        # The JVM ends by itself when this process does; stopping the context first takes 0.8 s more.
+        atexit.register(stopping.set)
+    else:
+        atexit.register(_stop, context)
+        _ship_package(context)
     return context
+
+
+def _ship_package(context: SparkContext) -> None:
+    """Send this package to the executors: they need Python and pyspark, and nothing of ours installed."""
+    package = Path(__file__).parents[1]
+    # Executors fetch the file when they start, also those that start late: it stays for as long as this process does.
+    directory = tempfile.mkdtemp(prefix="penstock-ship-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    archive = Path(directory, "penstock.zip")
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for source in sorted(package.rglob("*.py")):
+            packed.write(source, source.relative_to(package.parent))
+    context.addPyFile(str(archive))
+
+
+def add_python_files(context: SparkContext, paths: Sequence[str]) -> None:
+    """Send modules and archives of the user to the workers; each once."""
+    for path in paths:
+        if path not in _shipped:
+            context.addPyFile(path)
+            _shipped.add(path)
 
 
 def _stop(context: SparkContext) -> None:

@@ -144,11 +144,11 @@ class LedgerRun:
         return [process for process in psutil.process_iter() if _tag(process) == self._id]
 
     def workers(self) -> list[psutil.Process]:
-        """The Python workers: children of pyspark's daemon."""
+        """The Python workers: forks of a daemon process, which runs in their parent."""
         return [
             process
             for process in self.processes()
-            if _runs(process, "pyspark.daemon") and _runs(process.parent(), "pyspark.daemon")
+            if _runs(process, "daemon") and _runs(process.parent(), "daemon")
         ]
 
     def executors(self) -> list[psutil.Process]:

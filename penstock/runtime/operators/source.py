@@ -14,7 +14,7 @@ from penstock.common.connector import (
     SplitProgress,
 )
 from penstock.errors import PenstockError
-from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.base import OperatorContext, RecordFailedError, StreamOperator
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
 from penstock.runtime.time.assigning import TimestampAssignment
 
@@ -31,6 +31,7 @@ class _Split:
         "progress",
         "read",
         "started",
+        "visited",
     )
 
     def __init__(self, progress: SplitProgress, strategy: Any, now: int) -> None:
@@ -45,6 +46,7 @@ class _Split:
             progress.generator is not None
         )  # has it given records, in this epoch or before?
         self.read = False  # has it given records in this epoch?
+        self.visited = False  # has it had its turn in this epoch?
 
     def to_progress(self) -> SplitProgress:
         """Return how far it was read, for the checkpoint."""
@@ -63,7 +65,8 @@ class SourceOperator(StreamOperator):
     """The head of a source chain. `run` reads; the subtask calls nothing else but `barrier`.
 
     The subtask's watermark is the minimum over its splits that have given records, are not finished before this epoch and are
-    not idle. A split that ends in this epoch still counts until the barrier.
+    not idle. A split that ends in this epoch still counts until the barrier. Splits are read one after another although
+    they stand for the same span of time, so time stands still until the last one has its turn.
     """
 
     def open(self, context: OperatorContext) -> None:
@@ -82,18 +85,23 @@ class SourceOperator(StreamOperator):
         now = self.context.clock()
         self._splits = [_Split(progress, strategy, now) for progress in assignment.splits]
         self._no_more_splits = assignment.no_more_splits
-        self._set_idle(idle=assignment.idle)
+        if assignment.idle:
+            self._set_idle(idle=True)
+        elif any(not split.idle for split in self._splits):
+            self._set_idle(idle=False)
         interval = self.context.auto_watermark_interval / 1000
         next_emission = time.monotonic() + interval
         limits = ReadLimits(deadline=deadline)
         for split in self._splits:
             if split.finished:
                 continue
+            split.visited = True
             for _ in self._read(split, limits):
                 yield
                 if time.monotonic() >= next_emission:
                     next_emission = time.monotonic() + interval
-                    self._emit(self._combined(periodic=True))
+                    if self._all_visited():
+                        self._emit(self._combined(periodic=True))
             if deadline is not None and time.time() >= deadline:
                 break
 
@@ -105,11 +113,11 @@ class SourceOperator(StreamOperator):
             except PenstockError:
                 raise
             except Exception as error:
-                raise self.guard(
-                    error, f"split {split.progress.split.split_id}", known=True
-                ) from error
+                wrapped = self.guard(error)
+                wrapped.detail = f"{wrapped.detail}, split {split.progress.split.split_id}"
+                raise wrapped from error
             if found is None:
-                split.finished = self._bounded or split.progress.split.bounded
+                split.finished = self._ends(split)
                 return
             if found.records:
                 self.records += len(found.records)
@@ -122,28 +130,42 @@ class SourceOperator(StreamOperator):
                     split.assignment.on_batch(
                         Batch(found.records, timestamps), self.output.emit, self._on_event_watermark
                     )
-                except PenstockError:
-                    raise
-                except Exception as error:
-                    raise self.guard(error) from error
+                except RecordFailedError as failed:
+                    raise self.guard(failed.cause, failed.record, known=True) from failed.cause
             split.position = found.position
             yield
             if limits.deadline is not None and time.time() >= limits.deadline:
                 return
 
+    def _ends(self, split: _Split) -> bool:
+        """Whether a split ends when its reader has nothing more."""
+        return self._bounded or split.progress.split.bounded
+
+    def _all_visited(self) -> bool:
+        return all(split.visited or split.finished for split in self._splits)
+
     def _combined(self, *, periodic: bool) -> int | None:
-        """Return the minimum over the splits that count, or None if none does."""
+        """Return the minimum over the splits that count, or None if none does.
+
+        A split without an end that waits for its first turn (the deadline came before) may have records of any time.
+        """
         lowest: int | None = None
         for split in self._splits:
+            if not (split.visited or split.started or self._ends(split)):
+                return None
             if split.read or (split.started and not split.finished and not split.idle):
-                watermark = (
-                    split.assignment.on_periodic() if periodic else split.assignment.watermark
-                )
+                try:
+                    watermark = (
+                        split.assignment.on_periodic() if periodic else split.assignment.watermark
+                    )
+                except Exception as error:
+                    raise self.guard(error) from error
                 lowest = watermark if lowest is None else min(lowest, watermark)
         return lowest
 
     def _on_event_watermark(self, watermark: int) -> None:
-        self._emit(self._combined(periodic=False))
+        if self._all_visited():
+            self._emit(self._combined(periodic=False))
 
     def _emit(self, watermark: int | None) -> None:
         if watermark is not None and watermark > self._emitted and not self.context.batch_mode:
@@ -182,27 +204,30 @@ class SourceOperator(StreamOperator):
                 self._emitted = MAX_WATERMARK
                 self.output.emit_watermark(MAX_WATERMARK)
         else:
+            self._mark_idle_splits()
             self._emit(self._combined(periodic=True))
-            self._check_idleness()
+            unfinished = [split for split in self._splits if not split.finished]
+            if unfinished and all(split.idle for split in unfinished):
+                self._set_idle(idle=True)
         self.context.operator_state.put("emitted", self._emitted)
         self.context.operator_state.put("idle", self._idle)
         return []
 
-    def _check_idleness(self) -> None:
+    def _mark_idle_splits(self) -> None:
         timeout = self.spec.watermark_strategy.idle_timeout_ms
         now = self.context.clock()
-        unfinished = [split for split in self._splits if not split.finished]
-        for split in unfinished:
-            if timeout is not None and not split.idle and now - split.active_ms >= timeout:
+        for split in self._splits:
+            if not split.visited:
+                continue  # whether it has records is not known
+            quiet = timeout is not None and now - split.active_ms >= timeout
+            if quiet or split.assignment.idle:
                 split.idle = True
-            if split.assignment.idle:
-                split.idle = True
-        if unfinished and all(split.idle for split in unfinished):
-            self._set_idle(idle=True)
 
     def progress(self) -> list[SplitProgress]:
-        """Return how far each split was read."""
-        return [split.to_progress() for split in self._splits]
+        """Return how far each split was read; those without an end that had no turn come first next time."""
+        waiting = [s for s in self._splits if not (s.visited or s.finished or self._ends(s))]
+        others = [split for split in self._splits if split not in waiting]
+        return [split.to_progress() for split in (*waiting, *others)]
 
     def close(self) -> None:
         """Close the reader."""

@@ -41,8 +41,8 @@ from penstock.datastream.window import TumblingEventTimeWindows
 
 JOB_ID = "1ed6e4" + "0" * 26
 PARALLELISM = 2
-RECORDS_PER_SPLIT = 1600
-BATCH_SIZES = (20, 60)  # about 40 epochs
+RECORDS_PER_SPLIT = 1700
+BATCH_SIZES = (20, 60)  # about 42 epochs
 KEYS = 13
 WINDOW_MS = 2_000
 BUCKET_MS = 5_000

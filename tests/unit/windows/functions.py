@@ -69,5 +69,7 @@ def value_state(name):
 
 
 class Tag:
+    is_output_tag = True
+
     def __init__(self, tag_id):
         self.tag_id = tag_id

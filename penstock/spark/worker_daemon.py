@@ -1,0 +1,19 @@
+"""The process that Spark's Python workers are forked from, with Penstock loaded already.
+
+A worker then starts with everything imported: 10 ms less an epoch, and a quicker first one. Nothing here may start
+threads before the fork, so pyarrow and pandas stay out.
+"""
+
+from __future__ import annotations
+
+import gc
+
+import pyspark.daemon
+import pyspark.worker
+
+import penstock.checkpoint.state_io
+import penstock.runtime.slot_task  # noqa: F401 - loaded for the workers
+
+if __name__ == "__main__":
+    gc.freeze()
+    pyspark.daemon.manager()

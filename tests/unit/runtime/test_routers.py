@@ -1,0 +1,255 @@
+"""Routers: who gets what, in which order, in buffers of which size."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.common.key_groups import key_group_of, key_group_range
+from penstock.common.partitioning import Custom, Hash
+from penstock.errors import ArgumentError
+from penstock.runtime.buffers import decode
+from penstock.runtime.deployment import ResultEdge
+from penstock.runtime.operators.base import RecordFailedError
+from penstock.runtime.records import Batch
+from penstock.runtime.routing import connected_sources, connected_targets, create_router
+
+GROUPS = 128
+
+
+class Sent:
+    """Keeps the buffers that a router sends."""
+
+    def __init__(self):
+        self.buffers = []
+
+    def __call__(self, target, payload):
+        self.buffers.append((target, decode(payload), len(payload)))
+
+    def per_target(self):
+        found = {}
+        for target, batch, _ in self.buffers:
+            found.setdefault(target, []).extend(batch.values)
+        return found
+
+    def all_values(self):
+        return sorted(value for _, batch, _ in self.buffers for value in batch.values)
+
+
+def router_of(name, targets, *, partitioning=None, subtask=0, sources=1, buffer_bytes=131_072):
+    edge = ResultEdge(0, 0, None, 1, 0, targets, GROUPS, name, local=False)
+    sent = Sent()
+    return create_router(edge, partitioning, subtask, sources, sent, buffer_bytes), sent
+
+
+def partitioning_of(name, targets):
+    if name == "HASH":
+        return Hash(lambda value: value // 3)
+    if name == "CUSTOM":
+        return Custom(lambda key, count: key % count, lambda value: value * 7)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("name", "sources", "targets", "expected"),
+    [
+        pytest.param("FORWARD", 3, 3, [[0], [1], [2]], id="forward"),
+        pytest.param("RESCALE", 2, 4, [[0, 1], [2, 3]], id="rescale up"),
+        pytest.param("RESCALE", 4, 2, [[0], [0], [1], [1]], id="rescale down"),
+        pytest.param("RESCALE", 2, 3, [[0, 1], [2]], id="rescale 2 to 3"),
+        pytest.param("RESCALE", 3, 2, [[0], [0], [1]], id="rescale 3 to 2"),
+        pytest.param("HASH", 2, 3, [[0, 1, 2]] * 2, id="hash"),
+        pytest.param("GLOBAL", 2, 3, [[0, 1, 2]] * 2, id="global"),
+    ],
+)
+def test_which_subtasks_are_connected(name, sources, targets, expected):
+    assert [connected_targets(name, s, sources, targets) for s in range(sources)] == expected
+
+
+@given(
+    st.sampled_from(["RESCALE", "HASH", "REBALANCE", "BROADCAST"]),
+    st.integers(1, 9),
+    st.integers(1, 9),
+)
+def test_both_ends_agree_on_their_channels_and_no_target_is_left_out(name, sources, targets):
+    from_senders = {
+        (s, t) for s in range(sources) for t in connected_targets(name, s, sources, targets)
+    }
+    from_receivers = {
+        (s, t) for t in range(targets) for s in connected_sources(name, t, sources, targets)
+    }
+    assert from_senders == from_receivers
+    assert {t for _, t in from_senders} == set(range(targets))
+    assert {s for s, _ in from_senders} == set(range(sources))
+
+
+@pytest.mark.parametrize(
+    ("name", "subtask", "expected"),
+    [
+        pytest.param("FORWARD", 2, {2: [0, 1, 2, 3, 4, 5]}, id="forward"),
+        pytest.param("GLOBAL", 1, {0: [0, 1, 2, 3, 4, 5]}, id="global"),
+        pytest.param("REBALANCE", 0, {0: [0, 3], 1: [1, 4], 2: [2, 5]}, id="rebalance"),
+        pytest.param("REBALANCE", 1, {1: [0, 3], 2: [1, 4], 0: [2, 5]}, id="rebalance, next sender"),
+        pytest.param("RESCALE", 1, {1: [0, 1, 2, 3, 4, 5]}, id="rescale, one target each"),
+        pytest.param(
+            "BROADCAST", 0, {n: [0, 1, 2, 3, 4, 5] for n in range(3)}, id="broadcast"
+        ),
+        pytest.param("CUSTOM", 0, {0: [0, 3], 1: [1, 4], 2: [2, 5]}, id="custom"),
+    ],
+)
+def test_who_gets_what(name, subtask, expected):
+    router, sent = router_of(
+        name, 3, partitioning=partitioning_of(name, 3), subtask=subtask, sources=3
+    )
+    router.route(Batch([0, 1, 2, 3]))
+    router.route(Batch([4, 5]))
+    router.flush_all()
+    assert sent.per_target() == expected
+
+
+def test_hash_sends_each_record_with_its_key_to_the_owner_of_the_key_group():
+    router, sent = router_of("HASH", 4, partitioning=Hash(lambda value: f"key-{value % 50}"))
+    router.route(Batch(list(range(500)), list(range(500))))
+    router.flush_all()
+    assert sent.all_values() == list(range(500))
+    for target, batch, _ in sent.buffers:
+        assert batch.keys == [f"key-{value % 50}" for value in batch.values]
+        assert batch.timestamps == batch.values
+        groups = {key_group_of(key, GROUPS) for key in batch.keys}
+        assert groups <= set(key_group_range(target, 4, GROUPS))
+
+
+def test_hash_with_one_target_still_carries_the_keys():
+    router, sent = router_of("HASH", 1, partitioning=Hash(lambda value: value % 2))
+    router.route(Batch([1, 2, 3]))
+    router.flush_all()
+    assert [(target, batch.keys) for target, batch, _ in sent.buffers] == [(0, [1, 0, 1])]
+
+
+NAMES = ["FORWARD", "GLOBAL", "REBALANCE", "RESCALE", "SHUFFLE", "BROADCAST", "HASH", "CUSTOM"]
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(NAMES),
+    st.integers(1, 5),
+    st.lists(st.integers(0, 40), max_size=12),
+    st.sampled_from([64, 400, 131_072]),
+    st.booleans(),
+)
+def test_every_record_arrives_once_in_order_with_its_timestamp(name, targets, sizes, limit, timed):
+    router, sent = router_of(
+        name,
+        targets,
+        partitioning=partitioning_of(name, targets),
+        sources=targets,
+        buffer_bytes=limit,
+    )
+    number = 0
+    for size in sizes:
+        values = list(range(number, number + size))
+        number += size
+        if values:
+            router.route(Batch(values, [value * 10 for value in values] if timed else None))
+    router.flush_all()
+    copies = targets if name == "BROADCAST" else 1
+    assert sent.all_values() == sorted(list(range(number)) * copies)
+    assert all(values == sorted(values) for values in sent.per_target().values())
+    for _, batch, _ in sent.buffers:
+        assert batch.timestamps == ([value * 10 for value in batch.values] if timed else None)
+    router.flush_all()
+    assert sent.all_values() == sorted(list(range(number)) * copies)  # nothing is sent twice
+
+
+def test_buffers_are_bounded_however_much_an_operator_emits_at_once():
+    router, sent = router_of("FORWARD", 1, buffer_bytes=10_000)
+    router.route(Batch([f"{n:0100}" for n in range(20_000)]))
+    router.flush_all()
+    assert [value for _, batch, _ in sent.buffers for value in batch.values] == [
+        f"{n:0100}" for n in range(20_000)
+    ]
+    sizes = [size for _, _, size in sent.buffers[1:]]  # the first one teaches the size of a record
+    assert max(sizes) < 2 * 10_000
+    assert min(sizes[:-1]) > 5_000
+
+
+def test_small_records_are_bounded_by_their_number():
+    router, sent = router_of("FORWARD", 1, buffer_bytes=1 << 30)
+    router.route(Batch([None] * 100_000))
+    router.flush_all()
+    assert sum(len(batch) for _, batch, _ in sent.buffers) == 100_000
+    assert max(len(batch) for _, batch, _ in sent.buffers) < 2 * 16_384
+
+
+def test_shuffle_reaches_every_target():
+    router, sent = router_of("SHUFFLE", 3)
+    router.route(Batch(list(range(300))))
+    router.flush_all()
+    assert set(sent.per_target()) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("choice", [3, -1, "1", None, 1.0], ids=repr)
+def test_a_partitioner_must_return_a_number_of_a_partition(choice):
+    custom = Custom(lambda key, count: choice, lambda value: value)
+    router, _ = router_of("CUSTOM", 3, partitioning=custom)
+    with pytest.raises(ArgumentError, match="the partitioner returned") as caught:
+        router.route(Batch([1]))
+    assert "0 to 2" in caught.value.hint
+
+
+def test_a_key_must_be_hashable():
+    router, _ = router_of("HASH", 2, partitioning=Hash(lambda value: [value]))
+    with pytest.raises(ArgumentError, match="not hashable"):
+        router.route(Batch([1]))
+
+
+def raise_stop(value):
+    if value == 2:
+        raise StopIteration
+    return value
+
+
+@pytest.mark.parametrize(
+    ("selector", "kind"),
+    [
+        pytest.param(lambda value: {1: "a"}[value], KeyError, id="raises"),
+        pytest.param(raise_stop, RuntimeError, id="StopIteration must not end the batch"),
+    ],
+)
+def test_a_failing_key_selector_tells_the_record(selector, kind):
+    router, sent = router_of("HASH", 2, partitioning=Hash(selector))
+    with pytest.raises(RecordFailedError) as caught:
+        router.route(Batch([1, 2, 3]))
+    assert caught.value.record == 2
+    assert isinstance(caught.value.cause, kind)
+    assert sent.buffers == []
+
+
+class Selector:
+    def __init__(self):
+        self.calls = []
+
+    def open(self, context):
+        self.calls.append(("open", context))
+
+    def close(self):
+        self.calls.append("close")
+
+    def get_key(self, value):
+        return value
+
+    def partition(self, key, count):
+        return key % count
+
+
+@pytest.mark.parametrize("name", ["HASH", "CUSTOM"])
+def test_selectors_are_opened_and_closed(name):
+    selector = Selector()
+    partitioning = Hash(selector) if name == "HASH" else Custom(selector, selector)
+    router, sent = router_of(name, 2, partitioning=partitioning)
+    router.open("context")
+    router.route(Batch([1]))
+    router.close()
+    times = 1 if name == "HASH" else 2
+    assert selector.calls == [("open", "context")] * times + ["close"] * times
