@@ -42,6 +42,7 @@ def main() -> None:
     scale = 0.1 if args.quick else 1.0
     sections: dict[str, object] = {}
     show = report.console.print
+    report.warn_if_busy()
 
     if "compare" in parts:
         engines = args.engine or list(compare.ENGINES)

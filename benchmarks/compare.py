@@ -37,9 +37,11 @@ class Measurement:
         return self.records / self.seconds
 
     @property
-    def steady_rate(self) -> float:
-        """Records per second without the time that starting the job takes."""
-        working = max(self.seconds - self.start_up, 0.001)
+    def steady_rate(self) -> float | None:
+        """Records per second without the time that starting the job takes; None if that is most of it."""
+        working = self.seconds - self.start_up
+        if working < self.start_up / 2:
+            return None
         return (self.records - START_UP_RECORDS) / working
 
 

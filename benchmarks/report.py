@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,25 +23,27 @@ COLOURS = {
     "PyFlink, thread mode": "#f0b97d",
 }
 
-console = Console()
+console = Console(width=None if sys.stdout.isatty() else 120)
 
 
 def machine() -> str:
     return f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
 
 
+def warn_if_busy() -> None:
+    """Say so when something else is using the machine: the figures will be too low."""
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        console.print(
+            f"[yellow]the machine is busy (load {load:.1f}): the figures will be too low[/]"
+        )
+
+
 def comparison_table(results: Results) -> Table:
     table = Table(title=f"Records per second ({machine()})")
     for column in ("job", "engine"):
         table.add_column(column)
-    for column in (
-        "records",
-        "end to end",
-        "Penstock is",
-        "without start-up",
-        "Penstock is",
-        "start-up",
-    ):
+    for column in ("records", "end to end", "Penstock is", "start-up", "without start-up"):
         table.add_column(column, justify="right")
     for title, measurements in results.items():
         ours = next((m for m in measurements if m.engine == "Penstock"), None)
@@ -51,18 +54,17 @@ def comparison_table(results: Results) -> Table:
                 m.engine,
                 f"{m.records:,}{part}",
                 f"{m.rate:,.0f}",
-                _times(ours.rate / m.rate) if ours else "",
-                f"{m.steady_rate:,.0f}",
-                _times(ours.steady_rate / m.steady_rate) if ours else "",
+                f"{ours.rate / m.rate:.1f}x" if ours and m is not ours else "",
                 f"{m.start_up:.1f} s",
+                "-" if m.steady_rate is None else f"{m.steady_rate:,.0f}",
                 end_section=m is measurements[-1],
             )
-    table.caption = "PyFlink gets a part of the data where the column 'records' says so: on all of it, a run takes many minutes."
+    table.caption = (
+        "End to end: all of execute(), the JVM being up. PyFlink gets a part of the data where the column "
+        "'records' says so, as a run on all of it takes many minutes; its start-up weighs more then, "
+        "so compare the last column too."
+    )
     return table
-
-
-def _times(ratio: float) -> str:
-    return "" if ratio == 1 else f"{ratio:.1f}x"
 
 
 def scaling_table(costs: dict[int, float]) -> Table:

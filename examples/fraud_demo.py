@@ -233,7 +233,7 @@ def main() -> int:
         finished = True
     except KeyboardInterrupt:
         finished = False
-    summarize(out, time.monotonic() - started, finished=finished)
+    summarize(out, settings, time.monotonic() - started, finished=finished)
     return 0
 
 
@@ -283,7 +283,7 @@ def find_checkpoint(out: Path) -> Path | None:
     return max(found, key=lambda path: int(path.name.removeprefix("chk-")), default=None)
 
 
-def summarize(out: Path, seconds: float, *, finished: bool) -> None:
+def summarize(out: Path, settings: Settings, seconds: float, *, finished: bool) -> None:
     """Tell what happened, where it is, and what can be done next."""
     results = {name: read_lines(out / name) for name in OUTPUTS}
     counted = sum(line["transactions"] for line in results["aggregates"])
@@ -303,7 +303,9 @@ def summarize(out: Path, seconds: float, *, finished: bool) -> None:
         )
     checkpoint = find_checkpoint(out)
     if finished:
-        say("", "Every transaction is in one sum or among the late ones, once.")
+        found = counted + len(results["late"])
+        verdict = "each in one sum or among the late ones" if found == settings.records else "WRONG"
+        say("", f"Transactions in the files: {found:,} of {settings.records:,}, {verdict}.")
     elif checkpoint is None:
         say("", "It was stopped before its first checkpoint: there is nothing to resume.")
     else:

@@ -6,9 +6,10 @@ import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fault_harness import LOCAL, Expected, KillLog, LedgerRun, NewRun, judge, ledger
+from fault_harness import Expected, KillLog, LedgerRun, NewRun, computed, judge
 
 DEFAULT_SEED = "7"
 
@@ -34,8 +35,8 @@ def new_run(tmp_path: Path, kill_log: KillLog) -> Iterator[NewRun]:
     """Create runs; whatever they leave running is ended with the test."""
     runs: list[LedgerRun] = []
 
-    def create(name: str = "run", master: str = LOCAL) -> LedgerRun:
-        runs.append(LedgerRun(tmp_path / name, kill_log, master))
+    def create(**settings: Any) -> LedgerRun:
+        runs.append(LedgerRun(tmp_path / "run", kill_log, **settings))
         return runs[-1]
 
     yield create
@@ -49,10 +50,5 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, kill_log: KillLog, see
     run = LedgerRun(tmp_path_factory.mktemp("undisturbed"), kill_log)
     run.start()
     assert run.wait() == 0, run.story()
-    windows, counts = ledger.expected()
-    computed = {
-        "windows": [f"{line}\n" for line in windows],
-        "counts": [f"{line}\n" for line in counts],
-    }
-    judge(run, computed, seed)
-    return {sink: run.lines(sink) for sink in computed}
+    judge(run, computed(), seed)
+    return {sink: run.lines(sink) for sink in computed()}

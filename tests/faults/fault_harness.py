@@ -34,6 +34,9 @@ _POLL_S = 0.01
 _TAG = "PENSTOCK_FAULT_RUN"  # an environment variable that all processes of a run inherit
 _MAX_DIFFERENCES = 20
 
+Expected = dict[str, list[str]]  # sorted lines by sink
+NewRun = Callable[..., Any]
+
 
 @dataclass
 class KillLog:
@@ -48,10 +51,18 @@ class KillLog:
 class LedgerRun:
     """One job from its first start to its end, over as many driver processes as that takes."""
 
-    def __init__(self, directory: Path, log: KillLog, master: str = LOCAL) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        log: KillLog,
+        *,
+        master: str = LOCAL,
+        records: int = ledger.RECORDS,
+    ) -> None:
         self.directory = directory
         self.kills = log
         self.master = master
+        self.records = records
         self.driver: subprocess.Popen[bytes] | None = None
         self._id = uuid.uuid4().hex
         self._deadline = time.monotonic() + TIMEOUT_S
@@ -67,6 +78,7 @@ class LedgerRun:
         options = {
             "directory": str(self.directory),
             "master": self.master,
+            "records": self.records,
             "faults": list(faults),
             "sabotage": None if sabotage is None else str(sabotage),
         }
@@ -231,7 +243,16 @@ def difference(expected: list[str], found: list[str]) -> str:
     return "\n".join(changes[:_MAX_DIFFERENCES] + ([f"... and {more} more"] if more > 0 else []))
 
 
-def judge(run: LedgerRun, expected: dict[str, list[str]], seed: object) -> None:
+def computed(records: int = ledger.RECORDS) -> Expected:
+    """The output of both sinks as plain Python computes it."""
+    windows, counts = ledger.expected(records)
+    return {
+        "windows": [f"{line}\n" for line in windows],
+        "counts": [f"{line}\n" for line in counts],
+    }
+
+
+def judge(run: LedgerRun, expected: Expected, seed: object) -> None:
     """Fail unless the run's output is the expected one and nothing else is left behind."""
     problems = []
     for sink, lines in expected.items():
@@ -261,7 +282,3 @@ def _runs(process: psutil.Process | None, what: str) -> bool:
         return process is not None and any(what in word for word in process.cmdline())
     except psutil.Error:
         return False
-
-
-Expected = dict[str, list[str]]
-NewRun = Callable[..., Any]

@@ -91,11 +91,10 @@ class SourceOperator(StreamOperator):
             self._set_idle(idle=False)
         interval = self.context.auto_watermark_interval / 1000
         next_emission = time.monotonic() + interval
-        limits = ReadLimits(deadline=deadline)
-        for split in self._splits:
-            if split.finished:
-                continue
+        open_splits = [split for split in self._splits if not split.finished]
+        for turn, split in enumerate(open_splits):
             split.visited = True
+            limits = ReadLimits(self._share(deadline, split, len(open_splits) - turn))
             for _ in self._read(split, limits):
                 yield
                 if time.monotonic() >= next_emission:
@@ -104,6 +103,13 @@ class SourceOperator(StreamOperator):
                         self._emit(self._combined(periodic=True))
             if deadline is not None and time.time() >= deadline:
                 break
+
+    def _share(self, deadline: float | None, split: _Split, turns_left: int) -> float | None:
+        """Return when a split's turn ends: one without an end leaves the others their part of the time."""
+        if deadline is None or self._ends(split):
+            return deadline
+        now = time.time()
+        return now + (deadline - now) / turns_left
 
     def _read(self, split: _Split, limits: ReadLimits) -> Iterator[None]:
         batches = self._reader.read(split.progress.split, split.position, limits)

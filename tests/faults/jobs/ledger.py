@@ -41,12 +41,13 @@ from penstock.datastream.window import TumblingEventTimeWindows
 
 JOB_ID = "1ed6e4" + "0" * 26
 PARALLELISM = 2
-RECORDS_PER_SPLIT = 1700
+RECORDS = 1700  # of each split
 BATCH_SIZES = (20, 60)  # about 42 epochs
 KEYS = 13
 WINDOW_MS = 2_000
 BUCKET_MS = 5_000
 JITTER_MS = 400
+SABOTAGE_MS = 25_000  # about epoch 6
 
 
 def record(split: int, index: int) -> tuple[str, int, int]:
@@ -55,13 +56,13 @@ def record(split: int, index: int) -> tuple[str, int, int]:
     return f"k{mixed % KEYS}", mixed // KEYS % 101, index * 100 + mixed // 7 % JITTER_MS
 
 
-def expected() -> tuple[list[str], list[str]]:
+def expected(records: int = RECORDS) -> tuple[list[str], list[str]]:
     """Compute the output of both sinks in plain Python."""
     windows: Counter[tuple[str, int]] = Counter()
     buckets: Counter[tuple[str, int]] = Counter()
     counts: Counter[str] = Counter()
     for split in range(PARALLELISM):
-        for index in range(RECORDS_PER_SPLIT):
+        for index in range(records):
             key, value, timestamp = record(split, index)
             windows[key, timestamp // WINDOW_MS * WINDOW_MS] += value
             buckets[key, timestamp // BUCKET_MS * BUCKET_MS] += value
@@ -75,6 +76,9 @@ def expected() -> tuple[list[str], list[str]]:
 class Ledger(Source):
     """Two splits of numbered records; the bounds of batches are random."""
 
+    def __init__(self, records: int) -> None:
+        self._records = records
+
     def get_boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED
 
@@ -82,7 +86,7 @@ class Ledger(Source):
         return LedgerEnumerator(found=bool(restored))
 
     def create_reader(self) -> SourceReader:
-        return LedgerReader()
+        return LedgerReader(self._records)
 
 
 class LedgerEnumerator(SplitEnumerator):
@@ -103,9 +107,12 @@ class LedgerEnumerator(SplitEnumerator):
 
 
 class LedgerReader(SourceReader):
+    def __init__(self, records: int) -> None:
+        self._records = records
+
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
-        while position < RECORDS_PER_SPLIT:
-            end = min(position + random.randint(*BATCH_SIZES), RECORDS_PER_SPLIT)
+        while position < self._records:
+            end = min(position + random.randint(*BATCH_SIZES), self._records)
             rows = [record(split.payload, index) for index in range(position, end)]
             position = end
             yield SourceBatch(rows, position, [row[2] for row in rows])
@@ -146,7 +153,7 @@ class Count(KeyedProcessFunction):
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[str]:
         key, amount, timestamp = value
-        if self._sabotage and self._subtask == 1 and timestamp > RECORDS_PER_SPLIT * 50:
+        if self._sabotage and self._subtask == 1 and timestamp > SABOTAGE_MS:
             lose_all_executors(self._sabotage)
         count = (self._count.value() or 0) + 1
         self._count.update(count)
@@ -174,21 +181,26 @@ def lose_all_executors(marker: str) -> None:
     except FileExistsError:
         return
     time.sleep(2)
-    mine = next(p for p in psutil.Process().parents() if is_executor(p))
-    for process in mine.parent().children():
-        if is_executor(process):
-            with Path(marker).open("a") as log:
-                log.write(f"{process.pid}\n")
-    os.sync()
-    for pid in map(int, Path(marker).read_text().split()):
-        os.kill(pid, 9)
+    own = next(process for process in psutil.Process().parents() if is_executor(process))
+    others = [p for p in own.parent().children() if is_executor(p) and p.pid != own.pid]
+    doomed = [*others, own]
+    Path(marker).write_text("".join(f"{process.pid}\n" for process in doomed))
+    for process in doomed:
+        process.kill()
 
 
 def is_executor(process: Any) -> bool:
-    return any("CoarseGrainedExecutorBackend" in word for word in process.cmdline())
+    import psutil
+
+    try:
+        return any("CoarseGrainedExecutorBackend" in word for word in process.cmdline())
+    except psutil.Error:  # it has just ended
+        return False
 
 
-def main(directory: Path, master: str, faults: list[Any], sabotage: str | None) -> None:
+def main(
+    directory: Path, master: str, records: int, faults: list[Any], sabotage: str | None
+) -> None:
     from penstock.testing.faults import StepFault, protocol_faults
 
     configuration = Configuration()
@@ -206,7 +218,7 @@ def main(directory: Path, master: str, faults: list[Any], sabotage: str | None) 
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(PARALLELISM)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(JITTER_MS))
-    keyed = env.from_source(Ledger(), strategy, "ledger").key_by(lambda row: row[0])
+    keyed = env.from_source(Ledger(records), strategy, "ledger").key_by(lambda row: row[0])
     keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))).aggregate(
         Sum(), window_function=WindowLine()
     ).sink_to(
@@ -232,6 +244,7 @@ if __name__ == "__main__":
     main(
         Path(options["directory"]),
         options["master"],
+        options.get("records", RECORDS),
         options.get("faults", []),
         options.get("sabotage"),
     )

@@ -1,0 +1,94 @@
+"""Sources and sinks on Spark: the user's own, files that arrive while the job runs, generated records."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import types
+from pathlib import Path
+
+import pytest
+
+from penstock.common import Duration, WatermarkStrategy
+from penstock.datastream import KeyedProcessFunction
+from penstock.datastream.connectors import DataGeneratorSource
+from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+from penstock.datastream.state import ValueStateDescriptor
+
+PAGE = Path(__file__).parents[2] / "docs" / "sources-and-sinks.md"
+
+
+@pytest.fixture(scope="module")
+def page():
+    """The code of the documentation, as one module whose classes travel by value."""
+    code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL))
+    module = types.ModuleType("__main__")
+    exec(compile(code, str(PAGE), "exec"), module.__dict__)
+    return module
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_the_source_and_the_sink_of_the_documentation_work(env, tmp_path, page, parallelism):
+    env.set_parallelism(parallelism)
+    stream = env.from_source(page.Squares(1000), WatermarkStrategy.no_watermarks(), "squares")
+    stream.key_by(lambda x: x % 10).map(lambda x: x).sink_to(page.LineFiles(str(tmp_path)))
+    env.execute("documentation")
+    files = list(tmp_path.iterdir())
+    assert files
+    assert not [file for file in files if file.name.startswith(".")]
+    written = sorted(int(line) for file in files for line in file.read_text().split())
+    assert written == [i * i for i in range(1000)]
+
+
+def test_files_that_arrive_later_are_read(env, tmp_path):
+    (tmp_path / "one.txt").write_text("1\n2\n")
+    source = (
+        FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path))
+        .monitor_continuously(Duration.of_millis(100))
+        .build()
+    )
+    env.set_parallelism(2)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "files").map(int)
+    found = stream.execute_and_collect()
+    assert sorted([next(found), next(found)]) == [1, 2]
+    (tmp_path / "two.txt").write_text("3\n4\n5\n")
+    assert sorted([next(found), next(found), next(found)]) == [3, 4, 5]
+    found.close()
+
+
+def test_an_unbounded_job_can_be_cancelled(env):
+    env.set_parallelism(2)
+    source = DataGeneratorSource(lambda index: index, rate_per_second=1000)
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "gen").add_sink(lambda value: None)
+    client = env.execute_async("endless")
+    deadline = time.time() + 60
+    while "gen.numRecordsIn" not in str(client.get_accumulators().result()) and time.time() < deadline:
+        threading.Event().wait(0.05)
+    client.cancel().result(60)
+    assert client.get_job_status().result().name == "CANCELED"
+
+
+class Heartbeat(KeyedProcessFunction):
+    """Emits once, half a second after the only record, by a processing-time timer."""
+
+    def open(self, runtime_context):
+        self.value = runtime_context.get_state(ValueStateDescriptor("value", None))
+
+    def process_element(self, value, ctx):
+        self.value.update(value)
+        timers = ctx.timer_service()
+        timers.register_processing_time_timer(timers.current_processing_time() + 500)
+
+    def on_timer(self, timestamp, ctx):
+        yield f"{self.value.value()} for {ctx.get_current_key()}"
+
+
+def test_processing_time_timers_fire_without_data(env):
+    env.set_parallelism(2)
+    silent = DataGeneratorSource(lambda index: index, rate_per_second=0.001)
+    endless = env.from_source(silent, WatermarkStrategy.no_watermarks(), "silent")
+    stream = env.from_collection([7]).union(endless)
+    found = stream.key_by(lambda x: "key").process(Heartbeat()).execute_and_collect()
+    assert next(found) == "7 for key"
+    found.close()

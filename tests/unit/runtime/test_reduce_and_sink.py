@@ -1,0 +1,169 @@
+"""The rolling reduce, and the sink operator."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.common.connector import Sink, SinkWriter
+from penstock.common.operator_specs import KeyedReduceSpec, SinkSpec
+from penstock.errors import RecordError
+from penstock.runtime.operators.base import UserCodeError
+from penstock.runtime.records import Batch
+from penstock.testing import OperatorHarness
+
+MIN, MAX = -(2**63), 2**63 - 1
+
+
+def add(first, second):
+    return first[0], first[1] + second[1]
+
+
+def by_name(value):
+    return value[0]
+
+
+def test_rule_11_streaming_emits_every_update_with_the_timestamp_of_the_record():
+    harness = OperatorHarness(KeyedReduceSpec(add), key_selector=by_name)
+    harness.process_elements([(("a", 1), 10), (("b", 5), 20), (("a", 2), 30)])
+    assert harness.output() == [(("a", 1), 10), (("b", 5), 20), (("a", 3), 30)]
+
+
+def test_rule_11_batch_emits_one_value_per_key_at_the_end():
+    harness = OperatorHarness(KeyedReduceSpec(add, emit_updates=False), key_selector=by_name)
+    harness.process_elements([(("a", 1), 10), (("b", 5), 20), (("a", 2), 30)])
+    harness.process_watermark(100)
+    assert harness.output() == []
+    harness.finish()
+    assert harness.values() == [("a", 3), ("b", 5)]
+    assert harness.watermarks() == [100, MAX]
+
+
+def test_the_function_is_not_called_for_the_first_record_of_a_key():
+    harness = OperatorHarness(KeyedReduceSpec(lambda a, b: 1 // 0), key_selector=by_name)
+    harness.process_elements([(("a", 1), None), (("b", 1), None)])
+    assert harness.values() == [("a", 1), ("b", 1)]
+
+
+class Opened:
+    def open(self, context):
+        self.log = [context.get_task_name()]
+
+    def reduce(self, first, second):
+        return add(first, second)
+
+    def close(self):
+        self.log.append("close")
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers()), max_size=30), st.integers(0, 30))
+def test_the_reduced_values_survive_a_restore(records, cut):
+    harness = OperatorHarness(KeyedReduceSpec(Opened()), key_selector=by_name)
+    harness.process_elements([(record, None) for record in records[:cut]])
+    restored = OperatorHarness(
+        KeyedReduceSpec(Opened()), key_selector=by_name, snapshots=[harness.snapshot()]
+    )
+    restored.process_elements([(record, None) for record in records[cut:]])
+    totals, expected = {}, []
+    for name, number in records:
+        totals[name] = totals.get(name, 0) + number
+        expected.append((name, totals[name]))
+    assert harness.values() + restored.values() == expected
+
+
+def test_rule_21_an_error_of_the_reduce_function_names_the_record():
+    harness = OperatorHarness(KeyedReduceSpec(add), key_selector=by_name, name="sum")
+    with pytest.raises(UserCodeError, match="TypeError") as caught:
+        harness.process_elements([(("a", 1), None), (("a", "x"), None)])
+    assert caught.value.detail == "in operator 'sum', subtask 1 of 1, record ('a', 'x')"
+
+
+def test_the_reduce_function_is_opened_and_closed():
+    function = Opened()
+    harness = OperatorHarness(KeyedReduceSpec(function), key_selector=by_name, name="sum")
+    harness.close()
+    assert function.log == ["sum", "close"]
+
+
+class Writer(SinkWriter):
+    def __init__(self, log, context, restored):
+        self.log = log
+        self.count = restored or 0
+        log.append(("create", context.epoch, context.attempt, restored))
+
+    def write(self, values, timestamps, watermark):
+        if "bad" in values:
+            raise ValueError("bad")
+        if "record" in values:
+            raise RecordError("a record is too large")
+        self.count += len(values)
+        self.log.append((values, timestamps, watermark))
+
+    def prepare_commit(self):
+        return [f"committable {self.count}"]
+
+    def snapshot(self):
+        return self.count
+
+    def close(self):
+        self.log.append("close")
+
+
+class Log(Sink):
+    def __init__(self):
+        self.log = []
+
+    def create_writer(self, context, restored=None):
+        return Writer(self.log, context, restored)
+
+
+def sink_of():
+    sink = Log()
+    harness = OperatorHarness(SinkSpec(sink), name="out")
+    harness.context.extras = {"job_id": "job", "attempt": "t1", "staging": "/staging"}
+    return harness, sink.log
+
+
+def test_a_writer_lives_for_one_epoch_and_begins_with_the_first_record():
+    harness, log = sink_of()
+    assert harness.operator.barrier() == []
+    assert log == []
+    harness.process_batch(Batch(["a"], [1]))
+    harness.process_watermark(5)
+    harness.process_batch(Batch(["b", "c"]))
+    assert harness.operator.barrier() == ["committable 3"]
+    assert log == [
+        ("create", 1, "t1", None),
+        (["a"], [1], MIN),
+        (["b", "c"], None, 5),
+        "close",
+    ]
+    assert harness.watermarks() == []  # nothing follows a sink
+
+
+def test_the_next_writer_gets_what_the_last_one_left():
+    harness, log = sink_of()
+    harness.process_batch(Batch(["a"]))
+    harness.snapshot()
+    harness.context.extras = {**harness.context.extras, "attempt": "t2"}
+    harness.process_batch(Batch(["b"]))
+    assert ("create", 2, "t2", 1) in log
+    assert harness.operator.barrier() == ["committable 2"]
+
+
+def test_a_writer_is_closed_without_a_commit_when_the_task_fails():
+    harness, log = sink_of()
+    harness.process_batch(Batch(["a"]))
+    harness.close()
+    harness.close()
+    assert log.count("close") == 1
+
+
+def test_a_writer_that_fails_names_the_operator():
+    harness, _ = sink_of()
+    with pytest.raises(UserCodeError, match="ValueError: bad") as caught:
+        harness.process_batch(Batch(["bad"]))
+    assert caught.value.detail == "in operator 'out', subtask 1 of 1"
+    with pytest.raises(RecordError, match="too large"):
+        harness.process_batch(Batch(["record"]))
