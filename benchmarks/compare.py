@@ -16,8 +16,8 @@ START_UP_RECORDS = 1_000
 ENGINES = {
     "Penstock": ("penstock", ()),
     "Flink SQL (JVM)": ("sql", ()),
-    "PyFlink, process mode": ("pyflink", ("--config", "python.execution-mode=process")),
-    "PyFlink, thread mode": ("pyflink", ("--config", "python.execution-mode=thread")),
+    "PyFlink, process": ("pyflink", ("--config", "python.execution-mode=process")),
+    "PyFlink, thread": ("pyflink", ("--config", "python.execution-mode=thread")),
 }
 
 

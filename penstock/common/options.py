@@ -465,7 +465,7 @@ STATE_INLINE_THRESHOLD = _option(
     "state.storage.fs.memory-threshold",
 )
 BUFFER_BYTES = _option(
-    _key("penstock.buffer.bytes").memory_type().default_value(131_072),
+    _key("penstock.buffer.bytes").memory_type().default_value(65_536),
     "Size at which a buffer between two operators is sent.",
     minimum=1,
 )

@@ -94,7 +94,7 @@ class JobSettings:
     job_name: str
     auto_watermark_interval: int = 200
     batch_mode: bool = False
-    buffer_bytes: int = 131_072
+    buffer_bytes: int = 65_536
     check_order: bool = False
     job_parameters: dict[str, str] = field(default_factory=dict)
 

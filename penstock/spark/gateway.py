@@ -46,7 +46,7 @@ _OPENED_PACKAGES = (
 )
 # Lines that the JVM itself writes to its standard error; what Python workers print arrives there too.
 _JVM_NOISE = (
-    "WARNING: ",
+    "WARNING: Using incubator modules",
     "Picked up JAVA_TOOL_OPTIONS",
     "Using Spark's default log4j",
     "SLF4J",

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -156,16 +157,22 @@ class LedgerRun:
         return [process for process in psutil.process_iter() if _tag(process) == self._id]
 
     def workers(self) -> list[psutil.Process]:
-        """The Python workers: forks of a daemon process, which runs in their parent."""
-        return [
-            process
-            for process in self.processes()
-            if _runs(process, "daemon") and _runs(process.parent(), "daemon")
-        ]
+        """The Python workers: forks of a daemon process, which the JVM has started."""
+        return [process for process in self.processes() if _is_forked_by_daemon(process)]
 
     def executors(self) -> list[psutil.Process]:
         """The JVMs of a local cluster's executors."""
         return [p for p in self.processes() if _runs(p, "CoarseGrainedExecutorBackend")]
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the driver: the epoch under way goes on, but no other begins."""
+        assert self.driver is not None
+        self.driver.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.driver.send_signal(signal.SIGCONT)
 
     def kill(self, kind: str, process: psutil.Process) -> bool:
         """Kill a process of the run; False if it was gone."""
@@ -275,6 +282,16 @@ def _tag(process: psutil.Process) -> str | None:
         return process.environ().get(_TAG)
     except (psutil.Error, OSError):
         return None
+
+
+def _is_forked_by_daemon(process: psutil.Process) -> bool:
+    """Whether a process is a daemon's fork: it has the daemon's command line, but its parent is not the JVM."""
+    try:
+        parent = process.parent()
+        is_daemon = process.name() != "java" and _runs(process, "daemon")
+        return is_daemon and parent is not None and parent.name() != "java"
+    except psutil.Error:
+        return False
 
 
 def _runs(process: psutil.Process | None, what: str) -> bool:

@@ -34,13 +34,13 @@ class _Split:
         "visited",
     )
 
-    def __init__(self, progress: SplitProgress, strategy: Any, now: int) -> None:
+    def __init__(self, progress: SplitProgress, strategy: Any, now: int, *, periodic: bool) -> None:
         self.progress = progress
         self.position = progress.position
         self.finished = progress.finished
         self.idle = progress.idle
         self.active_ms = progress.active_ms or now
-        self.assignment = TimestampAssignment(strategy)
+        self.assignment = TimestampAssignment(strategy, periodic=periodic)
         self.assignment.restore(progress.generator)
         self.started = (
             progress.generator is not None
@@ -83,13 +83,15 @@ class SourceOperator(StreamOperator):
         """Read what there is; yields after every batch so that the caller can pass rows on."""
         strategy = self.spec.watermark_strategy
         now = self.context.clock()
-        self._splits = [_Split(progress, strategy, now) for progress in assignment.splits]
+        interval = self.context.auto_watermark_interval / 1000
+        self._splits = [
+            _Split(progress, strategy, now, periodic=interval > 0) for progress in assignment.splits
+        ]
         self._no_more_splits = assignment.no_more_splits
         if assignment.idle:
             self._set_idle(idle=True)
         elif any(not split.idle for split in self._splits):
             self._set_idle(idle=False)
-        interval = self.context.auto_watermark_interval / 1000
         next_emission = time.monotonic() + interval
         open_splits = [split for split in self._splits if not split.finished]
         for turn, split in enumerate(open_splits):
@@ -153,11 +155,11 @@ class SourceOperator(StreamOperator):
     def _combined(self, *, periodic: bool) -> int | None:
         """Return the minimum over the splits that count, or None if none does.
 
-        A split without an end that waits for its first turn (the deadline came before) may have records of any time.
+        A split that waits for its first turn (the deadline came before) may have records of any time.
         """
         lowest: int | None = None
         for split in self._splits:
-            if not (split.visited or split.started or self._ends(split)):
+            if not (split.visited or split.started or split.finished):
                 return None
             if split.read or (split.started and not split.finished and not split.idle):
                 try:

@@ -17,14 +17,14 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         """Restore the generator."""
         super().open(context)
         strategy = self.spec.watermark_strategy
-        self._assignment = TimestampAssignment(strategy)
+        self._interval = context.auto_watermark_interval / 1000
+        self._assignment = TimestampAssignment(strategy, periodic=self._interval > 0)
         self._idle_timeout = strategy.idle_timeout_ms
         restored = context.operator_state.get("assignment")
         self._emitted, self._active_ms, self._idle = MIN_WATERMARK, context.clock(), False
         if restored is not None:
             generator, self._emitted, self._active_ms, self._idle = restored
             self._assignment.restore(generator)
-        self._interval = context.auto_watermark_interval / 1000
         self._next_emission = time.monotonic() + self._interval
 
     def process(self, batch: Batch, input_index: int = 0) -> None:

@@ -212,6 +212,9 @@ def main(
         "restart-strategy.fixed-delay.attempts": "1000",
         "restart-strategy.fixed-delay.delay": "0 ms",
         "spark.master": master,
+        # An executor that is dead does not answer later either.
+        "spark.shuffle.io.maxRetries": "1",
+        "spark.shuffle.io.retryWait": "200ms",
         "spark.local.dir": f"{directory}/spark",
     }.items():
         configuration.set_string(key, value)

@@ -12,6 +12,7 @@ import sys
 import uuid
 from decimal import Decimal
 from fractions import Fraction
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -21,14 +22,16 @@ from penstock.common.key_groups import key_group_of, key_group_range, stable_has
 from penstock.common.types import Row
 from penstock.errors import ArgumentTypeError
 
-Point = collections.namedtuple("Point", ["x", "y"])
+class Point(NamedTuple):
+    x: int
+    y: int
 
 
 class Level(enum.IntEnum):
     LOW = 1
 
 
-class Word(str, enum.Enum):
+class Word(enum.StrEnum):
     A = "a"
 
 
@@ -126,7 +129,9 @@ def test_a_key_that_cannot_be_hashed_by_value_is_refused():
 
 
 keys = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary()),
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary()
+    ),
     lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3),
     max_leaves=5,
 )

@@ -90,11 +90,11 @@ def test_both_ends_agree_on_their_channels_and_no_target_is_left_out(name, sourc
         pytest.param("FORWARD", 2, {2: [0, 1, 2, 3, 4, 5]}, id="forward"),
         pytest.param("GLOBAL", 1, {0: [0, 1, 2, 3, 4, 5]}, id="global"),
         pytest.param("REBALANCE", 0, {0: [0, 3], 1: [1, 4], 2: [2, 5]}, id="rebalance"),
-        pytest.param("REBALANCE", 1, {1: [0, 3], 2: [1, 4], 0: [2, 5]}, id="rebalance, next sender"),
-        pytest.param("RESCALE", 1, {1: [0, 1, 2, 3, 4, 5]}, id="rescale, one target each"),
         pytest.param(
-            "BROADCAST", 0, {n: [0, 1, 2, 3, 4, 5] for n in range(3)}, id="broadcast"
+            "REBALANCE", 1, {1: [0, 3], 2: [1, 4], 0: [2, 5]}, id="rebalance, next sender"
         ),
+        pytest.param("RESCALE", 1, {1: [0, 1, 2, 3, 4, 5]}, id="rescale, one target each"),
+        pytest.param("BROADCAST", 0, {n: [0, 1, 2, 3, 4, 5] for n in range(3)}, id="broadcast"),
         pytest.param("CUSTOM", 0, {0: [0, 3], 1: [1, 4], 2: [2, 5]}, id="custom"),
     ],
 )
@@ -247,7 +247,7 @@ class Selector:
 def test_selectors_are_opened_and_closed(name):
     selector = Selector()
     partitioning = Hash(selector) if name == "HASH" else Custom(selector, selector)
-    router, sent = router_of(name, 2, partitioning=partitioning)
+    router, _ = router_of(name, 2, partitioning=partitioning)
     router.open("context")
     router.route(Batch([1]))
     router.close()

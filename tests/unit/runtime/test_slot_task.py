@@ -310,7 +310,9 @@ def test_an_epoch_without_records_keeps_the_chain_of_state():
 
 
 def failing_level(spec, *, rows=None, **options):
-    target = pipes.vertex(1, *([spec] if not isinstance(spec, tuple) else spec), gates=[pipes.gate(0)])
+    target = pipes.vertex(
+        1, *([spec] if not isinstance(spec, tuple) else spec), gates=[pipes.gate(0)]
+    )
     deployment = pipes.level(1, target, **options)
     return pipes.run(deployment, rows=rows or [data([1, 2, 3]), barrier()])
 
@@ -355,16 +357,16 @@ def test_rule_21_the_users_chain_of_exceptions_is_shown():
 
 
 def test_an_error_that_does_not_pickle_is_told_as_text():
-    class Local(Exception):
+    class LocalError(Exception):
         def __reduce__(self):
             raise TypeError("not me")
 
     def fail(value):
-        raise Local("secret")
+        raise LocalError("secret")
 
     failure = pipes.failures(failing_level(MapSpec(fail)))[0]
     assert failure.error is None
-    assert "Local: secret" in failure.traceback
+    assert "LocalError: secret" in failure.traceback
 
 
 def test_the_operator_that_failed_is_named_not_the_one_before():
@@ -396,7 +398,10 @@ class _LogSink(Sink):
 
 class _LogWriter(SinkWriter):
     def __init__(self, write):
-        self.write = write
+        self._write = write
+
+    def write(self, values, timestamps, watermark):
+        self._write(values, timestamps, watermark)
 
     def prepare_commit(self):
         return []
@@ -407,21 +412,18 @@ class _LogWriter(SinkWriter):
 
 @pytest.mark.parametrize("step", ["open", "close"])
 def test_errors_of_open_and_close_name_the_operator(step):
-    rows = failing_level(
-        MapSpec(Noted("f", {step})), rows=[data([1]), barrier(finished=True)]
-    )
+    rows = failing_level(MapSpec(Noted("f", {step})), rows=[data([1]), barrier(finished=True)])
     failure = pipes.failures(rows)[0]
     assert failure.message == f"ValueError: {step} failed"
     assert failure.detail == "in operator 'v1.0', subtask 1 of 1"
 
 
 def test_an_error_of_a_key_selector_names_the_operator_before_and_the_record():
-    source = source_vertex(MapSpec(lambda n: n), partitioning="HASH", targets=2)
     broken = pipes.vertex(
         0,
         SourceSpec(pipes.Numbers(), WatermarkStrategy.no_watermarks()),
         level=0,
-        edges=source.edges[:0] + (pipes.edge(1, "HASH", targets=2),),
+        edges=[pipes.edge(1, "HASH", targets=2)],
         partitionings=[Hash(lambda value: value["id"])],
     )
     deployment = pipes.level(
@@ -525,9 +527,7 @@ def test_finish_and_close_come_once_at_the_end_of_input():
 
 def two_levels(specs, records):
     source = source_vertex(parallelism=2, partitioning="REBALANCE", targets=3)
-    target = pipes.vertex(
-        1, *specs, parallelism=3, gates=[pipes.gate(0, "REBALANCE", sources=2)]
-    )
+    target = pipes.vertex(1, *specs, parallelism=3, gates=[pipes.gate(0, "REBALANCE", sources=2)])
     assignments = {(0, 0): pipes.reads(records[::2]), (0, 1): pipes.reads(records[1::2])}
     return [
         pipes.level(0, source, next_slots=3, assignments=assignments),
@@ -558,9 +558,7 @@ def test_a_failure_anywhere_in_the_pipe_is_raised_with_its_story():
 
 
 def test_failures_win_over_acks():
-    rows = pipes.run(
-        pipes.level(0, source_vertex(), assignments={(0, 0): pipes.reads([(1, 1)])})
-    )
+    rows = pipes.run(pipes.level(0, source_vertex(), assignments={(0, 0): pipes.reads([(1, 1)])}))
     failed = failing_level(MapSpec(boom))
     with pytest.raises(TaskFailedError):
         read_acks([*[row for row in rows if row.kind == ACK], *failed])

@@ -77,7 +77,7 @@ class Run:
             snapshots=snapshots,
             **options,
         )
-        self.harness.context.auto_watermark_interval = 0  # periodic emission after each batch
+        self.harness.context.auto_watermark_interval = 1e-6  # a watermark after each batch
         self.progress = []
 
     def assign(self, **splits):
@@ -165,15 +165,18 @@ def test_time_stands_still_until_the_last_split_had_its_turn(bounded):
 def test_a_split_that_ended_no_longer_holds_back_in_the_next_epoch():
     run = Run()
     run.assign(a=[[10]], b=[[100], [200]])
-    assert run.epoch(no_more_splits=False, deadline=PAST)[1] == [9]  # the deadline cut a
+    assert run.epoch(no_more_splits=False, deadline=PAST)[1] == []  # b may have earlier records
     assert run.epoch(no_more_splits=False)[1] == [99, 199]  # a has ended, without a record more
 
 
-def test_an_unread_split_without_an_end_holds_back_until_its_first_turn():
-    run = Run(bounded=False)
-    run.assign(a=[[100]], b=[[10]])
-    assert run.epoch(deadline=PAST) == (["a100"], [])
-    assert run.epoch() == (["b10"], [9])  # and it has its turn first in the next epoch
+@pytest.mark.parametrize("bounded", [True, False], ids=["bounded", "unbounded"])
+def test_an_unread_split_holds_back_until_its_first_turn(bounded):
+    run = Run(bounded=bounded)
+    run.assign(a=[[100], [110]], b=[[10]])
+    assert run.epoch(no_more_splits=False, deadline=PAST) == (["a100"], [])
+    values, watermarks = run.epoch(no_more_splits=False)
+    assert sorted(values) == ["a110", "b10"]
+    assert watermarks == [9]
 
 
 def test_splits_without_an_end_take_turns():
@@ -304,6 +307,17 @@ def test_rule_2_watermarks_per_event_come_between_the_records():
     run.assign(a=[[1, 2]])
     run.epoch()
     assert events == ["a1", 1, "a2", 2]
+
+
+def test_rule_2_an_interval_of_0_leaves_only_watermarks_per_event():
+    for strategy, watermarks in [
+        (MONOTONOUS, []),
+        (WatermarkStrategy.for_generator(PerEvent), [1, 2, 3]),
+    ]:
+        run = Run(bounded=False, strategy=strategy)
+        run.harness.context.auto_watermark_interval = 0
+        run.assign(a=[[1, 2], [3]])
+        assert run.epoch()[1] == watermarks
 
 
 def test_the_assigner_of_a_source_gets_the_timestamps_of_the_source():

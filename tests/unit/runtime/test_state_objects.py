@@ -117,7 +117,7 @@ def test_state_survives_a_snapshot(kind):
 
 
 def test_updating_a_value_to_none_removes_it():
-    state, backend = state_of("value")
+    state, _ = state_of("value")
     state.update(0)
     assert state.value() == 0
     state.update(None)

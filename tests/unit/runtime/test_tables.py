@@ -115,8 +115,12 @@ def test_get_tells_a_missing_entry_from_one_that_is_none():
 backend_steps = st.lists(
     st.one_of(
         st.tuples(st.sampled_from(["t1", "t2"]), st.integers(0, 30), st.integers()),
-        st.tuples(st.just("windows"), st.tuples(st.integers(0, 30), st.integers(0, 2)), st.integers()),
-        st.tuples(st.just("panes/w"), st.tuples(st.integers(0, 30), st.integers(0, 2)), st.integers()),
+        st.tuples(
+            st.just("windows"), st.tuples(st.integers(0, 30), st.integers(0, 2)), st.integers()
+        ),
+        st.tuples(
+            st.just("panes/w"), st.tuples(st.integers(0, 30), st.integers(0, 2)), st.integers()
+        ),
         st.tuples(st.just("barrier"), st.just(0), st.just(0)),
     ),
     max_size=60,

@@ -62,7 +62,10 @@ def test_rule_3_an_idle_channel_is_ignored():
             id="all idle: flush the maximum",
         ),
         pytest.param(
-            2, [("idle", 0), ("idle", 1)], ValveOutput(idle=True), id="all idle before any watermark"
+            2,
+            [("idle", 0), ("idle", 1)],
+            ValveOutput(idle=True),
+            id="all idle before any watermark",
         ),
         pytest.param(
             2,
@@ -200,11 +203,7 @@ def test_without_idleness_the_output_is_the_minimum_over_all_channels(case):
         assert valve.watermark == min(highest)
 
 
-@given(
-    st.integers(1, 4).flatmap(
-        lambda n: st.tuples(st.just(n), events_of(n), st.integers(0, 60))
-    )
-)
+@given(st.integers(1, 4).flatmap(lambda n: st.tuples(st.just(n), events_of(n), st.integers(0, 60))))
 def test_a_restored_valve_cannot_be_told_from_the_original(case):
     channels, events, cut = case
     valve = WatermarkValve(channels)
