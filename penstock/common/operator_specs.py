@@ -2,13 +2,16 @@
 
 The API writes them, the graph carries them, `penstock.runtime.operators` turns each into the operator that
 runs inside a Spark task. User functions appear as they were given: a plain callable, or an object with
-PyFlink's method for its kind (`map`, `flat_map`, ...), optionally with `open` and `close`.
+PyFlink's method for its kind (`map`, `flat_map`, ...), optionally with `open` and `close`. Where a spec has an
+`error_tag`, a record that its function raises on goes to that side output as a DeadLetter.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+_SHOWN_IF_SET = {"shown": "if set"}  # plans leave such a field out while it has its default
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class MapSpec(OperatorSpec):
     """One result per record."""
 
     function: Any
+    error_tag: str | None = field(default=None, metadata=_SHOWN_IF_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class FlatMapSpec(OperatorSpec):
     """Any number of results per record."""
 
     function: Any
+    error_tag: str | None = field(default=None, metadata=_SHOWN_IF_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,7 @@ class FilterSpec(OperatorSpec):
     """Keeps the records that the function says True to."""
 
     function: Any
+    error_tag: str | None = field(default=None, metadata=_SHOWN_IF_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,7 @@ class ProcessSpec(OperatorSpec):
     """A ProcessFunction on a stream without keys."""
 
     function: Any
+    error_tag: str | None = field(default=None, metadata=_SHOWN_IF_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,7 @@ class KeyedProcessSpec(OperatorSpec):
     """A KeyedProcessFunction: keyed state and timers."""
 
     function: Any
+    error_tag: str | None = field(default=None, metadata=_SHOWN_IF_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +95,8 @@ class WindowSpec(OperatorSpec):
 
     Exactly one of these holds: `reduce_function` is set, `aggregate_function` is set, or neither is and the
     window keeps its elements. `window_function` is called as `window_function.process(key, context, elements)`;
-    without it the reduced or aggregated value itself is emitted.
+    without it the reduced or aggregated value itself is emitted. With an `evictor` the window keeps its elements, with their
+    timestamps, in any case.
     """
 
     assigner: Any
@@ -98,3 +107,56 @@ class WindowSpec(OperatorSpec):
     allowed_lateness: int = 0
     late_tag: str | None = None
     keyed: bool = True
+    evictor: Any = field(default=None, metadata=_SHOWN_IF_SET)
+
+
+@dataclass(frozen=True, slots=True)
+class CoGroupWindowSpec(OperatorSpec):
+    """A window over two keyed inputs.
+
+    The window's elements are pairs `(input index, value)`; `window.window_function` takes them apart again.
+    """
+
+    window: WindowSpec
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalJoinSpec(OperatorSpec):
+    """Joins two keyed inputs where `lower <= right.timestamp - left.timestamp <= upper`, both inclusive.
+
+    `function.process_element(left, right, context)` is called for every pair.
+    """
+
+    function: Any
+    lower: int
+    upper: int
+    left_late_tag: str | None = None
+    right_late_tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAggregateSpec(OperatorSpec):
+    """The first of two stages: folds records per key and window, and emits `(key, window start, accumulator)`.
+
+    `window` is the spec of the second stage; its window function has no part in this one.
+    """
+
+    window: WindowSpec
+    key_selector: Any
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalAggregateSpec(OperatorSpec):
+    """The second of two stages: merges the accumulators of the first one per key and window."""
+
+    window: WindowSpec
+
+
+@dataclass(frozen=True, slots=True)
+class FullWindowPartitionSpec(OperatorSpec):
+    """Keeps all records of a subtask until its input ends, then calls `function(values, timestamps)`.
+
+    The function returns an iterable of (value, timestamp) pairs.
+    """
+
+    function: Any

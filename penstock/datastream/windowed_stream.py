@@ -23,6 +23,7 @@ from penstock.datastream.stream import DataStream
 from penstock.datastream.window import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
+    Evictor,
     MergingWindowAssigner,
     Trigger,
     WindowAssigner,
@@ -75,6 +76,7 @@ class _Windowed:
         self._stream = stream
         self._assigner = window_assigner
         self._trigger: Trigger[Any, Any] | None = None
+        self._evictor: Evictor[Any, Any] | None = None
         self._allowed_lateness = 0
         self._late_tag: OutputTag | None = None
 
@@ -102,6 +104,20 @@ class _Windowed:
                 hint="override Trigger.can_merge and Trigger.on_merge",
             )
         self._trigger = trigger
+        return self
+
+    def evictor(self, evictor: Evictor[Any, Any]) -> Self:
+        """Set what leaves a window before or after it is evaluated.
+
+        The window then keeps all its elements, also for `reduce` and `aggregate`, which are computed when it is evaluated.
+        """
+        check_instance(
+            evictor,
+            Evictor,
+            "evictor",
+            hint="use one such as CountEvictor.of(10) or TimeEvictor.of(Time.seconds(5))",
+        )
+        self._evictor = evictor
         return self
 
     def allowed_lateness(self, time_ms: Any) -> Self:
@@ -255,6 +271,7 @@ class _Windowed:
             allowed_lateness=self._allowed_lateness if assigner.is_event_time() else 0,
             late_tag=None if self._late_tag is None else self._late_tag.tag_id,
             keyed=self.keyed,
+            evictor=self._evictor,
         )
         name = type(assigner).__name__
         stream = self._stream

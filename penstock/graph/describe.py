@@ -49,7 +49,11 @@ def describe(value: Any) -> Any:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return {field.name: describe(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return {
+        field.name: describe(getattr(value, field.name))
+        for field in dataclasses.fields(value)
+        if field.metadata.get("shown") != "if set" or getattr(value, field.name) != field.default
+    }
 
 
 def name_of(value: Any) -> str:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from penstock.spark.gateway import class_archive
+from penstock.spark.gateway import class_archive, stopping
 from penstock.spark.session import start_recording_classes
 
 
@@ -23,6 +23,7 @@ def make_class_archive() -> Path:
         process = context._gateway.proc  # noqa: SLF001 - the JVM that is to end here
         for _ in range(3):
             context.parallelize(range(4), 2).map(lambda x: (x % 2, x)).partitionBy(2, int).collect()
+        stopping.set()
         context.stop()
         process.stdin.close()
         process.wait(timeout=120)

@@ -10,8 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -158,21 +157,15 @@ class LedgerRun:
 
     def workers(self) -> list[psutil.Process]:
         """The Python workers: forks of a daemon process, which the JVM has started."""
-        return [process for process in self.processes() if _is_forked_by_daemon(process)]
+        return [p for p in self.processes() if _runs(p, "daemon") and not _has_java_parent(p)]
+
+    def daemons(self) -> list[psutil.Process]:
+        """The processes that Python workers are forked from."""
+        return [p for p in self.processes() if _runs(p, "daemon") and _has_java_parent(p)]
 
     def executors(self) -> list[psutil.Process]:
         """The JVMs of a local cluster's executors."""
         return [p for p in self.processes() if _runs(p, "CoarseGrainedExecutorBackend")]
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the driver: the epoch under way goes on, but no other begins."""
-        assert self.driver is not None
-        self.driver.send_signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self.driver.send_signal(signal.SIGCONT)
 
     def kill(self, kind: str, process: psutil.Process) -> bool:
         """Kill a process of the run; False if it was gone."""
@@ -284,18 +277,17 @@ def _tag(process: psutil.Process) -> str | None:
         return None
 
 
-def _is_forked_by_daemon(process: psutil.Process) -> bool:
-    """Whether a process is a daemon's fork: it has the daemon's command line, but its parent is not the JVM."""
+def _has_java_parent(process: psutil.Process) -> bool:
     try:
         parent = process.parent()
-        is_daemon = process.name() != "java" and _runs(process, "daemon")
-        return is_daemon and parent is not None and parent.name() != "java"
+        return parent is not None and parent.name() == "java"
     except psutil.Error:
         return False
 
 
-def _runs(process: psutil.Process | None, what: str) -> bool:
+def _runs(process: psutil.Process, module: str) -> bool:
+    """Whether a process was started to run a Python module or a Java class whose name ends like this."""
     try:
-        return process is not None and any(what in word for word in process.cmdline())
+        return any(word.endswith(module) and "=" not in word for word in process.cmdline())
     except psutil.Error:
         return False

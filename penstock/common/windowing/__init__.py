@@ -1,4 +1,4 @@
-"""Windows, window assigners and triggers."""
+"""Windows, window assigners, triggers and evictors."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ from penstock.common.windowing.count_assigners import (
     CountTumblingWindowAssigner,
 )
 from penstock.common.windowing.element_triggers import CountTrigger, DeltaTrigger
+from penstock.common.windowing.evictors import (
+    CountEvictor,
+    DeltaEvictor,
+    Evictor,
+    EvictorContext,
+    TimeEvictor,
+    TimestampedValue,
+)
 from penstock.common.windowing.session_assigners import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
@@ -54,16 +62,20 @@ from penstock.common.windowing.windows import (
 __all__ = [
     "ContinuousEventTimeTrigger",
     "ContinuousProcessingTimeTrigger",
+    "CountEvictor",
     "CountSlidingWindowAssigner",
     "CountTrigger",
     "CountTumblingWindowAssigner",
     "CountWindow",
     "CountWindowSerializer",
+    "DeltaEvictor",
     "DeltaTrigger",
     "DynamicEventTimeSessionWindows",
     "DynamicProcessingTimeSessionWindows",
     "EventTimeSessionWindows",
     "EventTimeTrigger",
+    "Evictor",
+    "EvictorContext",
     "GlobalWindow",
     "GlobalWindowSerializer",
     "GlobalWindows",
@@ -77,8 +89,10 @@ __all__ = [
     "SessionWindowTimeGapExtractor",
     "SlidingEventTimeWindows",
     "SlidingProcessingTimeWindows",
+    "TimeEvictor",
     "TimeWindow",
     "TimeWindowSerializer",
+    "TimestampedValue",
     "Trigger",
     "TriggerContext",
     "TriggerResult",

@@ -237,7 +237,10 @@ def create_window_operator(spec: WindowSpec) -> StreamOperator:
     """Return the operator for a window: the fast one for plain event-time windows, else the general one."""
     from penstock.runtime.operators.merging_window import MergingWindowOperator
     from penstock.runtime.operators.time_window import TimeWindowOperator
+    from penstock.runtime.operators.window_evicting import create_evicting_operator
 
+    if spec.evictor is not None:
+        return create_evicting_operator(spec)
     assigner = spec.assigner
     if isinstance(assigner, MergingWindowAssigner):
         return MergingWindowOperator(spec)

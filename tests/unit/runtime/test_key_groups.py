@@ -22,6 +22,7 @@ from penstock.common.key_groups import key_group_of, key_group_range, stable_has
 from penstock.common.types import Row
 from penstock.errors import ArgumentTypeError
 
+
 class Point(NamedTuple):
     x: int
     y: int

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from penstock.common import WatermarkStrategy
+from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.connector import (
     Boundedness,
     Source,
@@ -121,7 +121,11 @@ class Note(MapFunction):
 
 
 def environment(parallelism=1, *, checkpoints=None, mode=None):
-    env = StreamExecutionEnvironment.get_execution_environment()
+    options = Configuration()
+    options.set_string("restart-strategy.type", "fixed-delay")
+    options.set_string("restart-strategy.fixed-delay.attempts", "1" if checkpoints else "0")
+    options.set_string("restart-strategy.fixed-delay.delay", "1 ms")
+    env = StreamExecutionEnvironment.get_execution_environment(options)
     env.set_parallelism(parallelism)
     if checkpoints is not None:
         env.enable_checkpointing(checkpoints)

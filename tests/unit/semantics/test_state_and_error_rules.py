@@ -230,10 +230,12 @@ FAILURES = [
         id="key selector",
     ),
     pytest.param(
-        lambda stream: stream.map(lambda n: n)
-        .name("before")
-        .partition_custom(no_partition, lambda n: n)
-        .map(lambda n: n),
+        lambda stream: (
+            stream.map(lambda n: n)
+            .name("before")
+            .partition_custom(no_partition, lambda n: n)
+            .map(lambda n: n)
+        ),
         "ValueError: no partition",
         "before",
         "1",

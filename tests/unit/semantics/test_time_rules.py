@@ -13,7 +13,7 @@ from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
 from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction
 from penstock.datastream.window import TumblingEventTimeWindows
 
-from .scripted import LOG, MAX, MIN, MONOTONOUS, NONE, collect, environment, read, take
+from .scripted import LOG, MIN, MONOTONOUS, NONE, collect, environment, read, take
 
 SECOND = 1000
 
@@ -29,9 +29,9 @@ class Watermarks(ProcessFunction):
         yield value, ctx.timestamp(), ctx.timer_service().current_watermark()
 
 
-def every_epoch(env):
+def several_epochs_of(parallelism=1):
     """Checkpoint as often as possible: one batch of each split per epoch."""
-    return env.enable_checkpointing(10)
+    return environment(parallelism, checkpoints=10)
 
 
 @pytest.mark.parametrize("chained", [True, False], ids=["chained", "over an exchange"])
@@ -44,7 +44,7 @@ def every_epoch(env):
     ],
 )
 def test_rule_1_the_watermark_after_each_batch(strategy, expected, chained):
-    env = every_epoch(environment())
+    env = several_epochs_of()
     stream = read(env, [[("a", 10)], [("b", 20)], [("c", 15)], [("d", 30)]], strategy=strategy)
     seen = collect((stream if chained else stream.rebalance()).process(Watermarks()))
     assert [watermark for _, _, watermark in seen] == expected
@@ -53,7 +53,7 @@ def test_rule_1_the_watermark_after_each_batch(strategy, expected, chained):
 
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_rule_1_assign_timestamps_and_watermarks_does_the_same_after_a_step(parallelism):
-    env = every_epoch(environment())
+    env = several_epochs_of()
     strategy = bounded(5).with_timestamp_assigner(lambda value, _: value * 10)
     stream = (
         read(env, [[1], [2], [3]])
@@ -93,7 +93,7 @@ def test_rule_2_watermarks_are_not_emitted_per_element_but_periodically():
 
 
 def test_rule_2_the_periodic_call_comes_at_least_once_an_epoch():
-    env = every_epoch(environment())
+    env = several_epochs_of()
     strategy = WatermarkStrategy.for_generator(OnEven)
     collect(read(env, [[(1, 10)], [(3, 30)]], strategy=strategy).map(lambda n: n))
     assert LOG.lines.count("periodic") >= 2
@@ -106,7 +106,7 @@ def test_rule_3_three_channels_to_the_letter():
         [[1], [], [16], [], [], [99]],
         [[1], [11], [], [18], [], [99]],
     ]
-    env = every_epoch(environment())
+    env = several_epochs_of()
     streams = [
         read(
             env,
@@ -124,9 +124,7 @@ def test_rule_3_three_channels_to_the_letter():
 
 
 def _times(channels):
-    return [
-        {time for batches in channels for time in batches[epoch]} for epoch in range(6)
-    ]
+    return [{time for batches in channels for time in batches[epoch]} for epoch in range(6)]
 
 
 class Remind(KeyedProcessFunction):
@@ -173,15 +171,13 @@ class RemindByClock(KeyedProcessFunction):
 
 @pytest.mark.parametrize("several_epochs", [False, True])
 def test_rule_4_processing_time_timers_that_are_pending_at_the_end_do_not_fire(several_epochs):
-    env = environment(2)
-    if several_epochs:
-        every_epoch(env)
+    env = several_epochs_of(2) if several_epochs else environment(2)
     stream = read(env, [[("a", 1)], [("b", 2)]]).key_by(lambda value: value)
     assert collect(stream.process(RemindByClock(60 * SECOND))) == ["element", "element"]
 
 
 def test_processing_time_timers_fire_without_data_in_a_job_without_an_end():
-    env = every_epoch(environment(2))
+    env = several_epochs_of(2)
     started = time.time()
     stream = read(env, [["a"]], bounded=False).key_by(lambda value: value)
     assert take(stream.process(RemindByClock(150)), 2) == ["element", "timer"]
@@ -205,7 +201,7 @@ def test_rule_5_a_timer_waits_for_its_watermark():
             super().process_element(value, ctx)
             yield value
 
-    env = every_epoch(environment())
+    env = several_epochs_of()
     batches = [timed(("a", 10)), timed(("a", 110)), timed(("a", 111)), timed(("a", 112))]
     stream = read(env, batches, strategy=MONOTONOUS).key_by(lambda pair: pair[0])
     seen = collect(stream.process(Sees(100)))
@@ -232,7 +228,7 @@ class FailOnce(Remind):
 
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_rule_5_timers_and_state_survive_a_restore(parallelism, cluster):
-    env = every_epoch(environment(parallelism))
+    env = several_epochs_of(parallelism)
     batches = [timed(("a", 10), ("b", 11)), timed(("a", 20)), timed(("b", 30))]
     stream = read(env, batches, strategy=MONOTONOUS).key_by(lambda pair: pair[0])
     fired = collect(stream.process(FailOnce(1000)))
@@ -254,7 +250,7 @@ def window_counts(stream, size=10):
 
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_idleness_lets_a_window_fire_although_one_source_is_silent(parallelism):
-    env = every_epoch(environment(parallelism))
+    env = several_epochs_of(parallelism)
     idle = MONOTONOUS.with_idleness(Duration.of_millis(50))
     loud = read(env, [[("a", 1), ("b", 2)], [("c", 25)]], strategy=idle, bounded=False, name="loud")
     silent = read(env, [], strategy=idle, bounded=False, name="silent")
@@ -262,7 +258,7 @@ def test_idleness_lets_a_window_fire_although_one_source_is_silent(parallelism):
 
 
 def test_without_idleness_a_silent_source_holds_all_windows_back():
-    env = every_epoch(environment())
+    env = several_epochs_of()
     loud = read(env, [[("a", 1)], [("b", 25)], [("c", 35)]], strategy=MONOTONOUS, name="loud")
     quiet = read(env, [[], [], [], [], [("q", 2)]], strategy=MONOTONOUS, name="quiet")
     stream = loud.union(quiet)
@@ -273,10 +269,8 @@ def test_without_idleness_a_silent_source_holds_all_windows_back():
 @pytest.mark.parametrize("parallelism", [1, 2])
 @pytest.mark.parametrize("several_epochs", [False, True], ids=["one epoch", "several epochs"])
 def test_watermarks_per_split_keep_the_records_of_a_late_partition(parallelism, several_epochs):
-    env = environment(parallelism)
+    env = several_epochs_of(parallelism) if several_epochs else environment(parallelism)
     env.get_config().set_auto_watermark_interval(1)
-    if several_epochs:
-        every_epoch(env)
     fast = [[(f"f{n}-{i}", 1000 * n + i) for i in range(5)] for n in range(6)]
     slow = [[(f"s{n}-{i}", 100 * n + i) for i in range(5)] for n in range(6)]
     late = OutputTag("late")
