@@ -70,6 +70,9 @@ class SplitEnumerator(ABC):
     def discover(self) -> Iterable[SourceSplit]:
         """Return splits that were not returned before. Called before every epoch."""
 
+    def observe(self, unfinished: Sequence[SourceSplit]) -> None:
+        """Take note of the splits that are still being read. Called before every `discover`."""
+
     @abstractmethod
     def no_more_splits(self) -> bool:
         """Whether `discover` will never return another split. Always False for an unbounded discovery."""

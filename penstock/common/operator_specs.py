@@ -154,9 +154,59 @@ class GlobalAggregateSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class FullWindowPartitionSpec(OperatorSpec):
-    """Keeps all records of a subtask until its input ends, then calls `function(values, timestamps)`.
+    """All records of a subtask, from the beginning of its input to the end, as one window.
 
-    The function returns an iterable of (value, timestamp) pairs.
+    Exactly one is set. `function(values, timestamps)` gets all records and returns an iterable of (value, timestamp)
+    pairs; the others fold records as they come.
+    """
+
+    function: Any = None
+    reduce_function: Any = None
+    aggregate_function: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class CoMapSpec(OperatorSpec):
+    """At most one result per record of either input: `map1`, `map2`."""
+
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CoFlatMapSpec(OperatorSpec):
+    """Any number of results per record of either input: `flat_map1`, `flat_map2`."""
+
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CoProcessSpec(OperatorSpec):
+    """A CoProcessFunction on two inputs without keys."""
+
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedCoProcessSpec(OperatorSpec):
+    """A KeyedCoProcessFunction on two keyed inputs that share keyed state and timers."""
+
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastProcessSpec(OperatorSpec):
+    """A BroadcastProcessFunction: input 0 has no keys, input 1 is broadcast.
+
+    `states` are the descriptors of the broadcast state that the function may ask for.
     """
 
     function: Any
+    states: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedBroadcastProcessSpec(OperatorSpec):
+    """A KeyedBroadcastProcessFunction: input 0 is keyed, input 1 is broadcast."""
+
+    function: Any
+    states: tuple[Any, ...] = ()

@@ -66,11 +66,18 @@ class TypeInformation:
         return type(self).__name__
 
 
+def short_repr(value: Any, limit: int = 200) -> str:
+    """Return the repr of a value, cut where it is too long for a message."""
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001 - the user's __repr__ may fail; the first error matters more
+        text = f"<{type(value).__name__}, repr failed: {error}>"
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
 def shorten(value: Any, limit: int = 100) -> str:
-    """Return a short repr of a value for an error message."""
-    text = f"{value!r}"
-    if len(text) > limit:
-        text = text[: limit - 3] + "..."
+    """Return a short repr of a value, with its class, for an error message."""
+    text = short_repr(value, limit)
     return text if value is None else f"{text} ({type(value).__name__})"
 
 

@@ -157,7 +157,7 @@ class TupleTypeInfo(TypeInformation):
             if field is None and not isinstance(kind, PickledBytesTypeInfo):
                 raise RecordError(
                     f"None is not a value of type {kind!r}",
-                    detail=f"in field {index} of {self!r}",
+                    detail=f"in field {index}",
                     hint="fields of a Row may be None: declare Types.ROW",
                 )
             fields.append(_nested(kind, field, f"in field {index}"))
@@ -242,12 +242,13 @@ class PrimitiveArrayTypeInfo(_SequenceTypeInfo):
     nullable = False
     allowed = _PRIMITIVES
 
-    def _is_bytes(self) -> bool:
+    def is_bytes(self) -> bool:
+        """Whether values are bytes objects."""
         return self.elem_type == BasicTypeInfo(BasicType.BYTE)
 
     def validate(self, value: Any) -> Any:
         """Return a list; bytes for an array of BYTE."""
-        if not self._is_bytes():
+        if not self.is_bytes():
             return super().validate(value)
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)
@@ -257,7 +258,7 @@ class PrimitiveArrayTypeInfo(_SequenceTypeInfo):
         """Return Arrow's list; binary for an array of BYTE."""
         import pyarrow as pa
 
-        return pa.binary() if self._is_bytes() else super().to_arrow()
+        return pa.binary() if self.is_bytes() else super().to_arrow()
 
 
 class BasicArrayTypeInfo(_SequenceTypeInfo):

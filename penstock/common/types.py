@@ -224,6 +224,15 @@ def _create_row(fields: tuple[str, ...] | None, values: Iterable[Any], kind: int
     return row
 
 
+def make_row(names: tuple[str, ...], values: list[Any], row_kind: RowKind) -> Row:
+    """Make a row of its parts, as they are: the list of values is the row's own."""
+    row = Row.__new__(Row)
+    row._fields = names  # noqa: SLF001
+    row._values = values  # noqa: SLF001
+    row._row_kind = row_kind  # noqa: SLF001
+    return row
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Row):
         return value.as_dict(recursive=True)

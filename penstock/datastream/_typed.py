@@ -75,7 +75,14 @@ def _row_converter(kind: RowTypeInfo) -> Convert:
     return convert
 
 
-class _Typed:
+def forward_checkpoints(wrapper: Any, function: Any) -> None:
+    """Give a wrapper the methods of a CheckpointedFunction if the user's function has them."""
+    for method in ("initialize_state", "snapshot_state"):
+        if callable(getattr(function, method, None)):
+            setattr(wrapper, method, getattr(function, method))
+
+
+class TypedFunction:
     """Base of the wrappers: forwards `open` and `close`, pickles as function and type."""
 
     method = ""
@@ -85,6 +92,7 @@ class _Typed:
         self.kind = kind
         self._convert: Any = converter(kind)
         self._call: Any = getattr(function, self.method, None) or function
+        forward_checkpoints(self, function)
 
     def open(self, runtime_context: Any) -> None:
         """Open the user's function if it can be opened."""
@@ -115,7 +123,7 @@ class _Typed:
         return f"{type(self).__name__}({self.function!r}, {self.kind!r})"
 
 
-class TypedMap(_Typed):
+class TypedMap(TypedFunction):
     """A map function with a declared type."""
 
     method = "map"
@@ -125,7 +133,7 @@ class TypedMap(_Typed):
         return self._convert(self._call(value))
 
 
-class TypedFlatMap(_Typed):
+class TypedFlatMap(TypedFunction):
     """A flat map function with a declared type."""
 
     method = "flat_map"
@@ -136,7 +144,7 @@ class TypedFlatMap(_Typed):
         return None if results is None else self._all(results)
 
 
-class TypedProcess(_Typed):
+class TypedProcess(TypedFunction):
     """A process function, keyed or not, with a declared type."""
 
     method = "process_element"
@@ -153,7 +161,7 @@ class TypedProcess(_Typed):
         return None if results is None else self._all(results)
 
 
-class TypedWindow(_Typed):
+class TypedWindow(TypedFunction):
     """A window function in the operator's shape, with a declared type; without one, its elements are emitted."""
 
     method = "process"

@@ -32,6 +32,7 @@ from penstock.errors import ArgumentTypeError, InvalidProgramError
 from penstock.graph.transformations import PartitionTransformation
 
 if TYPE_CHECKING:
+    from penstock.datastream.interval_join import IntervalJoin
     from penstock.datastream.window import WindowAssigner
     from penstock.datastream.windowed_stream import WindowedStream
 
@@ -71,6 +72,21 @@ class KeyedStream(DataStream):
         """Return the type of a row of key and element."""
         key = Types.PICKLED_BYTE_ARRAY() if self._key_type is None else self._key_type
         return Types.ROW([key, super().get_type()])
+
+    @property
+    def origin_stream(self) -> DataStream:
+        """The stream before key_by()."""
+        return self._origin_stream
+
+    @property
+    def key_selector(self) -> Callable[[Any], Any] | KeySelector:
+        """The function that takes the key out of an element."""
+        return self._key_selector
+
+    @property
+    def key_type(self) -> TypeInformation | None:
+        """The declared type of the keys, or None."""
+        return self._key_type
 
     def _key_selectors(self) -> tuple[Any, ...]:
         return (self._key_selector,)
@@ -146,6 +162,17 @@ class KeyedStream(DataStream):
         from penstock.datastream.windowed_stream import WindowedStream, count_assigner
 
         return WindowedStream(self, count_assigner(size, slide))
+
+    # Joins
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with another keyed stream: elements with equal keys whose timestamps are close.
+
+        Continue with `.between(lower, upper).process(function)`.
+        """
+        from penstock.datastream.interval_join import IntervalJoin
+
+        return IntervalJoin(self, other_stream)
 
     # What works on the elements, without their keys
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.common.connector import Sink
 from penstock.common.operator_specs import (
     FilterSpec,
     FlatMapSpec,
+    KeyedProcessSpec,
     MapSpec,
     OperatorSpec,
     ProcessSpec,
@@ -65,12 +67,16 @@ from penstock.graph.transformations import (
 
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
+    from penstock.datastream.co_group import CoGroupedStreams
+    from penstock.datastream.joined_streams import JoinedStreams
     from penstock.datastream.keyed_stream import KeyedStream
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
     from penstock.datastream.windowed_stream import AllWindowedStream
 
-_KEYED_ONLY = {"window", "count_window", "reduce", "sum", "min", "max", "min_by", "max_by"}
+_KEYED_ONLY = {
+    "window", "count_window", "reduce", "sum", "min", "max", "min_by", "max_by", "interval_join",
+}  # fmt: skip
 
 
 class NotKeyedError(InvalidProgramError, AttributeError):
@@ -207,7 +213,7 @@ class DataStream(OperatorSettings):
         """Partition the stream by key: elements with equal keys meet in the same subtask."""
         from penstock.datastream.keyed_stream import KeyedStream
 
-        _check_key_selector(key_selector)
+        check_key_selector(key_selector)
         return KeyedStream(self, key_selector, _typed.check_type(key_type, "key_type"))
 
     def union(self, *streams: DataStream) -> DataStream:
@@ -234,6 +240,24 @@ class DataStream(OperatorSettings):
             UnionTransformation("Union", inputs=tuple(inputs), output_type=kind),
         )
 
+    def join(self, other_stream: DataStream) -> JoinedStreams:
+        """Join with another stream, window by window: each pair of elements with equal keys.
+
+        Continue with `.where(key).equal_to(key).window(assigner).apply(function)`.
+        """
+        from penstock.datastream.joined_streams import JoinedStreams
+
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+        """Group with another stream, window by window: all elements of both with equal keys at once.
+
+        Continue with `.where(key).equal_to(key).window(assigner).apply(function)`.
+        """
+        from penstock.datastream.co_group import CoGroupedStreams
+
+        return CoGroupedStreams(self, other_stream)
+
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Give elements timestamps, and emit watermarks that follow them."""
         check_instance(
@@ -247,6 +271,39 @@ class DataStream(OperatorSettings):
             TimestampsAndWatermarksSpec(watermark_strategy),
             self.declared_type,
         )
+
+    def on_error(self, output_tag: OutputTag) -> Self:
+        """Send records that the operator's function raises on to a side output, as a DeadLetter, and go on.
+
+        Goes with map, flat_map, filter and process. Nothing that the function gave for such a record before it raised is
+        emitted; what it did to state stays done. Errors in timers, `open` and `close` still fail the job.
+
+        >>> from penstock.datastream import OutputTag, StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> dead = OutputTag("dead letters")
+        >>> numbers = env.from_collection(["1", "x"]).map(int).on_error(dead)
+        >>> broken = numbers.get_side_output(dead)
+        """
+        check_instance(
+            output_tag, OutputTag, "output_tag", hint='create one with OutputTag("dead letters")'
+        )
+        if _declared(output_tag.type_info):
+            raise ArgumentError(
+                f"the tag '{output_tag.tag_id}' of dead letters declares another type",
+                detail=f"it says {output_tag.type_info}, and what comes is a DeadLetter",
+                hint=f'write OutputTag("{output_tag.tag_id}")',
+            )
+        operator = self._physical("on_error()")
+        spec = operator.spec
+        if not isinstance(
+            spec, MapSpec | FlatMapSpec | FilterSpec | ProcessSpec | KeyedProcessSpec
+        ):
+            raise InvalidProgramError(
+                f"on_error() is not available for '{operator.name}'",
+                hint="call it on the result of map(), flat_map(), filter() or process()",
+            )
+        operator.spec = dataclasses.replace(spec, error_tag=output_tag.tag_id)
+        return self
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """Return what the operator before emitted under a tag."""
@@ -281,6 +338,12 @@ class DataStream(OperatorSettings):
         from penstock.datastream.windowed_stream import AllWindowedStream, count_assigner
 
         return AllWindowedStream(self, count_assigner(size, slide))
+
+    def full_window_partition(self) -> PartitionWindowedStream:
+        """Take all elements of each subtask, until the input ends, as one window."""
+        from penstock.datastream.partition_windowed_stream import PartitionWindowedStream
+
+        return PartitionWindowedStream(self)
 
     # How the next operator receives the elements
 
@@ -322,7 +385,7 @@ class DataStream(OperatorSettings):
     ) -> DataStream:
         """Let a function pick the subtask: `partitioner(key, number of subtasks)` returns its number."""
         check_function(partitioner, Partitioner, "partition", ("key", "num_partitions"))
-        _check_key_selector(key_selector)
+        check_key_selector(key_selector)
         return self._partition("Custom", Custom(partitioner, key_selector))
 
     # The end of a stream
@@ -423,7 +486,8 @@ def _declared(kind: Any) -> bool:
     return kind is not None and not isinstance(kind, PickledBytesTypeInfo)
 
 
-def _check_key_selector(key_selector: Any) -> None:
+def check_key_selector(key_selector: Any) -> None:
+    """Refuse what cannot take the key out of an element."""
     if isinstance(key_selector, str | int) and not isinstance(key_selector, bool):
         raise ArgumentTypeError(
             f"a KeySelector or a callable is required, got {key_selector!r}",

@@ -147,10 +147,11 @@ class _Windowed:
         reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
         window_function: Any = None,
         output_type: TypeInformation | None = None,
+        local_global: bool = False,
     ) -> DataStream:
         """Combine the elements of each window two by two, as they come.
 
-        `window_function` gets the combined value when the window is evaluated.
+        `window_function` gets the combined value when the window is evaluated. `local_global` is as in `aggregate`.
         """
         check_function(reduce_function, ReduceFunction, "reduce", ("value1", "value2"))
         kind = _typed.check_type(output_type)
@@ -161,6 +162,7 @@ class _Windowed:
             reduce_function=reduce_function,
             window_function=self._adapt_any(window_function),
             description=type(reduce_function).__name__,
+            local_global=local_global,
         )
 
     def aggregate(
@@ -169,10 +171,18 @@ class _Windowed:
         window_function: Any = None,
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
+        local_global: bool = False,
     ) -> DataStream:
         """Fold the elements of each window into an accumulator, as they come.
 
         `window_function` gets the result when the window is evaluated.
+
+        With `local_global` every sender first folds the elements of a key and window by itself, and only accumulators go
+        over the exchange, where `merge` makes one of them: few keys with many elements each, or one hot key, then
+        load neither the network nor a single subtask. The results are the same if the order of elements does
+        not matter to the function (sums of floats may differ in the last digits). Late elements are dropped as without
+        it. It goes with tumbling and sliding event-time windows of keyed streams, without a trigger, an evictor, an
+        allowed lateness or a side output for late elements.
         """
         check_object(
             aggregate_function,
@@ -187,6 +197,7 @@ class _Windowed:
             aggregate_function=aggregate_function,
             window_function=_typed.typed_window(self._adapt_any(window_function), kind),
             description=type(aggregate_function).__name__,
+            local_global=local_global,
         )
 
     def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
@@ -256,6 +267,7 @@ class _Windowed:
         reduce_function: Any = None,
         aggregate_function: Any = None,
         description: str = "",
+        local_global: bool = False,
     ) -> DataStream:
         assigner = self._assigner
         trigger = self._trigger
@@ -275,13 +287,18 @@ class _Windowed:
         )
         name = type(assigner).__name__
         stream = self._stream
+        text = f"Window({assigner}, {type(trigger).__name__}, {description})"
+        if local_global:
+            from penstock.datastream._two_stages import two_stages
+
+            return two_stages(stream, spec, output_type, text)
         if not self.keyed:  # a keyed stream has no keys here
             stream = DataStream(self.get_execution_environment(), stream.transformation)
         return stream.transform(
             name,
             spec,
             output_type,
-            description=f"Window({assigner}, {type(trigger).__name__}, {description})",
+            description=text,
             non_parallel=not self.keyed,
         )
 

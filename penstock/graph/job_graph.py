@@ -37,6 +37,7 @@ class ChainedNode:
     key_selectors: tuple[Any, ...] = ()
     output_type: Any = None
     outputs: tuple[ChainedOutput, ...] = ()
+    side_types: tuple[tuple[str, Any], ...] = ()
 
     @property
     def is_keyed(self) -> bool:
@@ -224,6 +225,7 @@ def _chain_of(
                 for edge in out_edges[node.id]
                 if edge.id in chained
             ),
+            side_types=node.side_types,
         )
         for node in order
     ]

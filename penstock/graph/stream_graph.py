@@ -35,6 +35,7 @@ class StreamNode:
     key_selectors: tuple[Any, ...] = ()  # one per input, None where the input is not keyed
     input_count: int = 0
     buffer_timeout: int | None = None
+    side_types: tuple[tuple[str, Any], ...] = ()  # declared types of side outputs, by tag
 
     def to_json(self) -> dict[str, Any]:
         """Return the node as JSON values."""

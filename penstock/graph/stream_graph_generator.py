@@ -163,6 +163,7 @@ class _Generator:
             key_selectors=tuple(operator.key_selectors),
             input_count=len(inputs),
             buffer_timeout=operator.buffer_timeout,
+            side_types=tuple(operator.side_types.items()),
         )
         self.nodes.append(node)
         for index, origin in feeds:

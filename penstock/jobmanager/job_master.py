@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
+from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore, resolve_restore_path
 from penstock.checkpoint.state_io import CheckpointStateIO
@@ -19,6 +20,7 @@ from penstock.common.key_groups import key_group_range
 from penstock.errors import JobCancelledError
 from penstock.graph import execution_graph as graphs
 from penstock.graph.execution_graph import ExecutionGraph
+from penstock.graph.stage_plan import StageVertex
 from penstock.jobmanager.epoch_runner import EpochFailedError, EpochRunner, StepHook
 from penstock.jobmanager.execution_tracking import follow
 from penstock.jobmanager.failures import explain_failure, root_cause
@@ -196,23 +198,32 @@ class JobMaster:
         points = {}
         for vertex in self.job.plan.vertices:
             before = base.vertices.get(vertex.id)
-            same = before is not None and before.parallelism == vertex.parallelism
+            former = _former_subtasks(vertex, base)
             for subtask in range(vertex.parallelism):
                 keyed: dict[str, tuple[Any, ...]] = {}
+                owned = None
                 for operator in vertex.operators:
                     snapshot = base.operators.get(operator.operator_id)
                     if snapshot is not None and snapshot.is_stateful:
-                        own = snapshot.parallelism == vertex.parallelism
-                        chains = (snapshot.subtasks[subtask],) if own else snapshot.subtasks
+                        chains: tuple[StateChain, ...] = snapshot.subtasks
+                        if snapshot.parallelism == vertex.parallelism:
+                            chains = (snapshot.subtasks[subtask],)
+                        else:
+                            owned = key_group_range(
+                                subtask, vertex.parallelism, vertex.max_parallelism
+                            )
                         keyed[operator.operator_id] = tuple(chain for chain in chains if chain)
-                local = before.subtasks[subtask] if before is not None and same else None
+                own = None
+                if before is not None and before.parallelism == vertex.parallelism:
+                    own = before.subtasks[subtask] if len(former) == 1 else None
                 points[vertex.index, subtask] = SubtaskRestore(
-                    snapshot=local.attempt if local is not None else None,
+                    # After a start, subtasks that an earlier run left in a worker may be another program's.
+                    snapshot=own.attempt if own is not None and not self._first_epoch else None,
                     keyed=keyed,
-                    owned=None
-                    if same
-                    else key_group_range(subtask, vertex.parallelism, vertex.max_parallelism),
-                    local=local.local if local is not None else None,
+                    owned=owned,
+                    local=own.local if own is not None else None,
+                    former=former,
+                    anew=self._first_epoch,
                 )
         return points
 
@@ -283,6 +294,20 @@ class JobMaster:
         self._progress.on_epoch(
             EpochReport.of(self.job, manifest, self._runner.last_acks, time.time() - started)
         )
+
+
+def _former_subtasks(vertex: StageVertex, base: Manifest) -> dict[str, tuple[bytes, ...]]:
+    """Return the state besides keyed state of all subtasks that ran the vertex's operators, by vertex id.
+
+    An operator may have been in another chain, so in another vertex.
+    """
+    ids = [operator.operator_id for operator in vertex.operators]
+    homes = [vertex.id, *(base.operators[name].vertex for name in ids if name in base.operators)]
+    return {
+        home: tuple(s.local for s in base.vertices[home].subtasks if s.local is not None)
+        for home in dict.fromkeys(homes)
+        if home in base.vertices
+    }
 
 
 def _now_ms() -> int:

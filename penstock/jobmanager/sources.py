@@ -51,6 +51,8 @@ class SourceCoordinator:
     def discover(self) -> None:
         """Look for new splits and assign them."""
         assert self._enumerator is not None
+        unfinished = [progress.split for splits in self._splits for progress in splits]
+        self._enumerator.observe(unfinished)
         for split in self._enumerator.discover():
             self._assign(SplitProgress(split=split, position=split.start))
 

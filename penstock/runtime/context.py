@@ -8,6 +8,43 @@ from penstock.errors import InvalidProgramError
 from penstock.runtime.metrics import MetricGroup
 
 
+class FunctionInitializationContext:
+    """What `initialize_state` of a CheckpointedFunction gets."""
+
+    def __init__(self, runtime_context: RuntimeContext, operator_state: Any) -> None:
+        self._runtime_context = runtime_context
+        self._operator_state = operator_state
+
+    def is_restored(self) -> bool:
+        """Whether the function starts from a checkpoint."""
+        restored: bool = self._operator_state.is_restored
+        return restored
+
+    def get_operator_state_store(self) -> Any:
+        """Return the state that belongs to the operator."""
+        return self._operator_state
+
+    def get_keyed_state_store(self) -> RuntimeContext:
+        """Return the state that belongs to the current key."""
+        return self._runtime_context
+
+
+class FunctionSnapshotContext:
+    """What `snapshot_state` of a CheckpointedFunction gets."""
+
+    def __init__(self, epoch: int, now: int) -> None:
+        self._epoch = epoch
+        self._now = now
+
+    def get_checkpoint_id(self) -> int:
+        """Return the number of the checkpoint."""
+        return self._epoch
+
+    def get_checkpoint_timestamp(self) -> int:
+        """Return when it is taken, in epoch milliseconds."""
+        return self._now
+
+
 class RuntimeContext:
     """The context given to `open`: who this subtask is, its state, its metrics."""
 
@@ -33,6 +70,7 @@ class RuntimeContext:
         self._operator_state = operator_state
         self._job_parameters = job_parameters or {}
         self._metrics = metrics if metrics is not None else MetricGroup()
+        self._checkpointed: list[Any] = []  # the functions that take part in checkpoints
 
     def get_task_name(self) -> str:
         """Return the name of the task."""
@@ -69,6 +107,16 @@ class RuntimeContext:
     def get_operator_state_store(self) -> Any:
         """Return the state that belongs to the operator rather than to a key."""
         return self._operator_state
+
+    def initialize_function(self, function: Any) -> None:
+        """Let a CheckpointedFunction get its state; from now on it takes part in checkpoints."""
+        self._checkpointed.append(function)
+        function.initialize_state(FunctionInitializationContext(self, self._operator_state))
+
+    def snapshot_functions(self, epoch: int, now: int) -> None:
+        """Let every CheckpointedFunction write its state before the snapshot."""
+        for function in self._checkpointed:
+            function.snapshot_state(FunctionSnapshotContext(epoch, now))
 
     def _keyed(self, descriptor: Any, kind: str) -> Any:
         if self._keyed_state is None:

@@ -77,13 +77,17 @@ class SubtaskRestore:
 
     `snapshot` names the snapshot (a cached subtask with the same name is used as it is). `keyed` has, per operator id,
     chains of state handles, read with the task's StateIO; `owned` are the key groups to keep, or None to keep all.
-    `local` is the subtask's other state.
+    `local` is the subtask's other state, or None if the vertex ran with another parallelism or chain. `former` has such
+    state of all former subtasks, by the id of the vertex that they belonged to; a subtask that has no `local` takes its part
+    of it. `anew` says that the job has just started: upstream tells its watermarks again.
     """
 
     snapshot: str | None = None
     keyed: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     owned: range | None = None
     local: bytes | None = None
+    former: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)

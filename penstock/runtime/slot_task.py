@@ -87,6 +87,9 @@ class _SlotTask:
                 self._obtain(vertex, index)
         for subtask in self._subtasks.values():
             subtask.begin_epoch(self._task, self._subtasks)
+        for subtask in self._subtasks.values():
+            self.current = subtask
+            subtask.announce_time()
         if self._level.level == 0:
             yield from self._read_sources()
         else:

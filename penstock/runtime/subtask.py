@@ -22,10 +22,11 @@ from penstock.runtime.metrics import MetricGroup
 from penstock.runtime.operators import create_operator
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.source import SourceOperator
-from penstock.runtime.records import Batch
+from penstock.runtime.records import MIN_WATERMARK, Batch
 from penstock.runtime.routing import connected_sources
 from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.runtime.state.operator_state import EMITTED, IDLE, OperatorStateBackend
+from penstock.runtime.state.redistribution import restore_local
 from penstock.runtime.state.table import TableDelta
 from penstock.runtime.time.timers import TimerManager
 from penstock.runtime.time.valve import ValveOutput, WatermarkValve
@@ -107,6 +108,9 @@ class Subtask:
                 self._sources[gate.gate, channel] = (gate.source_vertex, channel)
         self._inputs = {gate.gate: gate.input_index for gate in deployment.gates}
         self._valve = WatermarkValve(len(self._channels))
+        # Where time stood before a start from a checkpoint: the valve begins anew, but time does not go back.
+        self._floor = MIN_WATERMARK
+        self._announces = False
         self._keyed: dict[int, KeyedStateBackend] = {}
         self._chains: dict[int, Any] = {}  # None: the next snapshot must be a full one
         self._records_in = 0
@@ -117,11 +121,14 @@ class Subtask:
 
     def open(self, task: TaskEnvironment, restore: SubtaskRestore) -> None:
         """Build the chain, restore its state, open its functions."""
-        local = pickle.loads(restore.local) if restore.local is not None else {}
+        operator_ids = [info.operator_id for info in self.deployment.operators]
+        local = restore_local(restore, operator_ids, self.index, self.deployment.parallelism)
         for position in self.deployment.keyed:
             self._restore_keyed(task, restore, position)
         if "valve" in local:
             self._valve.restore(local["valve"])
+        self._floor = local.get("floor", MIN_WATERMARK)
+        self._announces = restore.anew
         self.finished = local.get("finished", False)
         states = local.get("operators", {})
         for position, info in enumerate(self.deployment.operators):
@@ -234,6 +241,18 @@ class Subtask:
                 context.extras = _extras(task)
                 operator.open_epoch(context)
 
+    def announce_time(self) -> None:
+        """After a restart, repeat what the chain's own sources of time said last: valves downstream begin anew."""
+        if not self._announces:
+            return
+        self._announces = False
+        for context, output in zip(self._contexts, self._outputs, strict=True):
+            emitted = context.operator_state.get(EMITTED, MIN_WATERMARK)
+            if emitted != MIN_WATERMARK:
+                output.emit_watermark(emitted)
+            if context.operator_state.get(IDLE, False):
+                output.emit_status(True)
+
     # Receiving
 
     def receive_row(self, row: Row) -> None:
@@ -287,7 +306,7 @@ class Subtask:
         if output.idle is False:
             head.process_status(False)
         if output.watermark is not None:
-            head.process_watermark(output.watermark)
+            head.process_watermark(max(output.watermark, self._floor))
         if output.idle:
             head.process_status(True)
 
@@ -332,6 +351,8 @@ class Subtask:
                 if ends and not self.finished and not (is_source and position == 0):
                     operator.finish()
                 found = operator.barrier()
+                context = self._contexts[position]
+                context.runtime_context.snapshot_functions(self._task.epoch, context.clock())
             if found:
                 committables[self.deployment.operators[position].operator_id] = found
         self.finished = self.finished or ends
@@ -363,14 +384,16 @@ class Subtask:
             local=self._snapshot_local(),
             committables=committables,
             progress=head.progress() if isinstance(head, SourceOperator) else None,
-            watermark=self._valve.watermark if self._channels else self._source_watermark(),
+            watermark=max(self._valve.watermark, self._floor)
+            if self._channels
+            else self._source_watermark(),
             next_wakeup=min(wakeups, default=None),
             finished=self.finished,
             metrics=self._report_metrics(),
         )
 
     def _source_watermark(self) -> int:
-        emitted: int = self._contexts[0].operator_state.get("emitted", -(2**63))
+        emitted: int = self._contexts[0].operator_state.get(EMITTED, MIN_WATERMARK)
         return emitted
 
     def _snapshot_keyed(self) -> dict[str, Any]:
@@ -406,6 +429,7 @@ class Subtask:
         return pickle.dumps(
             {
                 "valve": self._valve.snapshot(),
+                "floor": self._floor,
                 "finished": self.finished,
                 "operators": {name: state for name, state in states.items() if state},
             },

@@ -23,6 +23,7 @@ from penstock.runtime.operators.base import OperatorContext, StreamOperator, met
 from penstock.runtime.records import Batch
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.runtime.state.redistribution import redistribute
 from penstock.runtime.time.timers import TimerManager
 
 _NO_KEY: Any = object()
@@ -193,9 +194,8 @@ class OperatorHarness:
             # what was restored is the first delta of later snapshots
             self.keyed_state.snapshot()
             self._deltas = (pickle.dumps(self.keyed_state.full_snapshot(), protocol=5),)
-        if subtask < len(snapshots):
-            return OperatorStateBackend(pickle.loads(snapshots[subtask].operator_state))
-        return OperatorStateBackend()
+        states = [pickle.loads(snapshot.operator_state) for snapshot in snapshots]
+        return OperatorStateBackend(redistribute(states, parallelism, subtask))
 
     # -- input
 
@@ -254,6 +254,7 @@ class OperatorHarness:
     def snapshot(self) -> HarnessSnapshot:
         """Pass a barrier: return the state, and go on with the next epoch."""
         self.operator.barrier()
+        self.context.runtime_context.snapshot_functions(self.context.epoch, self.clock.now)
         self._deltas = (*self._deltas, pickle.dumps(self.keyed_state.snapshot(), protocol=5))
         snapshot = HarnessSnapshot(
             self._deltas,

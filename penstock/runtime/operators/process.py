@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
@@ -97,7 +98,11 @@ class ProcessOperator(StreamOperator):
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         """Process all records."""
-        call, context, collector = self.function.process_element, self.user_context, self.collector
+        self.run_batch(self.function.process_element, self.user_context, batch)
+
+    def run_batch(self, call: Callable[..., Any], context: Any, batch: Batch) -> None:
+        """Call a method of the user's function for each record."""
+        collector = self.collector
         gather = collector.gather
         for value, timestamp in zip(batch.values, batch.timestamps or repeat(None), strict=False):
             context._timestamp = timestamp
@@ -139,9 +144,9 @@ class KeyedProcessOperator(ProcessOperator):
         """Create the context object that is handed to user code."""
         return ProcessContext(self._service, self.backend)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
-        """Process all records, each with its key."""
-        call, context, collector = self.function.process_element, self.user_context, self.collector
+    def run_batch(self, call: Callable[..., Any], context: Any, batch: Batch) -> None:
+        """Call a method of the user's function for each record, with its key."""
+        collector = self.collector
         gather, backend = collector.gather, self.backend
         context._domain = None
         for value, key, timestamp in zip(

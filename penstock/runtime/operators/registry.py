@@ -8,25 +8,48 @@ from typing import Any
 from penstock.common import operator_specs as specs
 from penstock.errors import UnsupportedOperationError
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.operators.process import KeyedProcessOperator, ProcessOperator
+from penstock.runtime.operators.broadcast import (
+    BroadcastProcessOperator,
+    KeyedBroadcastProcessOperator,
+)
+from penstock.runtime.operators.co_group_window import CoGroupWindowOperator
+from penstock.runtime.operators.co_map import CoFlatMapOperator, CoMapOperator
+from penstock.runtime.operators.co_process import CoProcessOperator, KeyedCoProcessOperator
+from penstock.runtime.operators.dead_letters import create_function_operator
+from penstock.runtime.operators.full_window_partition import FullWindowPartitionOperator
+from penstock.runtime.operators.interval_join import IntervalJoinOperator
+from penstock.runtime.operators.local_aggregate import (
+    GlobalAggregateOperator,
+    LocalAggregateOperator,
+)
 from penstock.runtime.operators.reduce import KeyedReduceOperator
 from penstock.runtime.operators.sink import SinkOperator
 from penstock.runtime.operators.source import SourceOperator
-from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from penstock.runtime.operators.timestamps import TimestampsAndWatermarksOperator
 from penstock.runtime.operators.window import create_window_operator
 
 _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any], StreamOperator]] = {
     specs.SourceSpec: SourceOperator,
     specs.SinkSpec: SinkOperator,
-    specs.MapSpec: MapOperator,
-    specs.FlatMapSpec: FlatMapOperator,
-    specs.FilterSpec: FilterOperator,
+    specs.MapSpec: create_function_operator,
+    specs.FlatMapSpec: create_function_operator,
+    specs.FilterSpec: create_function_operator,
     specs.TimestampsAndWatermarksSpec: TimestampsAndWatermarksOperator,
-    specs.ProcessSpec: ProcessOperator,
-    specs.KeyedProcessSpec: KeyedProcessOperator,
+    specs.ProcessSpec: create_function_operator,
+    specs.KeyedProcessSpec: create_function_operator,
     specs.KeyedReduceSpec: KeyedReduceOperator,
     specs.WindowSpec: create_window_operator,
+    specs.CoMapSpec: CoMapOperator,
+    specs.CoFlatMapSpec: CoFlatMapOperator,
+    specs.CoProcessSpec: CoProcessOperator,
+    specs.KeyedCoProcessSpec: KeyedCoProcessOperator,
+    specs.BroadcastProcessSpec: BroadcastProcessOperator,
+    specs.KeyedBroadcastProcessSpec: KeyedBroadcastProcessOperator,
+    specs.CoGroupWindowSpec: CoGroupWindowOperator,
+    specs.IntervalJoinSpec: IntervalJoinOperator,
+    specs.LocalAggregateSpec: LocalAggregateOperator,
+    specs.GlobalAggregateSpec: GlobalAggregateOperator,
+    specs.FullWindowPartitionSpec: FullWindowPartitionOperator,
 }
 
 

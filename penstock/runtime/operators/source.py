@@ -16,6 +16,7 @@ from penstock.common.connector import (
 from penstock.errors import PenstockError
 from penstock.runtime.operators.base import OperatorContext, RecordFailedError, StreamOperator
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
+from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.assigning import TimestampAssignment
 
 
@@ -75,8 +76,8 @@ class SourceOperator(StreamOperator):
         self._reader = self.spec.source.create_reader()
         self._bounded = self.spec.source.get_boundedness() is Boundedness.BOUNDED
         self._reader.open(context.runtime_context)
-        self._emitted: int = context.operator_state.get("emitted", MIN_WATERMARK)
-        self._idle: bool = context.operator_state.get("idle", False)
+        self._emitted: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
+        self._idle: bool = context.operator_state.get(IDLE, False)
         self.records = 0
 
     def run(self, assignment: SourceAssignment, deadline: float | None) -> Iterator[None]:
@@ -217,8 +218,8 @@ class SourceOperator(StreamOperator):
             unfinished = [split for split in self._splits if not split.finished]
             if unfinished and all(split.idle for split in unfinished):
                 self._set_idle(idle=True)
-        self.context.operator_state.put("emitted", self._emitted)
-        self.context.operator_state.put("idle", self._idle)
+        self.context.operator_state.put(EMITTED, self._emitted)
+        self.context.operator_state.put(IDLE, self._idle)
         return []
 
     def _mark_idle_splits(self) -> None:

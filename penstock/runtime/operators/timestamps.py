@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.runtime.operators.base import OperatorContext, RecordFailedError, StreamOperator
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
+from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.assigning import TimestampAssignment
 
 
@@ -21,10 +22,12 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self._assignment = TimestampAssignment(strategy, periodic=self._interval > 0)
         self._idle_timeout = strategy.idle_timeout_ms
         restored = context.operator_state.get("assignment")
-        self._emitted, self._active_ms, self._idle = MIN_WATERMARK, context.clock(), False
+        self._active_ms = context.clock()
         if restored is not None:
-            generator, self._emitted, self._active_ms, self._idle = restored
+            generator, self._active_ms = restored
             self._assignment.restore(generator)
+        self._emitted: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
+        self._idle: bool = context.operator_state.get(IDLE, False)
         self._next_emission = time.monotonic() + self._interval
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
@@ -87,7 +90,8 @@ class TimestampsAndWatermarksOperator(StreamOperator):
                 self._periodic()
             if quiet or self._assignment.idle:
                 self._set_idle(idle=True)
-        self.context.operator_state.put(
-            "assignment", (self._assignment.snapshot(), self._emitted, self._active_ms, self._idle)
-        )
+        state = self.context.operator_state
+        state.put("assignment", (self._assignment.snapshot(), self._active_ms))
+        state.put(EMITTED, self._emitted)
+        state.put(IDLE, self._idle)
         return []

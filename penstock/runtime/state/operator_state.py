@@ -2,13 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from penstock.errors import InvalidProgramError
+from penstock.runtime.state.broadcast import BroadcastState
+
+# What an operator that makes watermarks said last; valves downstream are told again after a restart.
+EMITTED: Final = "emitted"
+IDLE: Final = "idle"
+
+# The user's states are told apart by their prefix: it says how they are dealt out when the parallelism changes.
+SPLIT: Final = "list/"
+UNION: Final = "union/"
+BROADCAST: Final = "broadcast/"
+
+_KINDS: Final = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast state"}
+
+
+class OperatorListState:
+    """A list of one subtask, whose elements can go to other subtasks when the parallelism changes."""
+
+    __slots__ = ("_elements",)
+
+    def __init__(self, elements: list[Any]) -> None:
+        self._elements = elements
+
+    def get(self) -> Iterator[Any]:
+        """Iterate over the elements."""
+        return iter(list(self._elements))
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.get()
+
+    def add(self, value: Any) -> None:
+        """Append an element."""
+        self._elements.append(value)
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append elements."""
+        self._elements.extend(list(values))
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Replace all elements."""
+        self._elements[:] = list(values)
+
+    def clear(self) -> None:
+        """Remove all elements."""
+        self._elements.clear()
 
 
 class OperatorStateBackend:
-    """Named values of one operator in one subtask. Small: they are part of every checkpoint in full."""
+    """Named values of one operator in one subtask. Small: they are part of every checkpoint in full.
+
+    `get` and `put` are for operators, the rest is what user functions see as their operator state store.
+    """
 
     def __init__(self, restored: dict[str, Any] | None = None) -> None:
+        self.is_restored = restored is not None
         self._values: dict[str, Any] = dict(restored or {})
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -22,3 +73,35 @@ class OperatorStateBackend:
     def snapshot(self) -> dict[str, Any]:
         """Return all values."""
         return dict(self._values)
+
+    def get_list_state(self, state_descriptor: Any) -> OperatorListState:
+        """Return list state: after a change of parallelism the elements of all subtasks are split evenly."""
+        return OperatorListState(self._user_state(state_descriptor, "list", SPLIT, []))
+
+    def get_union_list_state(self, state_descriptor: Any) -> OperatorListState:
+        """Return list state of which every subtask gets the elements of all subtasks when it is restored."""
+        return OperatorListState(self._user_state(state_descriptor, "list", UNION, []))
+
+    def get_broadcast_state(self, state_descriptor: Any) -> BroadcastState:
+        """Return a dictionary that is the same in all subtasks."""
+        return BroadcastState(self._user_state(state_descriptor, "map", BROADCAST, {}))
+
+    def _user_state(self, descriptor: Any, kind: str, prefix: str, empty: Any) -> Any:
+        if getattr(descriptor, "kind", None) != kind:
+            raise InvalidProgramError(
+                f"{_KINDS[prefix]} needs a {kind} state descriptor, got {type(descriptor).__name__}",
+                hint=f"use a {kind.capitalize()}StateDescriptor",
+            )
+        if descriptor.ttl_config is not None:
+            raise InvalidProgramError(
+                f"state '{descriptor.name}' has a time to live",
+                detail=f"{_KINDS[prefix]} does not expire",
+                hint="use keyed state, or remove what is old in your function",
+            )
+        for other, name in _KINDS.items():
+            if other != prefix and other + descriptor.name in self._values:
+                raise InvalidProgramError(
+                    f"state '{descriptor.name}' was registered as {name} and is now asked for as {_KINDS[prefix]}",
+                    hint="give one of the two state descriptors another name",
+                )
+        return self._values.setdefault(prefix + descriptor.name, empty)

@@ -309,6 +309,23 @@ def test_rule_2_watermarks_per_event_come_between_the_records():
     assert events == ["a1", 1, "a2", 2]
 
 
+@pytest.mark.parametrize("per_event", [False, True], ids=["periodic", "per event"])
+def test_an_idle_split_that_returns_is_heard_before_time_moves(per_event):
+    clock = ManualClock(1000)
+    strategy = WatermarkStrategy.for_generator(PerEvent) if per_event else MONOTONOUS
+    strategy = strategy.with_idleness(Duration.of_millis(100))
+    run = Run(bounded=False, strategy=strategy, clock=clock)
+    run.assign(a=[[100]], b=[[50]])
+    run.epoch()
+    clock.advance(100)
+    run.epoch()
+    run.extend("a", [500], [600])
+    run.extend("b", [300])
+    values, watermarks = run.epoch()
+    assert values == ["a500", "a600", "b300"]
+    assert watermarks == [300 if per_event else 299]
+
+
 def test_rule_2_an_interval_of_0_leaves_only_watermarks_per_event():
     for strategy, watermarks in [
         (MONOTONOUS, []),

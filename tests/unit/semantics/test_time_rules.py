@@ -169,11 +169,20 @@ class RemindByClock(KeyedProcessFunction):
         yield "timer"
 
 
-@pytest.mark.parametrize("several_epochs", [False, True])
-def test_rule_4_processing_time_timers_that_are_pending_at_the_end_do_not_fire(several_epochs):
+@pytest.mark.parametrize(
+    ("several_epochs", "delay"),
+    [
+        pytest.param(False, 60 * SECOND, id="one epoch"),
+        pytest.param(True, 60 * SECOND, id="several epochs"),
+        pytest.param(False, 0, id="due, and the input has ended"),
+    ],
+)
+def test_rule_4_processing_time_timers_that_are_pending_at_the_end_do_not_fire(
+    several_epochs, delay
+):
     env = several_epochs_of(2) if several_epochs else environment(2)
     stream = read(env, [[("a", 1)], [("b", 2)]]).key_by(lambda value: value)
-    assert collect(stream.process(RemindByClock(60 * SECOND))) == ["element", "element"]
+    assert collect(stream.process(RemindByClock(delay))) == ["element", "element"]
 
 
 def test_processing_time_timers_fire_without_data_in_a_job_without_an_end():

@@ -1,0 +1,34 @@
+"""Complex event processing: patterns of events in a stream, with Flink's semantics."""
+
+from __future__ import annotations
+
+from penstock.cep.conditions import IterativeCondition, SimpleCondition
+from penstock.cep.functions import (
+    PatternFlatSelectFunction,
+    PatternFlatTimeoutFunction,
+    PatternProcessFunction,
+    PatternSelectFunction,
+    PatternTimeoutFunction,
+    TimedOutPartialMatchHandler,
+)
+from penstock.cep.pattern import Pattern, WithinType
+from penstock.cep.pattern_stream import CEP, PatternStream
+from penstock.cep.refusals import MalformedPatternError
+from penstock.common.cep.skip import AfterMatchSkipStrategy
+
+__all__ = [
+    "CEP",
+    "AfterMatchSkipStrategy",
+    "IterativeCondition",
+    "MalformedPatternError",
+    "Pattern",
+    "PatternFlatSelectFunction",
+    "PatternFlatTimeoutFunction",
+    "PatternProcessFunction",
+    "PatternSelectFunction",
+    "PatternStream",
+    "PatternTimeoutFunction",
+    "SimpleCondition",
+    "TimedOutPartialMatchHandler",
+    "WithinType",
+]

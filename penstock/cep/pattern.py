@@ -1,0 +1,363 @@
+"""Pattern: what to look for in a stream, built step by step."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from penstock.cep.conditions import to_condition
+from penstock.cep.refusals import refuse
+from penstock.common.cep import AllOf, AnyOf, Contiguity, IsInstance, PatternNode, PatternPlan
+from penstock.common.cep.plan import walk
+from penstock.common.cep.skip import AfterMatchSkipStrategy
+from penstock.common.time import to_millis
+from penstock.errors import ArgumentError, ArgumentTypeError
+
+_GROUP = "group"
+
+
+class WithinType(enum.Enum):
+    """What the time of `within` is measured between."""
+
+    FIRST_AND_LAST = "first and last"
+    PREVIOUS_AND_CURRENT = "previous and current"
+
+
+class Pattern:
+    """A sequence of patterns. Each method returns a new Pattern; the one it is called on stays as it is.
+
+    >>> from penstock.common import Duration
+    >>> ring = (
+    ...     Pattern.begin("large").where(lambda payment: payment["amount"] > 5000)
+    ...     .followed_by("foreign").where(lambda payment: payment["abroad"])
+    ...     .within(Duration.of_minutes(10))
+    ... )
+    >>> ring
+    Pattern(large followed by foreign within 600000 ms)
+    """
+
+    __slots__ = ("_nodes", "_skip")
+
+    def __init__(self, nodes: tuple[PatternNode, ...], skip: AfterMatchSkipStrategy) -> None:
+        self._nodes = nodes
+        self._skip = skip
+
+    # Sequences
+
+    @staticmethod
+    def begin(
+        name: str | Pattern, after_match_skip_strategy: AfterMatchSkipStrategy | None = None
+    ) -> Pattern:
+        """Begin with a pattern, or with a group of patterns."""
+        skip = after_match_skip_strategy
+        if skip is None:
+            skip = AfterMatchSkipStrategy.no_skip()
+        elif not isinstance(skip, AfterMatchSkipStrategy):
+            raise ArgumentTypeError(
+                f"a skip strategy is required, got {type(skip).__name__}",
+                hint="for example AfterMatchSkipStrategy.skip_past_last_event()",
+            )
+        return Pattern((), skip)._append(name, Contiguity.STRICT)
+
+    def next(self, name: str | Pattern) -> Pattern:
+        """Go on with a pattern whose event comes right after."""
+        return self._append(name, Contiguity.STRICT)
+
+    def followed_by(self, name: str | Pattern) -> Pattern:
+        """Go on with a pattern; events that do not match it may stand between."""
+        return self._append(name, Contiguity.RELAXED)
+
+    def followed_by_any(self, name: str | Pattern) -> Pattern:
+        """Go on with a pattern; any events may stand between, also those that match it."""
+        return self._append(name, Contiguity.ANY)
+
+    def not_next(self, name: str) -> Pattern:
+        """Say that the event right after must not match a pattern."""
+        return self._append_not(name, Contiguity.NOT_NEXT)
+
+    def not_followed_by(self, name: str) -> Pattern:
+        """Say that no event up to the next pattern, or within the time, matches a pattern."""
+        return self._append_not(name, Contiguity.NOT_FOLLOW)
+
+    def _append_not(self, name: str, contiguity: Contiguity) -> Pattern:
+        if isinstance(name, Pattern):
+            raise ArgumentTypeError(
+                "a group cannot be what must not come", hint="give the name of a single pattern"
+            )
+        if self._last.optional or _nullable(self._last):
+            raise refuse("not after optional", f"'{name}' after '{self._last.name}'")
+        return self._append(name, contiguity)
+
+    def _append(self, what: str | Pattern, contiguity: Contiguity) -> Pattern:
+        if isinstance(what, Pattern):
+            node = self._group_node(what, contiguity)
+        elif isinstance(what, str):
+            if not what:
+                raise ArgumentError("a pattern needs a name")
+            node = PatternNode(what, contiguity)
+        else:
+            raise ArgumentTypeError(
+                f"a pattern name or a Pattern is required, got {type(what).__name__}"
+            )
+        names = {each.name for each in walk(self._nodes) if each.group is None}
+        added = [each.name for each in walk((node,)) if each.group is None]
+        for name in added:
+            if name in names:
+                raise refuse("duplicate name", f"'{name}'")
+        return Pattern((*self._nodes, node), self._skip)
+
+    def _group_node(self, group: Pattern, contiguity: Contiguity) -> PatternNode:
+        if group._skip.skips:
+            raise refuse("skip in group")
+        last = group._nodes[-1]
+        if last.contiguity.negative:
+            raise refuse("not last in group", f"'{last.name}'")
+        groups = sum(1 for each in walk(self._nodes) if each.group is not None)
+        return PatternNode(f"{_GROUP} {groups + 1}", contiguity, group=group._nodes)
+
+    # Conditions
+
+    def where(self, condition: Any) -> Pattern:
+        """Take only events for which a function of `(event)` or `(event, ctx)` is true; several are joined by and."""
+        self._refuse_group()
+        added = to_condition(condition, "where")
+        before = self._last.condition
+        if before is None:
+            return self._change(condition=added)
+        parts = before.parts if isinstance(before, AllOf) else (before,)
+        return self._change(condition=AllOf((*parts, added)))
+
+    def or_(self, condition: Any) -> Pattern:
+        """Take also events for which this function is true, whatever was said before."""
+        self._refuse_group()
+        added = to_condition(condition, "or_")
+        before = self._last.condition
+        if before is None:
+            raise refuse("or without where", f"'{self._last.name}'")
+        parts = before.parts if isinstance(before, AnyOf) else (before,)
+        return self._change(condition=AnyOf((*parts, added)))
+
+    def subtype(self, kind: type) -> Pattern:
+        """Take only events of a class."""
+        self._refuse_group()
+        if not isinstance(kind, type):
+            raise ArgumentTypeError(f"subtype() needs a class, got {type(kind).__name__}")
+        before = self._last.condition
+        added = IsInstance(kind)
+        return self._change(condition=added if before is None else AllOf((added, before)))
+
+    def until(self, condition: Any) -> Pattern:
+        """End the loop at the first event for which a function is true; that event is not part of it."""
+        self._refuse_group()
+        added = to_condition(condition, "until")
+        if self._last.until is not None:
+            raise refuse("until twice", f"'{self._last.name}'")
+        if not self._last.looping:
+            raise refuse("until without loop", f"'{self._last.name}'")
+        return self._change(until=added)
+
+    # Quantifiers
+
+    def times(self, from_times: int, to_times: int | None = None) -> Pattern:
+        """Take so many events, or at least and at most so many."""
+        most = from_times if to_times is None else to_times
+        for number in (from_times, most):
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise ArgumentTypeError(f"times() needs an int, got {type(number).__name__}")
+        if from_times < 0 or most < 1 or most < from_times:
+            said = f"times({from_times}" + ("" if to_times is None else f", {to_times}") + ")"
+            raise refuse("times", said)
+        optional = from_times == 0 or self._last.optional
+        return self._quantify(max(from_times, 1), most, optional)
+
+    def times_or_more(self, times: int) -> Pattern:
+        """Take so many events or more."""
+        if isinstance(times, bool) or not isinstance(times, int):
+            raise ArgumentTypeError(f"times_or_more() needs an int, got {type(times).__name__}")
+        if times < 1:
+            raise refuse("times", f"times_or_more({times})")
+        return self._quantify(times, None, self._last.optional)
+
+    def one_or_more(self) -> Pattern:
+        """Take one event or more."""
+        return self._quantify(1, None, self._last.optional)
+
+    def _quantify(self, least: int, most: int | None, optional: bool) -> Pattern:
+        last = self._last
+        self._refuse_not()
+        if last.quantified:
+            raise refuse("quantifier twice", f"'{last.name}'")
+        if (least, most) != (1, 1) and last.group is not None and _empty(last.group):
+            raise refuse("repeated group may be empty")
+        if optional and not last.optional:
+            self._check_optional()
+        return self._change(least=least, most=most, optional=optional)
+
+    def optional(self) -> Pattern:
+        """Let the pattern be left out."""
+        self._refuse_not()
+        if self._last.optional:
+            raise refuse("optional twice", f"'{self._last.name}'")
+        self._check_optional()
+        return self._change(optional=True)
+
+    def _check_optional(self) -> None:
+        if len(self._nodes) > 1 and self._nodes[-2].greedy:
+            raise refuse("optional after greedy", f"'{self._last.name}'")
+
+    def greedy(self) -> Pattern:
+        """Take as many events as there are before going on."""
+        self._refuse_not()
+        last = self._last
+        if last.group is not None:
+            raise refuse("greedy group")
+        if not last.quantified:
+            raise refuse("greedy single", f"'{last.name}'")
+        if last.inner is Contiguity.ANY:
+            raise refuse("greedy combinations", f"'{last.name}'")
+        return self._change(greedy=True)
+
+    def consecutive(self) -> Pattern:
+        """Let the events of this pattern come right after each other."""
+        return self._inner(Contiguity.STRICT)
+
+    def allow_combinations(self) -> Pattern:
+        """Let the events of this pattern leave out some that match."""
+        return self._inner(Contiguity.ANY)
+
+    def _inner(self, contiguity: Contiguity) -> Pattern:
+        self._refuse_not()
+        last = self._last
+        if not last.quantified:
+            raise refuse("inner contiguity single", f"'{last.name}'")
+        if last.inner is not Contiguity.RELAXED:
+            raise refuse("inner contiguity twice", f"'{last.name}'")
+        if contiguity is Contiguity.ANY and last.greedy:
+            raise refuse("greedy combinations", f"'{last.name}'")
+        return self._change(inner=contiguity)
+
+    # Time
+
+    def within(
+        self, duration: Any, within_type: WithinType = WithinType.FIRST_AND_LAST
+    ) -> Pattern:
+        """Limit the time of a match, or that from the event before to one of this pattern. The limit itself is too late."""
+        millis = to_millis(duration, "the time of within")
+        if millis <= 0:
+            raise refuse("within not positive", f"{millis} ms")
+        if within_type is WithinType.FIRST_AND_LAST:
+            return self._change(within=millis)
+        if within_type is not WithinType.PREVIOUS_AND_CURRENT:
+            raise ArgumentTypeError(
+                f"a WithinType is required, got {type(within_type).__name__}",
+                hint="WithinType.FIRST_AND_LAST or WithinType.PREVIOUS_AND_CURRENT",
+            )
+        if self._last.group is not None:
+            raise refuse("within previous of group")
+        if len(self._nodes) == 1 and not self._last.quantified:
+            raise refuse("within previous at start", f"'{self._last.name}'")
+        return self._change(within_previous=millis)
+
+    # What others see
+
+    def build(self) -> PatternPlan:
+        """Return the whole pattern as data, or raise MalformedPatternError."""
+        plan = PatternPlan(self._nodes, self._skip)
+        nodes, within = list(walk(self._nodes)), plan.within
+        last = self._last
+        if (
+            last.contiguity is Contiguity.NOT_FOLLOW
+            and within is None
+            and last.within_previous is None
+        ):
+            raise refuse("not last without within", f"'{last.name}'")
+        for node in nodes:
+            if within is not None and node.within_previous is not None:
+                if node.within_previous > within:
+                    raise refuse(
+                        "within between",
+                        f"'{node.name}' has {node.within_previous} ms of {within} ms",
+                    )
+        wanted = self._skip.pattern_name
+        if wanted is not None and wanted not in plan.names():
+            raise refuse("skip to unknown", f"'{wanted}' is none of {', '.join(plan.names())}")
+        return plan
+
+    def get_name(self) -> str:
+        """Return the name of the last pattern."""
+        return self._last.name
+
+    def get_after_match_skip_strategy(self) -> AfterMatchSkipStrategy:
+        """Return what happens to other matches when one is found."""
+        return self._skip
+
+    def explain(self, format: str = "dot") -> str:
+        """Return the automaton of the pattern as a drawing: "dot" for Graphviz, or "svg"."""
+        from penstock.cep.drawing import to_dot, to_svg
+        from penstock.common.cep import compile_pattern
+
+        drawers: dict[str, Callable[[Any], str]] = {"dot": to_dot, "svg": to_svg}
+        if format not in drawers:
+            raise ArgumentError(f"explain() draws 'dot' or 'svg', not {format!r}")
+        return drawers[format](compile_pattern(self.build()))
+
+    def debug(self, events: Iterable[Any], *, timestamps: Iterable[int] | None = None) -> str:
+        """Run the pattern over some events; return and print which transitions each event took.
+
+        Without timestamps the events are one millisecond apart.
+        """
+        from penstock.cep.debugging import trace
+
+        text = trace(self.build(), list(events), None if timestamps is None else list(timestamps))
+        print(text)
+        return text
+
+    def __repr__(self) -> str:
+        within = PatternPlan(self._nodes, self._skip).within
+        return f"Pattern({show(self._nodes)}" + (f" within {within} ms)" if within else ")")
+
+    @property
+    def _last(self) -> PatternNode:
+        return self._nodes[-1]
+
+    def _change(self, **changes: Any) -> Pattern:
+        return Pattern((*self._nodes[:-1], replace(self._last, **changes)), self._skip)
+
+    def _refuse_group(self) -> None:
+        if self._last.group is not None:
+            raise refuse("group with condition")
+
+    def _refuse_not(self) -> None:
+        if self._last.contiguity.negative:
+            raise refuse("not quantified", f"'{self._last.name}'")
+
+
+_WORDS = {
+    Contiguity.STRICT: "next",
+    Contiguity.RELAXED: "followed by",
+    Contiguity.ANY: "followed by any",
+    Contiguity.NOT_NEXT: "not next",
+    Contiguity.NOT_FOLLOW: "not followed by",
+}
+
+
+def show(nodes: tuple[PatternNode, ...]) -> str:
+    """Return a sequence of patterns in words."""
+    parts: list[str] = []
+    for index, node in enumerate(nodes):
+        name = node.name if node.group is None else f"({show(node.group)})"
+        if index:
+            parts.append(_WORDS[node.contiguity])
+        parts.append(name + node.quantifier())
+    return " ".join(parts)
+
+
+def _nullable(node: PatternNode) -> bool:
+    return node.optional or (node.group is not None and _empty(node.group))
+
+
+def _empty(nodes: tuple[PatternNode, ...]) -> bool:
+    """Whether a sequence may take no event at all."""
+    return all(_nullable(node) or node.contiguity.negative for node in nodes)

@@ -1,0 +1,340 @@
+"""Runs an automaton over the events of one key: a pure function of the key's state and the next event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.cep.automaton import ALWAYS, ANY, END, PENDING, RELAXED, START, Automaton
+from penstock.common.cep.runs import KeyRuns, Link, Run, chain
+
+Match = dict[str, list[Any]]  # pattern name -> its events, in order
+Trace = Callable[[str, "Run | None", Any], None]
+
+
+@dataclass(slots=True)
+class StepResult:
+    """What one step found."""
+
+    matches: list[Match] = field(default_factory=list)
+    timed_out: list[tuple[Match, int]] = field(default_factory=list)  # with the time it was up
+    completed: list[tuple[Match, int]] = field(default_factory=list)  # by time, with that time
+    changed: bool = False  # whether the key's state is another now
+
+
+class ConditionContext:
+    """What an iterative condition sees besides the event."""
+
+    __slots__ = ("_clock", "_link", "_names", "_timestamp")
+
+    def __init__(
+        self, names: list[str], link: Link | None, timestamp: int, clock: Callable[[], int]
+    ) -> None:
+        self._names = names
+        self._link = link
+        self._timestamp = timestamp
+        self._clock = clock
+
+    def get_events_for_pattern(self, name: str) -> list[Any]:
+        """Return the events that the match has taken for a pattern so far, in order."""
+        names = self._names
+        return [link[2] for link in chain(self._link) if names[link[1]] == name]
+
+    def timestamp(self) -> int:
+        """Return the timestamp of the event."""
+        return self._timestamp
+
+    def current_processing_time(self) -> int:
+        """Return the wall clock in epoch milliseconds."""
+        return self._clock()
+
+
+class Nfa:
+    """A compiled pattern with its clock. One object serves all keys; the state is handed in."""
+
+    def __init__(self, automaton: Automaton, clock: Callable[[], int] = lambda: 0) -> None:
+        self.automaton = automaton
+        self.clock = clock
+        self.within = automaton.within
+        self._has_limits = automaton.has_limits
+        self._skip = automaton.plan.skip
+        self.trace: Trace | None = None
+
+    # -- one event
+
+    def step(
+        self, state: KeyRuns, event: Any, timestamp: int, known: dict[Any, Any] | None = None
+    ) -> StepResult:
+        """Take one event. `known` are results of conditions for this event, by their numbers."""
+        result = StepResult()
+        if state.runs:
+            self.expire(state, timestamp, result)
+        known = {} if known is None else known
+        automaton, number = self.automaton, state.number
+        edges, trace = automaton.edges, self.trace
+        found: list[Run] = []
+        runs: list[Run] = []
+        for run in state.runs:
+            before = len(runs), len(found)
+            still = self._offer(run, run.edges, event, timestamp, number, known, runs, found)
+            if still is run.edges:
+                runs.append(run)
+            elif still:
+                runs.append(run._replace(edges=still))
+                result.changed = True
+            else:
+                result.changed = True
+                if trace is not None and before == (len(runs), len(found)):
+                    trace("drop", run, event)
+            if before[0] + 1 < len(runs) or before[1] < len(found):
+                result.changed = True
+        before_start = len(runs)
+        self._offer(None, automaton.start, event, timestamp, number, known, runs, found)
+        if len(runs) > before_start:
+            result.changed = True
+        state.runs = runs
+        state.number = number + 1
+        if found or state.completed:
+            self._complete(state, found, result)
+        assert edges is automaton.edges
+        return result
+
+    def _offer(
+        self,
+        run: Run | None,
+        open_: tuple[int, ...],
+        event: Any,
+        timestamp: int,
+        number: int,
+        known: dict[Any, Any],
+        runs: list[Run],
+        found: list[Run],
+    ) -> tuple[int, ...]:
+        """Offer an event to all open edges; return those that stay open, the same object if all do."""
+        automaton, trace = self.automaton, self.trace
+        edges, holds = automaton.edges, self._holds
+        link = None if run is None else run.link
+        still: list[int] = []
+        for each in open_:
+            edge = edges[each]
+            if edge.first_unless and _any(holds, edge.first_unless, event, timestamp, link, known):
+                continue
+            if edge.closed_by and _any(holds, edge.closed_by, event, timestamp, link, known):
+                continue
+            target = edge.target
+            if target == END:
+                assert run is not None
+                found.append(run)
+                if trace is not None:
+                    trace("complete", run, event)
+                continue
+            stopped = edge.stopped_by and _any(
+                holds, edge.stopped_by, event, timestamp, link, known
+            )
+            if target == PENDING:
+                if not stopped:
+                    still.append(edge.later)
+                continue
+            condition = edge.condition
+            fits = condition is None or holds(condition, event, timestamp, link, known)
+            if fits and not (
+                edge.take_unless and _any(holds, edge.take_unless, event, timestamp, link, known)
+            ):
+                taken = (link, target, event, timestamp, number)
+                if run is None:
+                    next_run = Run(taken, automaton.follow[target], timestamp, number)
+                else:
+                    next_run = Run(
+                        taken, automaton.follow[target], run.start_time, run.start_number
+                    )
+                if next_run.edges and not stopped:
+                    runs.append(next_run)
+                if automaton.accepts[target]:
+                    found.append(next_run)
+                if trace is not None:
+                    trace("begin" if run is None else "take", next_run, event)
+            if stopped or run is None:
+                continue
+            if (edge.gap == ANY or (edge.gap == RELAXED and not fits)) and not (
+                edge.skip_unless and _any(holds, edge.skip_unless, event, timestamp, link, known)
+            ):
+                still.append(edge.later)
+                if trace is not None:
+                    trace("skip", run, event)
+        if len(still) == len(open_) and all(map(int.__eq__, still, open_)):
+            return open_
+        return tuple(still)
+
+    def _holds(
+        self, condition: int, event: Any, timestamp: int, link: Link | None, known: dict[Any, Any]
+    ) -> Any:
+        """Evaluate a condition, at most once for an event (and, if it is iterative, a partial match)."""
+        if condition == ALWAYS:
+            return True
+        automaton = self.automaton
+        iterative = automaton.iterative[condition]
+        slot: Any = (condition, id(link)) if iterative else condition
+        result = known.get(slot)
+        if result is None:
+            call = automaton.calls[condition]
+            if iterative:
+                context = ConditionContext(automaton.names, link, timestamp, self.clock)
+                result = bool(call(event, context))
+            else:
+                result = bool(call(event))
+            known[slot] = result
+        return result
+
+    # -- time
+
+    def expire(self, state: KeyRuns, now: int, result: StepResult | None = None) -> StepResult:
+        """Give up the partial matches whose time is up at `now`."""
+        result = StepResult() if result is None else result
+        runs, within = state.runs, self.within
+        if self._has_limits:
+            self._expire_edges(state, now, result)
+        elif within is not None and runs and now - runs[0].start_time >= within:
+            count = 0
+            for count, run in enumerate(runs):  # noqa: B007 - used behind the loop
+                if now - run.start_time < within:
+                    break
+            else:
+                count += 1
+            state.runs = runs[count:]
+            gone = [(run, run.start_time + within) for run in runs[:count]]
+            self._report(state, gone, result)
+        return result
+
+    def _expire_edges(self, state: KeyRuns, now: int, result: StepResult) -> None:
+        gone: list[tuple[Run, int]] = []
+        kept: list[Run] = []
+        for run in state.runs:
+            open_ = tuple(each for each in run.edges if self._edge_deadline(run, each) > now)
+            if open_ == run.edges:
+                kept.append(run)
+                continue
+            result.changed = True
+            closed = [each for each in run.edges if each not in open_]
+            pending = [each for each in closed if self.automaton.edges[each].target == PENDING]
+            if open_:
+                kept.append(run._replace(edges=open_))
+            if pending:
+                gone.append(
+                    (run._replace(edges=tuple(pending)), self._edge_deadline(run, pending[0]))
+                )
+            elif not open_:
+                gone.append((run, max(self._edge_deadline(run, each) for each in closed)))
+        state.runs = kept
+        if gone:
+            self._report(state, gone, result)
+
+    def _edge_deadline(self, run: Run, edge: int) -> int:
+        limit = self.automaton.edges[edge].limit
+        times = [FOREVER]
+        if self.within is not None:
+            times.append(run.start_time + self.within)
+        if limit is not None:
+            times.append(run.link[3] + limit)
+        return min(times)
+
+    def deadline(self, state: KeyRuns) -> int | None:
+        """Return when the first partial match is up, if no event comes; None: never."""
+        if not state.runs:
+            return None
+        if self._has_limits:
+            first = min(
+                self._edge_deadline(run, each) for run in state.runs for each in run.edges
+            )
+            return None if first == FOREVER else first
+        return None if self.within is None else state.runs[0].start_time + self.within
+
+    def _report(self, state: KeyRuns, gone: list[tuple[Run, int]], result: StepResult) -> None:
+        result.changed = True
+        edges, trace = self.automaton.edges, self.trace
+        completed: list[Run] = []
+        times: list[int] = []
+        seen: set[Any] = set()
+        for run, when in gone:
+            if self.automaton.ambiguous and not self._is_new(run, seen):
+                continue
+            if any(edges[each].target == PENDING for each in run.edges):
+                completed.append(run)
+                times.append(when)
+            else:
+                result.timed_out.append((self.match_of(run), when))
+            if trace is not None:
+                trace("time out", run, None)
+        if completed or state.completed:
+            matches = len(result.matches)
+            self._complete(state, completed, result)
+            last = max((when for _, when in gone))
+            fresh = result.matches[matches:]
+            del result.matches[matches:]
+            by_time = times if not self._skip.skips else [last] * len(fresh)
+            result.completed += list(zip(fresh, by_time, strict=True))
+
+    # -- matches
+
+    def _complete(self, state: KeyRuns, found: list[Run], result: StepResult) -> None:
+        if self.automaton.ambiguous:
+            seen: set[Any] = set()
+            found = [run for run in found if self._is_new(run, seen)]
+        if not self._skip.skips:
+            result.matches += [self.match_of(run) for run in found]
+            return
+        waiting = state.completed + [run._replace(edges=()) for run in found]
+        waiting.sort(key=_start_number)
+        while waiting and (
+            not state.runs or waiting[0].start_number <= state.runs[0].start_number
+        ):
+            run = waiting.pop(0)
+            result.matches.append(self.match_of(run))
+            result.changed = True
+            names = self.automaton.names
+            first = self._skip.survives_from(
+                [(names[link[1]], link[4]) for link in chain(run.link)]
+            )
+            if first is not None:
+                state.runs = [each for each in state.runs if each.start_number >= first]
+                waiting = [each for each in waiting if each.start_number >= first]
+        if waiting != state.completed:
+            result.changed = True
+        state.completed = waiting
+
+    def _is_new(self, run: Run, seen: set[Any]) -> bool:
+        names = self.automaton.names
+        events = tuple((names[link[1]], link[4]) for link in chain(run.link))
+        if events in seen:
+            return False
+        seen.add(events)
+        return True
+
+    def match_of(self, run: Run) -> Match:
+        """Return the events of a (partial) match by pattern name."""
+        names = self.automaton.names
+        match: Match = {}
+        for link in chain(run.link):
+            match.setdefault(names[link[1]], []).append(link[2])
+        return match
+
+
+FOREVER = 2**63 - 1
+
+
+def _start_number(run: Run) -> int:
+    return run.start_number
+
+
+def _any(
+    holds: Callable[..., Any],
+    conditions: tuple[int, ...],
+    event: Any,
+    timestamp: int,
+    link: Link | None,
+    known: dict[Any, Any],
+) -> bool:
+    return any(holds(each, event, timestamp, link, known) for each in conditions)
+
+
+__all__ = ["START", "ConditionContext", "Match", "Nfa", "StepResult"]

@@ -1,0 +1,32 @@
+"""Elements of two streams in one window."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class TaggedUnion(NamedTuple):
+    """An element with the stream that it came from: what triggers and evictors of a join or coGroup see.
+
+    >>> TaggedUnion(1, "b").is_one(), TaggedUnion(1, "b").get_two()
+    (False, 'b')
+    """
+
+    input_index: int
+    value: Any
+
+    def is_one(self) -> bool:
+        """Whether the element is of the first stream."""
+        return self.input_index == 0
+
+    def is_two(self) -> bool:
+        """Whether the element is of the second stream."""
+        return self.input_index == 1
+
+    def get_one(self) -> Any:
+        """Return the element of the first stream, or None if it is of the second."""
+        return self.value if self.input_index == 0 else None
+
+    def get_two(self) -> Any:
+        """Return the element of the second stream, or None if it is of the first."""
+        return self.value if self.input_index == 1 else None

@@ -1,0 +1,7 @@
+"""Several sources one after another."""
+
+from __future__ import annotations
+
+from penstock.common.connectors.hybrid_source import HybridSource, HybridSourceBuilder
+
+__all__ = ["HybridSource", "HybridSourceBuilder"]

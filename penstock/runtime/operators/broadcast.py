@@ -1,0 +1,170 @@
+"""BroadcastProcessFunction and KeyedBroadcastProcessFunction.
+
+Input 1 is broadcast: every subtask gets all of its records and changes its copy of the broadcast state in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from penstock.common.time_domain import TimeDomain
+from penstock.errors import InvalidProgramError
+from penstock.runtime.operators.base import OperatorContext, method_of
+from penstock.runtime.operators.process import KeyedProcessOperator, ProcessOperator
+from penstock.runtime.records import Batch
+
+
+class _NoKey:
+    """Stands for the key where there is none: whatever looks it up in state or timers is refused."""
+
+    def __hash__(self) -> NoReturn:
+        raise InvalidProgramError(
+            "an element of the broadcast side has no key, so there is no keyed state and no timer of it",
+            hint="use ctx.apply_to_keyed_state(descriptor, function) to reach the state of all keys",
+        )
+
+    def __repr__(self) -> str:
+        return "no key"
+
+
+_NO_KEY = _NoKey()
+
+
+class BroadcastContext:
+    """What `process_broadcast_element` sees besides the value."""
+
+    def __init__(self, operator: BroadcastProcessOperator) -> None:
+        self._operator = operator
+        self._timestamp: int | None = None
+        backend = operator.context.operator_state
+        self._states: dict[str, Any] = {
+            descriptor.name: backend.get_broadcast_state(descriptor)
+            for descriptor in operator.spec.states
+        }
+
+    def timestamp(self) -> int | None:
+        """Return the timestamp of the record or the timer."""
+        return self._timestamp
+
+    def current_processing_time(self) -> int:
+        """Return the wall clock in epoch milliseconds."""
+        return self._operator.context.clock()
+
+    def current_watermark(self) -> int:
+        """Return the operator's watermark."""
+        return self._operator.watermark
+
+    def get_broadcast_state(self, state_descriptor: Any) -> Any:
+        """Return the broadcast state of a descriptor."""
+        name = getattr(state_descriptor, "name", state_descriptor)
+        state = self._states.get(name)
+        if state is None:
+            known = ", ".join(f"'{known}'" for known in self._states)
+            raise InvalidProgramError(
+                f"there is no broadcast state '{name}'",
+                detail=f"the stream was broadcast with {known}",
+                hint="give its descriptor to broadcast(...)",
+            )
+        return state
+
+
+class ReadOnlyContext(BroadcastContext):
+    """What `process_element` sees besides the value."""
+
+    def __init__(self, operator: BroadcastProcessOperator) -> None:
+        super().__init__(operator)
+        self._states = {name: state.read_only() for name, state in self._states.items()}
+
+
+class KeyedBroadcastContext(BroadcastContext):
+    """What `process_broadcast_element` sees beside a keyed stream."""
+
+    def apply_to_keyed_state(self, state_descriptor: Any, function: Any) -> None:
+        """Call `function(key, state)`, or its method `process`, for every key that has this state."""
+        backend = self._operator.context.keyed_state
+        state = backend.get_state(state_descriptor)
+        call = method_of(function, "process")
+        try:
+            for key in backend.keys(f"state/{state_descriptor.name}"):
+                backend.current_key = key
+                call(key, state)
+        finally:
+            backend.current_key = _NO_KEY
+
+
+class KeyedReadOnlyContext(ReadOnlyContext):
+    """What `process_element` and `on_timer` of a keyed stream see besides the value."""
+
+    def __init__(self, operator: KeyedBroadcastProcessOperator) -> None:
+        super().__init__(operator)
+        self._backend = operator.backend
+        self._service = operator._service
+        self._domain: TimeDomain | None = None
+
+    def timer_service(self) -> Any:
+        """Return the timer service."""
+        return self._service
+
+    def get_current_key(self) -> Any:
+        """Return the current key."""
+        return self._backend.current_key
+
+    def time_domain(self) -> TimeDomain | None:
+        """Return the clock of the firing timer."""
+        return self._domain
+
+
+class BroadcastProcessOperator(ProcessOperator):
+    """Calls `process_element` for input 0 and `process_broadcast_element` for input 1."""
+
+    def open(self, context: OperatorContext) -> None:
+        """Open the user's function."""
+        super().open(context)
+        self.broadcast_context = self.create_broadcast_context()
+        # In BATCH mode the broadcast side comes first, as in Flink: the other one waits for it to end.
+        self._waiting: list[Batch] | None = [] if context.batch_mode else None
+
+    def create_user_context(self) -> Any:
+        """Create the context of the side without broadcast."""
+        return ReadOnlyContext(self)
+
+    def create_broadcast_context(self) -> BroadcastContext:
+        """Create the context of the broadcast side."""
+        return BroadcastContext(self)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Process all records of one input."""
+        if input_index == 1:
+            call: Callable[..., Any] = self.function.process_broadcast_element
+            ProcessOperator.run_batch(self, call, self.broadcast_context, batch)
+        elif self._waiting is not None:
+            self._waiting.append(batch)
+        else:
+            self.run_batch(self.function.process_element, self.user_context, batch)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Process what waited for the broadcast side, then move event time on."""
+        if self._waiting is not None:
+            for batch in self._waiting:
+                self.run_batch(self.function.process_element, self.user_context, batch)
+            self._waiting.clear()
+        super().process_watermark(watermark)
+
+
+class KeyedBroadcastProcessOperator(BroadcastProcessOperator, KeyedProcessOperator):
+    """The same with a current key, keyed state and timers on input 0."""
+
+    def create_user_context(self) -> Any:
+        """Create the context of the keyed side."""
+        return KeyedReadOnlyContext(self)
+
+    def create_broadcast_context(self) -> BroadcastContext:
+        """Create the context of the broadcast side."""
+        return KeyedBroadcastContext(self)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Process all records of one input."""
+        if input_index == 1:
+            self.backend.current_key = _NO_KEY
+        super().process(batch, input_index)

@@ -1,0 +1,74 @@
+"""Windows over two inputs: joins and coGroups."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import Any
+
+from penstock.common.operator_specs import CoGroupWindowSpec
+from penstock.common.windowing import EventTimeTrigger, ProcessingTimeTrigger
+from penstock.common.windowing.tagged_union import TaggedUnion
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.window import create_window_operator
+from penstock.runtime.records import Batch
+
+
+class CoGroupWindowOperator(StreamOperator):
+    """A window operator whose elements are pairs of input index and value.
+
+    The pairs are plain tuples (30 ns) unless a trigger or an evictor may look at them (TaggedUnion, 250 ns).
+    """
+
+    def __init__(self, spec: CoGroupWindowSpec) -> None:
+        super().__init__(spec)
+        window = spec.window
+        self.inner = create_window_operator(window)
+        blind = type(window.trigger) in {EventTimeTrigger, ProcessingTimeTrigger, type(None)}
+        self._shown = not blind or window.evictor is not None
+
+    def open(self, context: OperatorContext) -> None:
+        """Open the window."""
+        super().open(context)
+        self.inner.open(context)
+
+    def open_epoch(self, context: OperatorContext) -> None:
+        """Go on in the next epoch."""
+        super().open_epoch(context)
+        self.inner.open_epoch(context)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Add the records of one input to their windows."""
+        values: list[Any]
+        if self._shown:
+            values = [TaggedUnion(input_index, value) for value in batch.values]
+        else:
+            values = list(zip(repeat(input_index), batch.values, strict=False))
+        self.inner.process(Batch(values, batch.timestamps, batch.keys))
+
+    def process_watermark(self, watermark: int) -> None:
+        """Fire what is due, then send the watermark on."""
+        self.inner.process_watermark(watermark)
+
+    def process_status(self, idle: bool) -> None:
+        """Pass the status on."""
+        self.inner.process_status(idle)
+
+    def advance_processing_time(self, now: int) -> None:
+        """Fire what the wall clock allows."""
+        self.inner.advance_processing_time(now)
+
+    def next_wakeup(self) -> int | None:
+        """Return the time of the next processing-time timer."""
+        return self.inner.next_wakeup()
+
+    def finish(self) -> None:
+        """Take the end of both inputs."""
+        self.inner.finish()
+
+    def barrier(self) -> list[Any]:
+        """Flush."""
+        return self.inner.barrier()
+
+    def close(self) -> None:
+        """Close the user's function."""
+        self.inner.close()

@@ -1,0 +1,153 @@
+"""Aggregation in two stages: before the exchange per sender, after it per key.
+
+The first stage folds the records of one sender per key and window and sends accumulators, `(key, window start,
+accumulator)`, in place of records. It keeps nothing over a barrier, and sends all it has before every watermark, status
+and barrier: an accumulator has the same place between the watermarks of its channel as the records in it. So the second
+stage finds a window late exactly when it would have found each of the records late, and an accumulator of a late window
+is dropped, never folded into a new window.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from penstock.common.operator_specs import GlobalAggregateSpec, LocalAggregateSpec
+from penstock.common.windowing.time_assigners import no_timestamp
+from penstock.errors import InvalidProgramError
+from penstock.runtime.operators.base import (
+    OperatorContext,
+    RecordFailedError,
+    call_each,
+    close_functions,
+    method_of,
+    open_function,
+)
+from penstock.runtime.operators.time_window import Pane, TimeWindowOperator
+from penstock.runtime.operators.window_base import WindowOperatorBase
+from penstock.runtime.records import Batch
+from penstock.runtime.state.table import MISSING
+
+MAX_PARTIALS = 16_384  # so many accumulators, and they are sent
+_EMIT_AT = 4096
+
+
+class LocalAggregateOperator(TimeWindowOperator):
+    """The first stage. It has the folding of the time window operator, and none of its state, timers and late data."""
+
+    def __init__(self, spec: LocalAggregateSpec) -> None:
+        super().__init__(dataclasses.replace(spec.window, window_function=None))
+        self._selector = spec.key_selector
+        self._key_of = method_of(spec.key_selector, "get_key")
+
+    def open(self, context: OperatorContext) -> None:
+        """Open the user's functions."""
+        WindowOperatorBase.open(self, context)
+        open_function(self._selector, context.runtime_context)
+
+    def _bind(self, context: OperatorContext) -> None:
+        self._panes.clear()
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Fold records into accumulators."""
+        values = batch.values
+        if not values:
+            return
+        timestamps: list[int] = batch.timestamps  # type: ignore[assignment]
+        try:
+            first = min(timestamps) + 0
+        except TypeError:  # None is there instead of the list, or in it
+            raise no_timestamp() from None
+        try:
+            keys = call_each(self._key_of, values)
+        except RecordFailedError as failed:
+            raise self.guard(failed.cause, failed.record, known=True) from failed.cause
+        if self.slide == self.size:
+            self._fold(values, timestamps, keys, self.offset, self.slide, self._panes)
+        else:
+            self._process_sliding(values, timestamps, keys, first)
+        if sum(len(pane[1]) for pane in self._panes.values()) >= MAX_PARTIALS:
+            self._send()
+
+    def _live(self, timestamp: int) -> list[int]:
+        """Return the starts of all windows of a timestamp: the second stage knows which are late."""
+        last = timestamp - (timestamp - self.offset) % self.slide
+        return list(range(last, timestamp - self.size, -self.slide))
+
+    def _create_pane(self, start: int) -> Pane:
+        return (start + self.size, {}, None)
+
+    def _take_dead(
+        self, values: list[Any], timestamps: list[int], dead: list[tuple[int, int]]
+    ) -> None:
+        """Drop what belongs to no window."""
+
+    def _send(self) -> None:
+        partials: list[Any] = []
+        times: list[int | None] = []
+        for start, (end, accumulators, _) in self._panes.items():
+            partials += [(key, start, content) for key, content in accumulators.items()]
+            times += [end - 1] * len(accumulators)
+        self._panes.clear()
+        for at in range(0, len(partials), _EMIT_AT):
+            self.output.emit(Batch(partials[at : at + _EMIT_AT], times[at : at + _EMIT_AT]))
+
+    def process_watermark(self, watermark: int) -> None:
+        """Send the accumulators, then the watermark."""
+        self._send()
+        self.output.emit_watermark(watermark)
+
+    def process_status(self, idle: bool) -> None:
+        """Send the accumulators, then the status."""
+        self._send()
+        self.output.emit_status(idle)
+
+    def barrier(self) -> list[Any]:
+        """Send the accumulators: nothing is kept over a barrier."""
+        self._send()
+        return []
+
+    def next_wakeup(self) -> int | None:
+        """Have no timers."""
+        return None
+
+    def close(self) -> None:
+        """Close the user's functions."""
+        close_functions([*self._functions(), self._selector])
+
+
+class GlobalAggregateOperator(TimeWindowOperator):
+    """The second stage: merges accumulators, and evaluates windows as the time window operator does.
+
+    `numLateRecordsDropped` counts accumulators here, not the records in them.
+    """
+
+    def __init__(self, spec: GlobalAggregateSpec) -> None:
+        super().__init__(spec.window)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Merge accumulators into their windows."""
+        merge, panes, size = self.contents.merge, self._panes, self.size
+        watermark = self.timers.watermark
+        for (_, start, partial), key in zip(batch.values, batch.keys or (), strict=True):
+            if start + size - 1 <= watermark:
+                self.take_late(partial, start)
+                continue
+            _, touched, base = panes[start]
+            present = touched.get(key, MISSING)
+            if present is MISSING and base is not None:
+                present = base.get(key, MISSING)
+            if present is MISSING:
+                touched[key] = partial
+                continue
+            try:
+                merged = merge(present, partial)
+            except Exception as error:
+                raise self.guard(error, (present, partial), known=True) from error
+            if merged is None and present is not None:
+                raise InvalidProgramError(
+                    "merge() returned None in place of an accumulator",
+                    detail=f"in operator '{self.context.operator_name}', key {key!r}",
+                    hint="let merge() return both accumulators as one, or leave local_global out",
+                )
+            touched[key] = merged

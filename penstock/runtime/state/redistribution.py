@@ -1,0 +1,110 @@
+"""Which part of the former subtasks' state a subtask starts from (pure functions).
+
+Keyed state goes by key groups and is no matter of this module. What is left is the state of operators and the time that
+a subtask had reached.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from penstock.runtime.deployment import SubtaskRestore
+from penstock.runtime.records import MIN_WATERMARK
+from penstock.runtime.state.operator_state import BROADCAST, EMITTED, SPLIT, UNION
+
+_WATERMARKS: Final = frozenset({EMITTED, "watermark", "timer watermark"})
+
+
+def split_evenly(elements: Sequence[Any], parallelism: int, subtask: int) -> list[Any]:
+    """Return a subtask's part of a list: neighbours stay together, no part is longer than another by more than one.
+
+    >>> [split_evenly("abcdefgh", 3, subtask) for subtask in range(3)]
+    [['a', 'b', 'c'], ['d', 'e', 'f'], ['g', 'h']]
+    """
+    size, longer = divmod(len(elements), parallelism)
+    start = subtask * size + min(subtask, longer)
+    return list(elements[start : start + size + (subtask < longer)])
+
+
+def redistribute(
+    former: Sequence[Mapping[str, Any] | None], parallelism: int, subtask: int
+) -> dict[str, Any] | None:
+    """Return the state that a subtask of an operator starts from; `former` has that of each former subtask.
+
+    List state is split evenly, union list state goes to all, of broadcast state any copy will do. Watermarks are the lowest of
+    all, so that no record becomes late by the change. What else an operator remembers belongs to its old subtasks and is
+    forgotten. With an unchanged parallelism a subtask keeps its own; union list state goes to all nevertheless.
+    """
+    states = [state for state in former if state is not None]
+    if not states:
+        return None
+    own = dict(former[subtask] or {}) if len(former) == parallelism else None
+    result = {} if own is None else own
+    for name in dict.fromkeys(name for state in states for name in state):
+        found = [state[name] for state in states if name in state]
+        if name.startswith(UNION):
+            result[name] = [element for elements in found for element in elements]
+        elif own is not None:
+            continue
+        elif name.startswith(SPLIT):
+            elements = [element for elements in found for element in elements]
+            result[name] = split_evenly(elements, parallelism, subtask)
+        elif name.startswith(BROADCAST):
+            result[name] = found[subtask % len(found)]
+        elif name in _WATERMARKS:
+            result[name] = min(found)
+    return result
+
+
+def restore_local(
+    restore: SubtaskRestore, operators: Sequence[str], subtask: int, parallelism: int
+) -> dict[str, Any]:
+    """Return what a subtask had in its last snapshot besides keyed state, or its part of the former subtasks'.
+
+    `operators` are the ids of the chain; the first one is that of the vertex.
+    """
+    if restore.local is not None:
+        local: dict[str, Any] = pickle.loads(restore.local)
+        states = local["operators"].values()
+        if restore.former and any(name.startswith(UNION) for state in states for name in state):
+            local["operators"] = _operator_states(restore, operators, subtask, parallelism)
+    elif restore.former:
+        before = _load(restore.former.get(operators[0], ()))
+        local = {
+            "floor": min(map(_time, before), default=MIN_WATERMARK),
+            "finished": bool(before) and all(state["finished"] for state in before),
+            "operators": _operator_states(restore, operators, subtask, parallelism),
+        }
+    else:
+        return {}
+    if restore.anew and "valve" in local:
+        local["floor"] = _time(local)
+        del local["valve"]
+    return local
+
+
+def _load(pickles: Sequence[bytes]) -> list[dict[str, Any]]:
+    return [pickle.loads(each) for each in pickles]
+
+
+def _time(local: Mapping[str, Any]) -> int:
+    watermark: int = max(local["valve"][0], local["floor"])
+    return watermark
+
+
+def _operator_states(
+    restore: SubtaskRestore, operators: Sequence[str], subtask: int, parallelism: int
+) -> dict[str, dict[str, Any]]:
+    """Return the state of each operator that had some, wherever it was chained."""
+    states: dict[str, dict[str, Any]] = {}
+    vertices = [
+        [local["operators"] for local in _load(pickles)] for pickles in restore.former.values()
+    ]
+    for operator in operators:
+        for former in vertices:
+            if any(operator in subtasks for subtasks in former):
+                parts = [subtasks.get(operator) for subtasks in former]
+                states[operator] = redistribute(parts, parallelism, subtask) or {}
+    return states
