@@ -240,9 +240,7 @@ class Pattern:
 
     # Time
 
-    def within(
-        self, duration: Any, within_type: WithinType = WithinType.FIRST_AND_LAST
-    ) -> Pattern:
+    def within(self, duration: Any, within_type: WithinType = WithinType.FIRST_AND_LAST) -> Pattern:
         """Limit the time of a match, or that from the event before to one of this pattern. The limit itself is too late."""
         millis = to_millis(duration, "the time of within")
         if millis <= 0:

@@ -33,7 +33,8 @@ def _mix(h: int) -> int:
 
 
 def _number(key: Any) -> int:
-    h = hash(key)
+    # The hash of NaN is that of its object, in this process only.
+    h = hash(key) if key == key else 0  # noqa: PLR0124 - NaN differs from itself
     return _mix(h ^ h >> 32)
 
 
@@ -83,7 +84,7 @@ def _find_hasher(kind: type) -> Callable[[Any], int]:
     if hasattr(kind, "stable_key"):
         return lambda key: stable_hash(key.stable_key())
     if dataclasses.is_dataclass(kind):
-        names = [field.name for field in dataclasses.fields(kind)]
+        names = [field.name for field in dataclasses.fields(kind) if field.compare]
         return lambda key: _sequence([getattr(key, name) for name in names])
     if kind.__module__ == "numpy":
         return lambda key: stable_hash(key.item())

@@ -227,7 +227,7 @@ def _create_row(fields: tuple[str, ...] | None, values: Iterable[Any], kind: int
 def make_row(names: tuple[str, ...], values: list[Any], row_kind: RowKind) -> Row:
     """Make a row of its parts, as they are: the list of values is the row's own."""
     row = Row.__new__(Row)
-    row._fields = names  # noqa: SLF001
+    row._fields = names
     row._values = values  # noqa: SLF001
     row._row_kind = row_kind  # noqa: SLF001
     return row

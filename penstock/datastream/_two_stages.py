@@ -68,7 +68,9 @@ def two_stages(
 def check_two_stages(stream: DataStream, window: WindowSpec) -> None:
     """Refuse what could not give the same results in two stages."""
     if not isinstance(stream, KeyedStream) or not window.keyed:
-        raise _refused("windows over all elements have one stage", "call key_by(...) before window(...)")
+        raise _refused(
+            "windows over all elements have one stage", "call key_by(...) before window(...)"
+        )
     if type(window.assigner) not in {TumblingEventTimeWindows, SlidingEventTimeWindows}:
         raise _refused(
             f"{type(window.assigner).__name__} is not a tumbling or sliding event-time window",

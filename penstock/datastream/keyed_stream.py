@@ -28,7 +28,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.process_functions import KeyedProcessFunction, ProcessFunction
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.stream import DataStream
-from penstock.errors import ArgumentTypeError, InvalidProgramError
+from penstock.errors import ArgumentTypeError, InvalidProgramError, UnsupportedOperationError
 from penstock.graph.transformations import PartitionTransformation
 
 if TYPE_CHECKING:
@@ -111,9 +111,7 @@ class KeyedStream(DataStream):
             hint="derive a class from KeyedProcessFunction and pass an object of it",
         )
         kind = _typed.check_type(output_type)
-        return self.transform(
-            "KEYED PROCESS", KeyedProcessSpec(_typed.typed_process(func, kind)), kind
-        )
+        return self.transform("KEYED PROCESS", KeyedProcessSpec(func), kind)
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """Combine the elements of each key, two by two.
@@ -210,6 +208,13 @@ class KeyedStream(DataStream):
         raise InvalidProgramError(
             f"{what}() cannot override the partitioning of a keyed stream",
             hint=f"call {what}() before key_by()",
+        )
+
+    def full_window_partition(self) -> NoReturn:
+        """Raise: the partitions are the subtasks, which have many keys each."""
+        raise UnsupportedOperationError(
+            "full_window_partition() is not implemented for a keyed stream",
+            hint="call it before key_by(), or use window(GlobalWindows.create()) with a trigger",
         )
 
     def _no_setting(self, what: str) -> NoReturn:

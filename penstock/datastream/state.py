@@ -200,6 +200,14 @@ class OperatorStateStore(ABC):
     """Gives access to state that belongs to an operator rather than to a key."""
 
     @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return a list of this subtask; if the parallelism changes, all elements are split evenly."""
+
+    @abstractmethod
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return a list of this subtask; when it is restored, it has the elements of all subtasks."""
+
+    @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         """Return the broadcast state of a descriptor."""
 

@@ -55,7 +55,6 @@ from penstock.errors import (
     ArgumentError,
     ArgumentTypeError,
     InvalidProgramError,
-    UnsupportedOperationError,
 )
 from penstock.graph.transformations import (
     OperatorTransformation,
@@ -68,8 +67,14 @@ from penstock.graph.transformations import (
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
     from penstock.datastream.co_group import CoGroupedStreams
+    from penstock.datastream.connected_streams import (
+        BroadcastConnectedStream,
+        BroadcastStream,
+        ConnectedStreams,
+    )
     from penstock.datastream.joined_streams import JoinedStreams
     from penstock.datastream.keyed_stream import KeyedStream
+    from penstock.datastream.partition_windowed_stream import PartitionWindowedStream
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
     from penstock.datastream.windowed_stream import AllWindowedStream
@@ -98,10 +103,6 @@ class DataStream(OperatorSettings):
 
     cache = not_implemented(
         "a stream cannot be kept between two jobs", hint="write it to files and read them again"
-    )
-    connect: Any = not_implemented(
-        "operators with two inputs are not there yet",
-        hint="map both streams to one type and use union",
     )
 
     def __init__(
@@ -143,7 +144,7 @@ class DataStream(OperatorSettings):
         """Call a function for each element and emit what it returns."""
         check_function(func, MapFunction, "map", ("value",))
         kind = _typed.check_type(output_type)
-        return self.transform("Map", MapSpec(_typed.typed_map(func, kind)), kind)
+        return self.transform("Map", MapSpec(func), kind)
 
     def flat_map(
         self,
@@ -153,7 +154,7 @@ class DataStream(OperatorSettings):
         """Call a function for each element and emit all elements that it yields or returns."""
         check_function(func, FlatMapFunction, "flat_map", ("value",))
         kind = _typed.check_type(output_type)
-        return self.transform("FlatMap", FlatMapSpec(_typed.typed_flat_map(func, kind)), kind)
+        return self.transform("FlatMap", FlatMapSpec(func), kind)
 
     def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
         """Keep the elements for which a function is true."""
@@ -201,7 +202,7 @@ class DataStream(OperatorSettings):
             "for plain functions",
         )
         kind = _typed.check_type(output_type)
-        return self.transform("PROCESS", ProcessSpec(_typed.typed_process(func, kind)), kind)
+        return self.transform("PROCESS", ProcessSpec(func), kind)
 
     # Keys, time, unions, side outputs
 
@@ -257,6 +258,21 @@ class DataStream(OperatorSettings):
         from penstock.datastream.co_group import CoGroupedStreams
 
         return CoGroupedStreams(self, other_stream)
+
+    def connect(
+        self, ds: DataStream | BroadcastStream
+    ) -> ConnectedStreams | BroadcastConnectedStream:
+        """Put another stream, or a broadcast stream, beside this one, for one function to process both."""
+        from penstock.datastream.connected_streams import (
+            BroadcastConnectedStream,
+            BroadcastStream,
+            ConnectedStreams,
+        )
+
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
+        check_instance(ds, DataStream, "ds", hint="pass a stream, or stream.broadcast(descriptor)")
+        return ConnectedStreams(self, ds)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Give elements timestamps, and emit watermarks that follow them."""
@@ -370,13 +386,18 @@ class DataStream(OperatorSettings):
     def broadcast(
         self, broadcast_state_descriptor: Any = None, *other_broadcast_state_descriptors: Any
     ) -> Any:
-        """Send each element to every subtask of the next operator."""
-        if broadcast_state_descriptor is not None or other_broadcast_state_descriptors:
-            raise UnsupportedOperationError(
-                "broadcast state is not implemented",
-                hint="broadcast() without state descriptors sends each element to all subtasks",
-            )
-        return self._partition("Broadcast", Broadcast())
+        """Send each element to every subtask of the next operator.
+
+        With state descriptors this is a BroadcastStream: `other.connect(stream.broadcast(rules)).process(...)`.
+        """
+        from penstock.datastream.connected_streams import BroadcastStream
+
+        stream = self._partition("Broadcast", Broadcast())
+        if broadcast_state_descriptor is None and not other_broadcast_state_descriptors:
+            return stream
+        return BroadcastStream(
+            stream, (broadcast_state_descriptor, *other_broadcast_state_descriptors)
+        )
 
     def partition_custom(
         self,

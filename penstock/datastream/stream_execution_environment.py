@@ -161,6 +161,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def register_side_output(self, operator: OperatorTransformation, tag: OutputTag) -> None:
         """Note that a side output is read; refuse the same name with another type."""
         known = self._side_outputs.setdefault((operator.id, tag.tag_id), tag.type_info)
+        operator.side_types.setdefault(tag.tag_id, tag.type_info)
         if known != tag.type_info:
             raise InvalidProgramError(
                 f"side output '{tag.tag_id}' of operator '{operator.name}' was asked for with another type",

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
+from penstock.datastream._typed import forward_checkpoints
 from penstock.datastream.basic_functions import Function
 from penstock.datastream.runtime_context import KeyedStateStore, RuntimeContext
 
@@ -99,6 +100,7 @@ class WindowFunctionAdapter:
 
     def __init__(self, function: Any) -> None:
         self.function = function
+        forward_checkpoints(self, function)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the user's function if it can be opened."""

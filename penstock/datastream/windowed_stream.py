@@ -195,7 +195,7 @@ class _Windowed:
         return self._build(
             kind,
             aggregate_function=aggregate_function,
-            window_function=_typed.typed_window(self._adapt_any(window_function), kind),
+            window_function=self._adapt_any(window_function),
             description=type(aggregate_function).__name__,
             local_global=local_global,
         )
@@ -228,7 +228,7 @@ class _Windowed:
         type_info = _typed.check_type(output_type)
         return self._build(
             type_info,
-            window_function=_typed.typed_window(adapter(function), type_info),
+            window_function=adapter(function),
             description=type(function).__name__,
         )
 

@@ -49,7 +49,9 @@ class OperatorTransformation(Transformation):
     chaining: str = "ALWAYS"
     key_selectors: Sequence[Any] = ()
     kind: str = "operator"  # "source", "operator" or "sink"
-    side_types: dict[str, Any] = field(default_factory=dict)  # declared types of side outputs, by tag
+    side_types: dict[str, Any] = field(
+        default_factory=dict
+    )  # declared types of side outputs, by tag
     parallelism_fixed: bool = False  # non-parallel operators refuse another parallelism
 
 

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, RecordError
 from penstock.runtime.edges import EdgeOutput
+from penstock.runtime.isolation import isolate_all
 from penstock.runtime.operators.base import RecordFailedError, StreamOperator
 from penstock.runtime.records import Batch
+from penstock.runtime.typed_output import TypedOutput, typed_output
 
 
 class ChainOutput:
-    """Where one operator of a chain emits to: chained operators and edges, main and side."""
+    """Where one operator of a chain emits to: chained operators and edges, main and side.
 
-    def __init__(self, operator: StreamOperator) -> None:
+    `types` are the declared types of what it emits, by side output tag, None for the main output.
+    """
+
+    def __init__(
+        self, operator: StreamOperator, types: Mapping[str | None, Any] | None = None
+    ) -> None:
         self._operator = operator
+        self._types: dict[str | None, TypedOutput] = {}
+        for tag, kind in (types or {}).items():
+            typed = typed_output(kind)
+            if typed is not None:
+                self._types[tag] = typed
+        self._main_type = self._types.get(None)
         self._operators: list[tuple[StreamOperator, str | None]] = []
         self._edges: list[tuple[EdgeOutput, str | None]] = []
         self._main: list[Any] = []
@@ -34,12 +48,30 @@ class ChainOutput:
 
     def emit(self, batch: Batch) -> None:
         """Send records to everything on the main output."""
+        if self._main_type is not None:
+            self._check(self._main_type, batch)
         self.records_out += len(batch.values)
         _deliver(self._main, batch)
 
     def emit_side(self, tag: str, batch: Batch) -> None:
         """Send records to everything on a side output; without a consumer they are dropped, as in Flink."""
-        _deliver(self._side.get(tag, ()), batch)
+        consumers = self._side.get(tag, ())
+        typed = self._types.get(tag)
+        if typed is not None and consumers:
+            self._check(typed, batch)
+        _deliver(consumers, batch)
+
+    def _check(self, typed: TypedOutput, batch: Batch) -> None:
+        try:
+            batch.values = typed.apply(batch.values)
+        except RecordError as error:
+            context = self._operator.context
+            raise RecordError(
+                error.message,
+                detail=f"in operator '{context.operator_name}', subtask {context.subtask + 1} of "
+                f"{context.parallelism}, {error.detail}",
+                hint=error.hint,
+            ) from None
 
     def emit_watermark(self, watermark: int) -> None:
         """Send a watermark everywhere."""
@@ -57,12 +89,12 @@ class ChainOutput:
 
 
 def _deliver(consumers: Any, batch: Batch) -> None:
-    """Give every consumer lists of its own, without copying for the last one."""
+    """Give every consumer lists and records of its own, without copying for the last one."""
     if not batch.values:
         return
     for consumer in consumers[:-1]:
         timestamps = batch.timestamps
-        consumer(Batch(list(batch.values), None if timestamps is None else list(timestamps)))
+        consumer(Batch(isolate_all(batch.values), None if timestamps is None else list(timestamps)))
     if consumers:
         consumers[-1](batch)
 

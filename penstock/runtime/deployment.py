@@ -65,10 +65,15 @@ class VertexDeployment:
 
 @dataclass(frozen=True, slots=True)
 class VertexCode:
-    """What `VertexDeployment.code` holds: the operator specs and the partitionings of the outgoing edges."""
+    """What `VertexDeployment.code` holds: the operator specs and the partitionings of the outgoing edges.
+
+    `types` has, per operator, the declared types of what it emits: by side output tag, None for the main output. Only types
+    that values must be checked by are in it.
+    """
 
     specs: tuple[Any, ...]
     partitionings: tuple[Any, ...]
+    types: tuple[dict[str | None, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,8 @@ class Subtask:
         self.finished = False
         code: VertexCode = pickle.loads(deployment.code)
         self.operators: list[StreamOperator] = [create_operator(spec) for spec in code.specs]
-        self._outputs = [ChainOutput(operator) for operator in self.operators]
+        types = code.types or ({},) * len(self.operators)
+        self._outputs = [ChainOutput(*each) for each in zip(self.operators, types, strict=True)]
         self._metrics = [MetricGroup() for _ in self.operators]
         self._partitionings = code.partitionings
         self._edges: list[RemoteEdge | LocalEdge] = []

@@ -65,7 +65,9 @@ _OTHERS: dict[type[TypeInformation], type] = {
 _NONE = type(None)
 _names_of = attrgetter("_fields")
 _values_of = attrgetter("_values")
-_UNSHARED = max(map(getrefcount, [object()]))  # what a list's own element counts when asked this way
+_UNSHARED = max(
+    map(getrefcount, [object()])
+)  # what a list's own element counts when asked this way
 
 
 class TypedOutput:
@@ -188,9 +190,7 @@ def _value_converter(
                 except struct.error:
                     return list(map(validate, column))  # raises
             return column
-        converted = [
-            value if value is None and nullable else validate(value) for value in column
-        ]
+        converted = [value if value is None and nullable else validate(value) for value in column]
         same = all(map(is_, converted, column))
         return column if same else converted
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cloudpickle
 
-from penstock.common.operator_specs import WindowSpec
+from penstock.common.operator_specs import (
+    FilterSpec,
+    FullWindowPartitionSpec,
+    SinkSpec,
+    SourceSpec,
+    TimestampsAndWatermarksSpec,
+    WindowSpec,
+)
+from penstock.graph.job_graph import ChainedNode
 from penstock.graph.stage_plan import StagePlan, StageVertex
 from penstock.runtime.deployment import (
     ChainedOperatorInfo,
@@ -20,10 +30,22 @@ def deploy(plan: StagePlan) -> tuple[VertexDeployment, ...]:
     return tuple(_deploy_vertex(vertex) for vertex in plan.vertices)
 
 
+# They emit what they got, or what a connector made: the values are of their type.
+_NOT_CHECKED = FilterSpec | SinkSpec | SourceSpec | TimestampsAndWatermarksSpec
+
+
+def _output_types(operator: ChainedNode) -> dict[str | None, Any]:
+    types: dict[str | None, Any] = dict(operator.side_types)
+    if not isinstance(operator.spec, _NOT_CHECKED):
+        types[None] = operator.output_type
+    return {tag: kind for tag, kind in types.items() if kind is not None}
+
+
 def _deploy_vertex(vertex: StageVertex) -> VertexDeployment:
     code = VertexCode(
         specs=tuple(operator.spec for operator in vertex.operators),
         partitionings=tuple(output.partitioning for output in vertex.outputs),
+        types=tuple(map(_output_types, vertex.operators)),
     )
     return VertexDeployment(
         vertex=vertex.index,
@@ -67,7 +89,7 @@ def _deploy_vertex(vertex: StageVertex) -> VertexDeployment:
         keyed=frozenset(
             position
             for position, operator in enumerate(vertex.operators)
-            if operator.is_keyed or isinstance(operator.spec, WindowSpec)
+            if operator.is_keyed or isinstance(operator.spec, WindowSpec | FullWindowPartitionSpec)
         ),
         code=cloudpickle.dumps(code, 5),
         slot_offset=vertex.slot_offset,

@@ -225,9 +225,7 @@ class _Compiler:
             return ()
         return self._always(node.condition)
 
-    def _single(
-        self, node: PatternNode, gap: Contiguity, following: PatternNode | None
-    ) -> _Part:
+    def _single(self, node: PatternNode, gap: Contiguity, following: PatternNode | None) -> _Part:
         condition = self._number(node.condition)
         until = () if node.until is None else self._always(node.until)
         copies = node.least if node.most is None else node.most

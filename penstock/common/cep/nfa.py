@@ -243,9 +243,7 @@ class Nfa:
         if not state.runs:
             return None
         if self._has_limits:
-            first = min(
-                self._edge_deadline(run, each) for run in state.runs for each in run.edges
-            )
+            first = min(self._edge_deadline(run, each) for run in state.runs for each in run.edges)
             return None if first == FOREVER else first
         return None if self.within is None else state.runs[0].start_time + self.within
 
@@ -285,9 +283,7 @@ class Nfa:
             return
         waiting = state.completed + [run._replace(edges=()) for run in found]
         waiting.sort(key=_start_number)
-        while waiting and (
-            not state.runs or waiting[0].start_number <= state.runs[0].start_number
-        ):
+        while waiting and (not state.runs or waiting[0].start_number <= state.runs[0].start_number):
             run = waiting.pop(0)
             result.matches.append(self.match_of(run))
             result.changed = True

@@ -185,9 +185,7 @@ class DeltaEvictor(_BuiltInEvictor[T, W]):
     `delta_function(element, last)` is a callable or has a method `get_delta`.
     """
 
-    def __init__(
-        self, threshold: float, delta_function: Any, do_evict_after: bool = False
-    ) -> None:
+    def __init__(self, threshold: float, delta_function: Any, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
         if isinstance(threshold, bool) or not isinstance(threshold, int | float):
             raise ArgumentTypeError(

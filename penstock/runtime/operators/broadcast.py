@@ -13,6 +13,7 @@ from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.base import OperatorContext, method_of
 from penstock.runtime.operators.process import KeyedProcessOperator, ProcessOperator
 from penstock.runtime.records import Batch
+from penstock.runtime.time.timers import TimerService
 
 
 class _NoKey:
@@ -99,7 +100,7 @@ class KeyedReadOnlyContext(ReadOnlyContext):
     def __init__(self, operator: KeyedBroadcastProcessOperator) -> None:
         super().__init__(operator)
         self._backend = operator.backend
-        self._service = operator._service
+        self._service = TimerService(operator.timers, operator.context.clock)
         self._domain: TimeDomain | None = None
 
     def timer_service(self) -> Any:

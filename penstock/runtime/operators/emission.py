@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any
 
+from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.base import Output
 from penstock.runtime.records import Batch
 
@@ -60,9 +61,9 @@ class Collector:
         values, timestamps = self._values, self._timestamps
         for result in results:
             if type(result) is tuple and len(result) == 2 and _is_tag[type(result[0])]:
-                self.add_side(result[0].tag_id, result[1], timestamp)
+                self.add_side(result[0].tag_id, isolated(result[1]), timestamp)
             else:
-                values.append(result)
+                values.append(isolated(result))
                 timestamps.append(timestamp)
         return len(values) >= _FLUSH_AT
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.base import (
     OperatorContext,
     StreamOperator,
@@ -42,7 +43,7 @@ class KeyedReduceOperator(StreamOperator):
                 else:
                     reduced = value
                 table.put(key, reduced)
-                results.append(reduced)
+                results.append(isolated(reduced))
         except Exception as error:
             raise self.guard(error, value, known=True) from error
         if self.spec.emit_updates:

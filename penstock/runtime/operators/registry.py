@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.common import operator_specs as specs
 from penstock.errors import UnsupportedOperationError
+from penstock.runtime.operators.async_io import AsyncWaitOperator
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.broadcast import (
     BroadcastProcessOperator,
@@ -50,6 +51,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any], StreamOperator]] = {
     specs.LocalAggregateSpec: LocalAggregateOperator,
     specs.GlobalAggregateSpec: GlobalAggregateOperator,
     specs.FullWindowPartitionSpec: FullWindowPartitionOperator,
+    specs.AsyncWaitSpec: AsyncWaitOperator,
 }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import compress, repeat
 from typing import Any
 
+from penstock.runtime.isolation import isolated, isolating, keeps_objects
 from penstock.runtime.operators.base import (
     OperatorContext,
     RecordFailedError,
@@ -37,6 +38,7 @@ class FunctionOperator(StreamOperator):
         # A function without `open` cannot reach keyed state, so it need not know the current key.
         self.sets_key = self.backend is not None and hasattr(self.function, "open")
         open_function(self.function, context.runtime_context)
+        self.keeps_objects = keeps_objects(self.function)
 
     def close(self) -> None:
         """Close the user's function."""
@@ -69,6 +71,12 @@ class MapOperator(FunctionOperator):
     """One result per record."""
 
     method = "map"
+
+    def open(self, context: OperatorContext) -> None:
+        """Open the user's function."""
+        super().open(context)
+        if self.keeps_objects:
+            self.call = isolating(self.call)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         """Map all records."""
@@ -111,7 +119,8 @@ class FlatMapOperator(FunctionOperator):
                 if found is None:
                     continue
                 before = len(results)
-                results.extend(found)
+                is_finished = type(found) is list and not self.keeps_objects
+                results.extend(found if is_finished else map(isolated, found))
                 if timestamps is not None:
                     times.extend([timestamps[index]] * (len(results) - before))
         except Exception as error:

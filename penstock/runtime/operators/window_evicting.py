@@ -11,7 +11,6 @@ from penstock.errors import CheckpointError, PenstockError
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.merging_window import MergingWindowOperator
 from penstock.runtime.operators.window import WindowOperator
-from penstock.runtime.operators.window_base import CONTENTS
 from penstock.runtime.operators.window_contents import (
     AggregatedContents,
     ElementContents,
@@ -106,14 +105,12 @@ class _Evicting(WindowOperator):
     def open(self, context: OperatorContext) -> None:
         """Refuse contents that were kept without timestamps."""
         super().open(context)
-        for _, contents in self.backend.table(CONTENTS, namespaced=True).items():
-            kept = isinstance(contents, list) and contents
-            if not (kept and isinstance(contents[0], TimestampedValue)):
-                raise CheckpointError(
-                    "the restored windows were kept without an evictor, and the program's windows have one",
-                    hint="give the window operator another uid, or leave the evictor out",
-                )
-            return
+        _, contents = next(self.table.items(), (None, None))
+        if contents is not None and not _has_timestamps(contents):
+            raise CheckpointError(
+                "the restored windows were kept without an evictor, and the program's windows have one",
+                hint="give the window operator another uid, or leave the evictor out",
+            )
 
     def _bind(self, context: OperatorContext) -> None:
         super()._bind(context)
@@ -153,6 +150,14 @@ class _Evicting(WindowOperator):
             raise
         except Exception as error:
             raise self.window_error(error, key, window) from error
+
+
+def _has_timestamps(contents: Any) -> bool:
+    return (
+        isinstance(contents, list)
+        and len(contents) > 0
+        and isinstance(contents[0], TimestampedValue)
+    )
 
 
 class EvictingWindowOperator(_Evicting):

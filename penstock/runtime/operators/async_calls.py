@@ -1,0 +1,309 @@
+"""The calls of an asynchronous operator: an event loop that runs while the operator waits for answers.
+
+The operator itself drives the loop, in its own thread: nothing needs a lock, and results come back without a switch of
+threads. A call is one task; it needs 12 us besides the user's code, on CPython 3.11. While the operator does not wait,
+the loop stands still, and so does the clock of the timeouts: an answer that arrived meanwhile is never too late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from penstock.common.operator_specs import AsyncWaitSpec
+from penstock.errors import RecordError
+from penstock.runtime.operators.async_queue import Entry
+
+# How long a cancelled call may take to end before it is left alone.
+_GRACE_S = 1.0
+
+Answer = Callable[[Entry], None]
+
+
+class CallFailedError(Exception):
+    """A call raised, or its answer is not one; `cause` says why, `record` is what was asked about."""
+
+    def __init__(self, cause: BaseException, record: Any) -> None:
+        super().__init__(cause, record)
+        self.cause = cause
+        self.record = record
+
+
+def _nothing() -> bool:
+    return False
+
+
+class Calls:
+    """Asks the user's function about entries, with retries and timeouts, and hands answered entries to `on_answer`.
+
+    `on_answer` is called inside the loop: it may ask for more, and must not run user code that could block or use a
+    loop of its own.
+    """
+
+    def __init__(
+        self, spec: AsyncWaitSpec, loop: asyncio.AbstractEventLoop, on_answer: Answer
+    ) -> None:
+        self._spec = spec
+        self._loop = loop
+        self._on_answer = on_answer
+        self._function = spec.function
+        self._invoke: Callable[[Any], Awaitable[Any]] = spec.function.async_invoke
+        self._timeout = spec.timeout / 1000
+        self._strategy = spec.retry_strategy
+        predicate = None if self._strategy is None else self._strategy.get_retry_predicate()
+        self._retries_result = None if predicate is None else predicate.result_predicate()
+        self._retries_error = None if predicate is None else predicate.exception_predicate()
+        self._ask = self._ask_once if self._strategy is None else self._ask_with_retries
+        self._asked: dict[Entry, None] = {}  # without an answer, in the order of their deadlines
+        self._enough = _nothing
+        self._failure: CallFailedError | None = None
+        self._stood_still = 0.0  # seconds in which the loop did not run
+        self._stopped_at: float | None = loop.time()  # None while it runs
+        self._timer: asyncio.TimerHandle | None = None
+
+    # Driving the loop
+
+    def complete(self, result: Any) -> None:
+        """Wait for what a method of the user's function returned, if there is something to wait for."""
+        if inspect.isawaitable(result):
+            self._loop.run_until_complete(_finish(result))
+
+    def run(self, enough: Callable[[], bool], limit: float | None = None) -> None:
+        """Run until `enough()`, at most for `limit` seconds; raises CallFailedError.
+
+        `enough` is asked after each answer. If it is true already, the loop makes one pass: new calls begin, and answers
+        that are there are taken.
+        """
+        loop = self._loop
+        self._start_clock()
+        handle = None
+        if limit is not None and limit > 0:
+            handle = loop.call_later(limit, loop.stop)
+        if enough() or (limit is not None and limit <= 0):
+            loop.stop()
+        self._enough = enough
+        try:
+            if self._failure is None:
+                loop.run_forever()
+        finally:
+            self._enough = _nothing
+            if handle is not None:
+                handle.cancel()
+            self._stop_clock()
+        if self._failure is not None:
+            raise self._failure
+
+    def cancel(self) -> None:
+        """Give up all calls; what they answer from now on does not count."""
+        tasks = {entry.task for entry in self._asked}
+        self._asked.clear()
+        self._cancel(tasks)
+
+    def _cancel(self, tasks: set[asyncio.Task[Any]]) -> None:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self._loop.run_until_complete(asyncio.wait(tasks, timeout=_GRACE_S))
+
+    def close(self) -> None:
+        """Give up all calls, close the user's function, end the loop and what else runs in it."""
+        loop = self._loop
+        try:
+            self.cancel()
+            closer = getattr(self._function, "close", None)
+            if callable(closer):
+                self.complete(closer())
+        finally:
+            self._cancel(asyncio.all_tasks(loop))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+
+    # Asking
+
+    def ask(self, entry: Entry) -> None:
+        """Begin a call about one entry."""
+        entry.task = self._loop.create_task(self._ask(entry))
+        self._register(entry)
+
+    def ask_together(self, entries: list[Entry]) -> None:
+        """Begin one call about many entries."""
+        task = self._loop.create_task(self._ask_batch(entries))
+        for entry in entries:
+            entry.task = task
+            entry.group = entries
+            self._register(entry)
+
+    def _register(self, entry: Entry) -> None:
+        self._asked[entry] = None
+        if self._timeout > 0:
+            entry.deadline = self._now() + self._timeout
+            if self._timer is None and self._stopped_at is None:
+                self._arm(entry)
+
+    async def _ask_once(self, entry: Entry) -> None:
+        try:
+            results = await self._invoke(entry.value)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it fails the job
+            self._fail(entry, error)
+        else:
+            self._answer(entry, results)
+
+    async def _ask_with_retries(self, entry: Entry) -> None:
+        attempt = 0
+        again = True
+        try:
+            while again:
+                attempt += 1
+                error: Exception | None = None
+                results = None
+                try:
+                    results = await self._invoke(entry.value)
+                except Exception as raised:  # noqa: BLE001 - the strategy decides
+                    error = raised
+                else:
+                    _check(results, self._function)
+                again = self._wants_retry(results, error) and self._strategy.can_retry(attempt)
+                if again:
+                    await self._back_off(attempt)
+            if error is not None:
+                raise error
+        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - it fails the job
+            self._fail(entry, failure)
+        else:
+            self._answer(entry, results)
+
+    async def _ask_batch(self, entries: list[Entry]) -> None:
+        attempt = 0
+        left = entries
+        try:
+            while left:
+                attempt += 1
+                again = self._strategy is not None and self._strategy.can_retry(attempt)
+                left = await self._ask_left(left, again=again)
+                if left:
+                    await self._back_off(attempt)
+                    left = [entry for entry in left if entry in self._asked]
+        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - it fails the job
+            if any(entry in self._asked for entry in entries):
+                self._fail_with(failure, [entry.value for entry in left])
+
+    async def _ask_left(self, entries: list[Entry], *, again: bool) -> list[Entry]:
+        """Ask about entries in one call; return those to ask about once more."""
+        try:
+            answers = await self._function.async_invoke_batch([entry.value for entry in entries])
+        except Exception as error:
+            if again and self._wants_retry(None, error):
+                return entries
+            raise
+        _check(answers, self._function, "async_invoke_batch")
+        if len(answers) != len(entries):
+            raise RecordError(
+                f"async_invoke_batch returned {len(answers)} lists for {len(entries)} values",
+                hint="return one list of results for each value, in the order of the values",
+            )
+        left = []
+        for entry, results in zip(entries, answers, strict=True):
+            if again and results is not None and self._wants_retry(results, None):
+                left.append(entry)
+            else:
+                self._answer(entry, results)
+        return left
+
+    def _wants_retry(self, results: Any, error: Exception | None) -> bool:
+        if error is not None:
+            return self._retries_error is not None and bool(self._retries_error(error))
+        return self._retries_result is not None and bool(self._retries_result(results))
+
+    async def _back_off(self, attempt: int) -> None:
+        await asyncio.sleep(self._strategy.get_backoff_time_millis(attempt) / 1000)
+
+    # Answering
+
+    def _answer(self, entry: Entry, results: Any) -> None:
+        if entry not in self._asked:
+            return  # it timed out before, or the call was given up
+        try:
+            _check(results, self._function)
+            convert = self._spec.convert
+            entry.results = results if convert is None else convert(results)
+        except Exception as error:  # noqa: BLE001 - it fails the job
+            self._fail(entry, error)
+            return
+        del self._asked[entry]
+        entry.task = entry.group = None
+        self._on_answer(entry)
+        if self._enough():
+            self._loop.stop()
+
+    def _fail(self, entry: Entry, error: BaseException) -> None:
+        if entry in self._asked:
+            self._fail_with(error, entry.value)
+
+    def _fail_with(self, error: BaseException, record: Any) -> None:
+        if self._failure is None:
+            self._failure = CallFailedError(error, record)
+        self._loop.stop()
+
+    # Timeouts: one timer for all, as the deadlines come in the order in which the calls began
+
+    def _now(self) -> float:
+        """Return the time for which the loop has run."""
+        moment = self._loop.time() if self._stopped_at is None else self._stopped_at
+        return moment - self._stood_still
+
+    def _start_clock(self) -> None:
+        assert self._stopped_at is not None
+        self._stood_still += self._loop.time() - self._stopped_at
+        self._stopped_at = None
+        if self._timeout > 0 and self._asked:
+            self._arm(next(iter(self._asked)))
+
+    def _stop_clock(self) -> None:
+        self._stopped_at = self._loop.time()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self, entry: Entry) -> None:
+        self._timer = self._loop.call_at(entry.deadline + self._stood_still, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        now = self._now() + 1e-6
+        late = []
+        for entry in self._asked:
+            if entry.deadline > now:
+                break
+            late.append(entry)
+        for entry in late:
+            self._time_out(entry)
+        if self._asked and self._timer is None:
+            self._arm(next(iter(self._asked)))
+
+    def _time_out(self, entry: Entry) -> None:
+        task, group = entry.task, entry.group
+        try:
+            results = self._function.timeout(entry.value)
+        except Exception as error:  # noqa: BLE001 - it fails the job
+            self._fail(entry, error)
+            return
+        self._answer(entry, results)
+        if group is None or not any(other in self._asked for other in group):
+            task.cancel()
+
+
+def _check(results: Any, function: Any, method: str = "async_invoke") -> None:
+    if not isinstance(results, list):
+        got = "None" if results is None else f"{type(results).__name__}"
+        raise RecordError(
+            f"the result of an AsyncFunction should be of list type, got {got}",
+            detail=f"class {type(function).__name__}",
+            hint=f"return a list from {method} and timeout: [] for no result, [result] for one",
+        )
+
+
+async def _finish(awaitable: Awaitable[Any]) -> None:
+    await awaitable

@@ -1,0 +1,285 @@
+"""Asynchronous calls for each record, many at a time: `AsyncDataStream`.
+
+At the barrier the operator waits for the calls in flight, for a while. Records whose answers are still out then are part
+of the checkpoint: their calls are cancelled, and they are asked about again at the beginning of the next epoch, before
+new records, whether the subtask stays in this process or not. The wait doubles with each barrier that a record crosses, so
+that a call of any length gets its answer in the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any, Final, NoReturn
+
+from penstock.common.operator_specs import AsyncWaitSpec
+from penstock.errors import UnsupportedOperationError
+from penstock.runtime.operators.async_calls import CallFailedError, Calls
+from penstock.runtime.operators.async_queue import (
+    Control,
+    Entry,
+    Item,
+    OrderedQueue,
+    UnorderedQueue,
+)
+from penstock.runtime.operators.base import OperatorContext, StreamOperator, is_checkpointed
+from penstock.runtime.operators.emission import Collector
+from penstock.runtime.records import MIN_WATERMARK, Batch
+from penstock.runtime.state.operator_state import SPLIT
+
+# List state, so that a change of parallelism deals the records out: (value, timestamp, barriers crossed, results or None).
+IN_FLIGHT: Final = f"{SPLIT}in flight"
+# (records before it, watermark, idle): belongs to the subtask, as after a change of parallelism upstream tells it again.
+_CONTROLS: Final = "controls"
+_MAX_DOUBLINGS: Final = 12
+
+
+class AsyncWaitOperator(StreamOperator):
+    """Asks an AsyncFunction about each record; at most `capacity` records are between input and output."""
+
+    def __init__(
+        self,
+        spec: AsyncWaitSpec,
+        loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+    ) -> None:
+        super().__init__(spec)
+        self._loop_factory = loop_factory
+        self._calls: Calls | None = None
+
+    def open(self, context: OperatorContext) -> None:
+        """Open the user's function, and queue what was in flight in the checkpoint."""
+        super().open(context)
+        self._collector = Collector(context.output)
+        self._waiting: deque[Item] = deque()  # not asked yet
+        self._queue = self._create_queue()
+        self._released: list[Item] = []
+        self._watermark = MIN_WATERMARK
+        self._max_batch = self.spec.max_batch and min(self.spec.max_batch, self.spec.capacity)
+        self._calls = Calls(self.spec, self._loop_factory(), self._on_answer)
+        function = self.spec.function
+        if is_checkpointed(function):
+            context.runtime_context.initialize_function(function)
+        opener = getattr(function, "open", None)
+        if callable(opener):
+            self._calls.complete(opener(_FunctionContext(context.runtime_context)))
+        self._restore()
+
+    def open_epoch(self, context: OperatorContext) -> None:
+        """Go on in the next epoch."""
+        super().open_epoch(context)
+        self._collector = Collector(context.output)
+
+    def close(self) -> None:
+        """Give up the calls in flight and close the user's function."""
+        calls, self._calls = self._calls, None
+        if calls is not None:
+            calls.close()
+
+    def _create_queue(self) -> OrderedQueue | UnorderedQueue:
+        return OrderedQueue() if self.spec.ordered else UnorderedQueue()
+
+    # Input
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Begin a call for each record, as many at a time as the capacity allows."""
+        times = repeat(None) if batch.timestamps is None else batch.timestamps
+        self._waiting.extend(map(Entry, batch.values, times))
+        self._admit()
+        self._run(self._all_asked)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Let a watermark wait for the records before it."""
+        if watermark > self._watermark:
+            self._watermark = watermark
+            self._add_control(Control(watermark=watermark))
+
+    def process_status(self, idle: bool) -> None:
+        """Let a change of the status wait for the records before it."""
+        self._add_control(Control(idle=idle))
+
+    def _add_control(self, control: Control) -> None:
+        self._waiting.append(control)
+        self._admit()
+        self._flush()
+
+    def advance_processing_time(self, now: int) -> None:
+        """Ask about what a barrier left over, and take answers that are there."""
+        if not self._is_empty():
+            self._admit()
+            self._run(_yes)
+
+    def next_wakeup(self) -> int | None:
+        """Return now if records are in flight: the next epoch is for them, even if no record comes."""
+        return self.context.clock() if self._waiting else None
+
+    def finish(self) -> None:
+        """Wait for all answers."""
+        self._admit()
+        self._run(self._is_empty)
+
+    # Asking and answering
+
+    def _all_asked(self) -> bool:
+        return not self._waiting
+
+    def _is_empty(self) -> bool:
+        return not self._waiting and not self._queue.size
+
+    def _admit(self) -> None:
+        """Move waiting items to the queue and begin their calls, as far as the capacity goes."""
+        if self._max_batch:
+            self._admit_together(self._max_batch)
+            return
+        assert self._calls is not None
+        waiting, queue, capacity, ask = (
+            self._waiting,
+            self._queue,
+            self.spec.capacity,
+            self._calls.ask,
+        )
+        while waiting:
+            item = waiting[0]
+            if type(item) is not Entry:
+                queue.add(item)
+            else:
+                if queue.size >= capacity:
+                    queue.release(self._released)
+                    if queue.size >= capacity:
+                        return
+                queue.add(item)
+                if item.results is None:
+                    ask(item)
+            waiting.popleft()
+        queue.release(self._released)
+
+    def _admit_together(self, most: int) -> None:
+        """Do the same with calls about many records: wait until there is room for all that one call can take."""
+        assert self._calls is not None
+        waiting, queue = self._waiting, self._queue
+        while waiting:
+            queue.release(self._released)
+            if self.spec.capacity - queue.size < min(most, len(waiting)):
+                return
+            together: list[Entry] = []
+            while waiting and len(together) < most:
+                item = waiting.popleft()
+                queue.add(item)
+                if type(item) is Entry and item.results is None:
+                    together.append(item)
+            if together:
+                self._calls.ask_together(together)
+        queue.release(self._released)
+
+    def _on_answer(self, entry: Entry) -> None:
+        self._queue.on_answer(entry)
+        self._queue.release(self._released)
+        if self._waiting:
+            self._admit()
+
+    def _run(self, enough: Callable[[], bool], limit: float | None = None) -> None:
+        assert self._calls is not None
+        try:
+            self._calls.run(enough, limit)
+        except CallFailedError as failed:
+            raise self.guard(failed.cause, failed.record, known=True) from failed.cause
+        self._flush()
+
+    def _flush(self) -> None:
+        """Emit what left the queue. The loop does not run now: operators behind may have one of their own."""
+        released, self._released = self._released, []
+        collector = self._collector
+        for item in released:
+            if type(item) is Entry:
+                collector.add_all(item.results, item.timestamp)
+            elif isinstance(item, Control):
+                collector.flush()
+                if item.watermark is not None:
+                    self.output.emit_watermark(item.watermark)
+                elif item.idle is not None:
+                    self.output.emit_status(item.idle)
+        collector.flush()
+
+    # State
+
+    def barrier(self) -> list[Any]:
+        """Wait for the answers in flight; what is still out after a while becomes part of the checkpoint."""
+        if not self._is_empty():
+            self._admit()
+            carried = max(item.carried for item in self._items() if type(item) is Entry)
+            wait = self.spec.barrier_wait * 2 ** min(carried, _MAX_DOUBLINGS)
+            self._run(self._is_empty, wait / 1000)
+            if not self._is_empty():
+                self._carry_over()
+        self._snapshot()
+        return []
+
+    def _items(self) -> list[Item]:
+        return [*self._queue, *self._waiting]
+
+    def _carry_over(self) -> None:
+        """Cancel all calls and queue their records for the next epoch, under new entries that old calls cannot answer."""
+        assert self._calls is not None
+        items = self._items()
+        self._calls.cancel()
+        self._queue = self._create_queue()
+        self._waiting = deque(
+            Entry(item.value, item.timestamp, item.carried + 1, item.results)
+            if type(item) is Entry
+            else item
+            for item in items
+        )
+
+    def _snapshot(self) -> None:
+        state = self.context.operator_state
+        if not self._waiting and not state.get(IN_FLIGHT):
+            return
+        entries: list[tuple[Any, ...]] = []
+        controls: list[tuple[Any, ...]] = []
+        for item in self._waiting:
+            if type(item) is Entry:
+                entries.append((item.value, item.timestamp, item.carried, item.results))
+            elif isinstance(item, Control):
+                controls.append((len(entries), item.watermark, item.idle))
+        state.put(IN_FLIGHT, entries)
+        state.put(_CONTROLS, controls)
+
+    def _restore(self) -> None:
+        state = self.context.operator_state
+        entries = [Entry(*saved) for saved in state.get(IN_FLIGHT, ())]
+        at = 0
+        for position, watermark, idle in state.get(_CONTROLS, ()):
+            self._waiting.extend(entries[at:position])
+            self._waiting.append(Control(watermark, idle))
+            at = position
+            if watermark is not None:
+                self._watermark = watermark
+        self._waiting.extend(entries[at:])
+
+
+def _yes() -> bool:
+    return True
+
+
+class _FunctionContext:
+    """The runtime context of an asynchronous function: without keyed state, as many keys are in flight at once."""
+
+    def __init__(self, runtime_context: Any) -> None:
+        self._runtime_context = runtime_context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runtime_context, name)
+
+    def _refuse(self, state_descriptor: Any) -> NoReturn:
+        raise UnsupportedOperationError(
+            "an asynchronous function has no keyed state",
+            detail="records of many keys are in flight at once, so there is no current key",
+            hint="use state in a process() before or after the asynchronous call",
+        )
+
+    get_state = _refuse
+    get_list_state = _refuse
+    get_map_state = _refuse
+    get_reducing_state = _refuse
+    get_aggregating_state = _refuse

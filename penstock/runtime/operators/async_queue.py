@@ -1,0 +1,140 @@
+"""The order in which an asynchronous operator gives its records out: pure, without any event loop.
+
+Records and controls (watermarks, changes of the status) enter a queue in the order of the input. A record leaves when
+it was answered; a control leaves when everything before it has left, and nothing behind it leaves before it does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+class Entry:
+    """A record on its way. `results` is None until it is answered; `carried` counts the barriers it has crossed."""
+
+    __slots__ = ("carried", "deadline", "group", "results", "segment", "task", "timestamp", "value")
+
+    def __init__(
+        self,
+        value: Any,
+        timestamp: int | None,
+        carried: int = 0,
+        results: list[Any] | None = None,
+    ) -> None:
+        self.value = value
+        self.timestamp = timestamp
+        self.carried = carried
+        self.results = results
+        self.task: Any = None
+        self.deadline = 0.0
+        self.group: list[Entry] | None = None  # those that are asked in one call with it
+        self.segment: _Segment | None = None
+
+    def __repr__(self) -> str:
+        return f"Entry({self.value!r}, results={self.results!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A watermark, or a change of the status if `idle` is set."""
+
+    watermark: int | None = None
+    idle: bool | None = None
+
+
+Item = Entry | Control
+
+
+class OrderedQueue:
+    """Gives records out in the order of the input."""
+
+    def __init__(self) -> None:
+        self._items: deque[Item] = deque()
+        self.size = 0  # records, without controls
+
+    def add(self, item: Item) -> None:
+        """Take the next item of the input."""
+        self._items.append(item)
+        if type(item) is Entry:
+            self.size += 1
+
+    def on_answer(self, entry: Entry) -> None:
+        """Take note that a record was answered."""
+
+    def release(self, into: list[Item]) -> None:
+        """Move what may leave to the end of a list."""
+        items = self._items
+        while items:
+            item = items[0]
+            if type(item) is Entry:
+                if item.results is None:
+                    return
+                self.size -= 1
+            into.append(items.popleft())
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._items)
+
+
+class _Segment:
+    """The records between two controls. `entries` are those that have not left, in the order of the input."""
+
+    __slots__ = ("answered", "control", "entries")
+
+    def __init__(self) -> None:
+        self.entries: dict[Entry, None] = {}
+        self.answered: list[Entry] = []
+        self.control: Control | None = None  # what ends the segment
+
+
+class UnorderedQueue:
+    """Gives records out as they are answered, but never over a control."""
+
+    def __init__(self) -> None:
+        self._segments: deque[_Segment] = deque([_Segment()])
+        self.size = 0
+
+    def add(self, item: Item) -> None:
+        """Take the next item of the input."""
+        segment = self._segments[-1]
+        if type(item) is Entry:
+            self.size += 1
+            item.segment = segment
+            segment.entries[item] = None
+            if item.results is not None:
+                segment.answered.append(item)
+        else:
+            assert isinstance(item, Control)
+            segment.control = item
+            self._segments.append(_Segment())
+
+    def on_answer(self, entry: Entry) -> None:
+        """Take note that a record was answered."""
+        assert entry.segment is not None
+        entry.segment.answered.append(entry)
+
+    def release(self, into: list[Item]) -> None:
+        """Move what may leave to the end of a list."""
+        segments = self._segments
+        while True:
+            head = segments[0]
+            if head.answered:
+                for entry in head.answered:
+                    del head.entries[entry]
+                    entry.segment = None
+                    into.append(entry)
+                self.size -= len(head.answered)
+                head.answered.clear()
+            if head.entries or head.control is None:
+                return
+            into.append(head.control)
+            segments.popleft()
+
+    def __iter__(self) -> Iterator[Item]:
+        for segment in self._segments:
+            yield from segment.entries
+            if segment.control is not None:
+                yield segment.control
