@@ -217,9 +217,9 @@ class AsyncWaitSpec(OperatorSpec):
     """Asks an AsyncFunction about each record, with up to `capacity` records between input and output.
 
     `timeout` (milliseconds; 0 for none) is for all attempts of a record together; `retry_strategy` is None if nothing is tried
-    again. With `max_batch` the function is asked about so many records in one call, by `async_invoke_batch`. `convert` turns a
-    list of results into values of the declared type. `barrier_wait` (milliseconds) is how long a barrier waits for calls in
-    flight before it makes their records part of the checkpoint.
+    again. With `max_batch` the function is asked about so many records in one call, by `async_invoke_batch`.
+    `barrier_wait` (milliseconds) is how long a barrier waits for calls in flight before it makes their records part of the
+    checkpoint.
     """
 
     function: Any
@@ -228,5 +228,4 @@ class AsyncWaitSpec(OperatorSpec):
     capacity: int = 100
     retry_strategy: Any = field(default=None, metadata=_SHOWN_IF_SET)
     max_batch: int | None = field(default=None, metadata=_SHOWN_IF_SET)
-    convert: Any = field(default=None, metadata=_SHOWN_IF_SET)
     barrier_wait: int = field(default=1000, metadata=_SHOWN_IF_SET)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import operator
-import struct
+from array import array
 from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -120,11 +120,18 @@ def _check_boolean(value: Any) -> bool:
         return value
     if type(value).__module__ == "numpy" and type(value).__name__ in {"bool", "bool_"}:
         return bool(value)
-    raise TypeError
+    return bool(operator.index(value))
+
+
+def _to_int(value: Any) -> int:
+    """Return a whole number; the fraction of a float is cut off, as PyFlink does."""
+    if isinstance(value, float):
+        return int(value)
+    return int(operator.index(value))
 
 
 def _check_big_int(value: Any) -> int:
-    return value if type(value) is int else int(operator.index(value))
+    return value if type(value) is int else _to_int(value)
 
 
 def _integer_of(bits: int) -> _Check:
@@ -132,7 +139,7 @@ def _integer_of(bits: int) -> _Check:
 
     def check(value: Any) -> int:
         if type(value) is not int:
-            value = int(operator.index(value))
+            value = _to_int(value)
         if low <= value < high:
             return value  # type: ignore[no-any-return]
         raise OverflowError
@@ -149,14 +156,13 @@ def _check_double(value: Any) -> float:
 
 
 def _check_float(value: Any) -> float:
-    narrow: float = struct.unpack("<f", struct.pack("<f", _check_double(value)))[0]
-    return narrow
+    return array("f", (_check_double(value),))[0]  # beyond 32 bits: infinity
 
 
 def _check_big_dec(value: Any) -> Decimal:
     if isinstance(value, Decimal):
         return value
-    if isinstance(value, float):
+    if isinstance(value, float | str):
         return Decimal(str(value))
     return Decimal(operator.index(value))
 
@@ -197,7 +203,7 @@ class BasicTypeInfo(TypeInformation):
         """Return the value as this type holds it: numbers are widened, FLOAT is rounded to 32 bits."""
         try:
             return self._check(value)
-        except (TypeError, ValueError, OverflowError, struct.error):
+        except (TypeError, ValueError, ArithmeticError):
             raise self._rejected(value, self._hint) from None
 
     def to_arrow(self) -> pa.DataType:

@@ -34,6 +34,7 @@ from penstock.datastream.externalized_checkpoint_retention import ExternalizedCh
 from penstock.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
+    AsyncBatchFunction,
     AsyncFunction,
     AsyncRetryPredicate,
     AsyncRetryStrategy,
@@ -92,6 +93,7 @@ __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
     "AllWindowedStream",
+    "AsyncBatchFunction",
     "AsyncDataStream",
     "AsyncFunction",
     "AsyncRetryPredicate",

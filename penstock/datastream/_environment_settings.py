@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 from penstock.common import options
@@ -42,6 +44,7 @@ class EnvironmentSettings:
     """Base of the environment: its configuration, and the methods that read and write it."""
 
     _default_local_parallelism: ClassVar[int | None] = None
+    _defaults: ClassVar[Configuration | None] = None
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration()
@@ -49,8 +52,20 @@ class EnvironmentSettings:
         self._execution_config = ExecutionConfig(self._configuration)
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
         self._state_backend: StateBackend | None = None
+        if EnvironmentSettings._defaults is not None:
+            self.configure(EnvironmentSettings._defaults)
         if configuration is not None:
             self.configure(configuration)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def default_configuration(configuration: Configuration) -> Iterator[None]:
+        """Let environments that are made inside of a `with` statement start with these options."""
+        before, EnvironmentSettings._defaults = EnvironmentSettings._defaults, configuration
+        try:
+            yield
+        finally:
+            EnvironmentSettings._defaults = before
 
     def configure(self, configuration: Configuration) -> None:
         """Set options; unknown ones and values that cannot be read are refused."""

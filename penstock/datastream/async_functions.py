@@ -1,4 +1,4 @@
-"""Asynchronous functions and their retry strategies."""
+"""Asynchronous functions and what their retry strategies look like."""
 
 from __future__ import annotations
 
@@ -6,20 +6,39 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from penstock.datastream.basic_functions import Function
-from penstock.errors import ArgumentError, RecordError
+from penstock.errors import RecordError
 
 IN = TypeVar("IN")
 OUT = TypeVar("OUT")
 
-ResultPredicate = Callable[[Any], bool]
+ResultPredicate = Callable[[list[Any]], bool]
 ExceptionPredicate = Callable[[Exception], bool]
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """Asks something outside for each element, many at a time."""
+    """Asks something outside for each element, many at a time.
+
+    `open` and `close` may be coroutines (`async def`) as well: they run in the same event loop as the calls.
+
+    >>> class Rate(AsyncFunction):
+    ...     async def open(self, runtime_context):
+    ...         self.client = await connect("rates.example.com")
+    ...
+    ...     async def async_invoke(self, value):
+    ...         return [(value, await self.client.get(value))]
+    ...
+    ...     def timeout(self, value):
+    ...         return [(value, None)]
+
+    The loop runs while the operator waits for answers, and stands still while other operators of the task work. So leave
+    timeouts to the operator, which takes that into account, rather than to a client library.
+    """
+
+    barrier_wait_millis: ClassVar[int] = 1000
+    """How long a checkpoint waits for calls in flight before it takes their elements along, to ask about them again."""
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
@@ -31,6 +50,29 @@ class AsyncFunction(Function, Generic[IN, OUT]):
             "an asynchronous call timed out",
             hint="override AsyncFunction.timeout to give a result in its place",
         )
+
+
+class AsyncBatchFunction(AsyncFunction[IN, OUT]):
+    """Asks something outside about many elements in one call, with many calls at a time.
+
+    >>> class Rates(AsyncBatchFunction):
+    ...     max_batch_size = 50
+    ...
+    ...     async def async_invoke_batch(self, values):
+    ...         return [[rate] for rate in await self.client.get_many(values)]
+    """
+
+    max_batch_size: ClassVar[int] = 32
+    """The most elements of one call; the operator's capacity counts elements, not calls."""
+
+    @abstractmethod
+    async def async_invoke_batch(self, values: list[IN]) -> list[list[OUT]]:
+        """Return a list of results for each of the values, in their order."""
+
+    async def async_invoke(self, value: IN) -> list[OUT]:
+        """Return the results for one value."""
+        (results,) = await self.async_invoke_batch([value])
+        return results
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
@@ -45,20 +87,11 @@ class AsyncRetryPredicate(ABC, Generic[OUT]):
         """Return the test on exceptions, or None."""
 
 
-@dataclass(frozen=True, slots=True)
-class _RetryPredicate(AsyncRetryPredicate[Any]):
-    result: ResultPredicate | None
-    exception: ExceptionPredicate | None
-
-    def result_predicate(self) -> ResultPredicate | None:
-        return self.result
-
-    def exception_predicate(self) -> ExceptionPredicate | None:
-        return self.exception
-
-
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """How often, and after what pause, a call is tried again."""
+    """How often, and after what pause, a call is tried again.
+
+    When no attempt is left, the last answer counts, whether result or exception.
+    """
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
@@ -75,7 +108,9 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
         """Never try again."""
-        return _NoRetry()
+        from penstock.datastream import async_retry_strategies
+
+        return async_retry_strategies.NO_RETRY_STRATEGY
 
     @staticmethod
     def fixed_delay(
@@ -84,11 +119,11 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate | None = None,
         exception_predicate: ExceptionPredicate | None = None,
     ) -> AsyncRetryStrategy[Any]:
-        """Try up to `max_attempts` times with the same pause between."""
-        return _FixedDelay(
-            max_attempts,
-            backoff_time_millis,
-            _RetryPredicate(result_predicate, exception_predicate),
+        """Try again up to `max_attempts` times with the same pause before each."""
+        from penstock.datastream.async_retry_strategies import FixedDelayRetryStrategy
+
+        return FixedDelayRetryStrategy(
+            max_attempts, backoff_time_millis, result_predicate, exception_predicate
         )
 
     @staticmethod
@@ -100,82 +135,22 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate | None = None,
         exception_predicate: ExceptionPredicate | None = None,
     ) -> AsyncRetryStrategy[Any]:
-        """Try up to `max_attempts` times with a pause that grows by `multiplier`.
+        """Try again up to `max_attempts` times with a pause that grows by `multiplier`.
 
         >>> strategy = AsyncRetryStrategy.exponential_backoff(5, 10, 50, 2.0)
         >>> [strategy.get_backoff_time_millis(attempt) for attempt in (1, 2, 3, 4)]
         [10, 20, 40, 50]
         """
-        return _ExponentialBackoff(
+        from penstock.datastream.async_retry_strategies import ExponentialBackoffDelayRetryStrategy
+
+        return ExponentialBackoffDelayRetryStrategy(
             max_attempts,
             initial_delay,
             max_retry_delay,
             multiplier,
-            _RetryPredicate(result_predicate, exception_predicate),
+            result_predicate,
+            exception_predicate,
         )
-
-
-def _check_attempts(max_attempts: int) -> None:
-    if max_attempts <= 0:
-        raise ArgumentError(f"max_attempts must be greater than 0, got {max_attempts}")
-
-
-class _NoRetry(AsyncRetryStrategy[Any]):
-    def can_retry(self, current_attempts: int) -> bool:
-        return False
-
-    def get_backoff_time_millis(self, current_attempts: int) -> int:
-        return -1
-
-    def get_retry_predicate(self) -> AsyncRetryPredicate[Any]:
-        return _RetryPredicate(None, None)
-
-
-@dataclass(frozen=True, slots=True)
-class _FixedDelay(AsyncRetryStrategy[Any]):
-    max_attempts: int
-    backoff_time_millis: int
-    predicate: AsyncRetryPredicate[Any]
-
-    def __post_init__(self) -> None:
-        _check_attempts(self.max_attempts)
-        if self.backoff_time_millis <= 0:
-            raise ArgumentError(
-                f"backoff_time_millis must be greater than 0, got {self.backoff_time_millis}"
-            )
-
-    def can_retry(self, current_attempts: int) -> bool:
-        return current_attempts <= self.max_attempts
-
-    def get_backoff_time_millis(self, current_attempts: int) -> int:
-        return self.backoff_time_millis
-
-    def get_retry_predicate(self) -> AsyncRetryPredicate[Any]:
-        return self.predicate
-
-
-@dataclass(frozen=True, slots=True)
-class _ExponentialBackoff(AsyncRetryStrategy[Any]):
-    max_attempts: int
-    initial_delay: int
-    max_retry_delay: int
-    multiplier: float
-    predicate: AsyncRetryPredicate[Any]
-
-    def __post_init__(self) -> None:
-        _check_attempts(self.max_attempts)
-
-    def can_retry(self, current_attempts: int) -> bool:
-        return current_attempts <= self.max_attempts
-
-    def get_backoff_time_millis(self, current_attempts: int) -> int:
-        if current_attempts <= 1:
-            return self.initial_delay
-        delay = self.initial_delay * self.multiplier ** (current_attempts - 1)
-        return int(min(delay, self.max_retry_delay))
-
-    def get_retry_predicate(self) -> AsyncRetryPredicate[Any]:
-        return self.predicate
 
 
 class OutputMode(enum.Enum):

@@ -184,7 +184,8 @@ class BroadcastConnectedStream:
             )
         _check_pair(func, wanted, ("process_element", "process_broadcast_element"))
         states = self.broadcast_state_descriptors
-        name, keys = "Co-Process-Broadcast", ()
+        name = "Co-Process-Broadcast"
+        keys: tuple[Any, ...] = ()
         spec: OperatorSpec = BroadcastProcessSpec(func, states)
         if isinstance(stream, KeyedStream):
             name, keys = "Co-Process-Broadcast-Keyed", (stream.key_selector, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.datastream.async_functions import (
+    AsyncBatchFunction,
     AsyncFunction,
     AsyncFunctionDescriptor,
     AsyncRetryPredicate,
@@ -56,6 +57,7 @@ from penstock.datastream.window_functions import (
 __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
+    "AsyncBatchFunction",
     "AsyncFunction",
     "AsyncFunctionDescriptor",
     "AsyncRetryPredicate",

@@ -148,7 +148,7 @@ class IntervalJoined:
                 f"lower {_bound(self._lower_inclusive)}, upper {_bound(self._upper_inclusive)}",
                 hint="widen the bounds, or make them inclusive",
             )
-        function = process_join_function
+        function: Any = process_join_function
         if kind is not None and _typed.converter(kind) is not None:
             function = TypedJoin(function, kind)
         left, right = self._streams

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from penstock.common.connector import Sink
 from penstock.common.operator_specs import (
@@ -258,6 +258,12 @@ class DataStream(OperatorSettings):
         from penstock.datastream.co_group import CoGroupedStreams
 
         return CoGroupedStreams(self, other_stream)
+
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
 
     def connect(
         self, ds: DataStream | BroadcastStream

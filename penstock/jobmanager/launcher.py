@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from penstock import pyflink_compat
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import options
 from penstock.common.configuration import Configuration
@@ -71,6 +72,7 @@ def create_job(
             buffer_bytes=configuration.get(options.BUFFER_BYTES),
             check_order=configuration.get(options.DEBUG_CHECK_ORDER),
             job_parameters=dict(configuration.get(options.GLOBAL_JOB_PARAMETERS)),
+            pyflink_names=pyflink_compat.is_installed(),
         ),
         checkpoints=checkpoints,
         restart_strategy=from_configuration(

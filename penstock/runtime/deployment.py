@@ -106,6 +106,7 @@ class JobSettings:
     buffer_bytes: int = 65_536
     check_order: bool = False
     job_parameters: dict[str, str] = field(default_factory=dict)
+    pyflink_names: bool = False  # the program says `import pyflink`, and so may its modules
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,10 @@ def stage_body(level: LevelDeployment) -> Body:
 
         from penstock.runtime.slot_task import run_slot
 
+        if level.settings.pyflink_names:
+            from penstock import pyflink_compat
+
+            pyflink_compat.install()
         attempt = f"{TaskContext.get().taskAttemptId()}{uuid.uuid4().hex[:8]}"
         rows = () if level.level == 0 else (row for _, row in pairs)
         for row in run_slot(level, slot, attempt, rows):

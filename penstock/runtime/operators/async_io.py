@@ -25,7 +25,7 @@ from penstock.runtime.operators.async_queue import (
     UnorderedQueue,
 )
 from penstock.runtime.operators.base import OperatorContext, StreamOperator, is_checkpointed
-from penstock.runtime.operators.emission import Collector
+from penstock.runtime.operators.emission import Collector, has_side_outputs
 from penstock.runtime.records import MIN_WATERMARK, Batch
 from penstock.runtime.state.operator_state import SPLIT
 
@@ -51,7 +51,6 @@ class AsyncWaitOperator(StreamOperator):
     def open(self, context: OperatorContext) -> None:
         """Open the user's function, and queue what was in flight in the checkpoint."""
         super().open(context)
-        self._collector = Collector(context.output)
         self._waiting: deque[Item] = deque()  # not asked yet
         self._queue = self._create_queue()
         self._released: list[Item] = []
@@ -65,11 +64,6 @@ class AsyncWaitOperator(StreamOperator):
         if callable(opener):
             self._calls.complete(opener(_FunctionContext(context.runtime_context)))
         self._restore()
-
-    def open_epoch(self, context: OperatorContext) -> None:
-        """Go on in the next epoch."""
-        super().open_epoch(context)
-        self._collector = Collector(context.output)
 
     def close(self) -> None:
         """Give up the calls in flight and close the user's function."""
@@ -189,17 +183,30 @@ class AsyncWaitOperator(StreamOperator):
     def _flush(self) -> None:
         """Emit what left the queue. The loop does not run now: operators behind may have one of their own."""
         released, self._released = self._released, []
-        collector = self._collector
+        values: list[Any] = []
+        times: list[int | None] = []
         for item in released:
             if type(item) is Entry:
-                collector.add_all(item.results, item.timestamp)
+                results = item.results or ()
+                values.extend(results)
+                times.extend(repeat(item.timestamp, len(results)))
             elif isinstance(item, Control):
-                collector.flush()
+                self._emit(values, times)
+                values, times = [], []
                 if item.watermark is not None:
                     self.output.emit_watermark(item.watermark)
                 elif item.idle is not None:
                     self.output.emit_status(item.idle)
-        collector.flush()
+        self._emit(values, times)
+
+    def _emit(self, values: list[Any], times: list[int | None]) -> None:
+        if has_side_outputs(values):
+            collector = Collector(self.output)
+            for value, time in zip(values, times, strict=True):
+                collector.add_all((value,), time)
+            collector.flush()
+        elif values:
+            self.output.emit(Batch(values, times))
 
     # State
 
@@ -207,7 +214,9 @@ class AsyncWaitOperator(StreamOperator):
         """Wait for the answers in flight; what is still out after a while becomes part of the checkpoint."""
         if not self._is_empty():
             self._admit()
-            carried = max(item.carried for item in self._items() if type(item) is Entry)
+            carried = max(
+                (item.carried for item in self._items() if type(item) is Entry), default=0
+            )
             wait = self.spec.barrier_wait * 2 ** min(carried, _MAX_DOUBLINGS)
             self._run(self._is_empty, wait / 1000)
             if not self._is_empty():

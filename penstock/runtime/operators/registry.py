@@ -7,7 +7,6 @@ from typing import Any
 
 from penstock.common import operator_specs as specs
 from penstock.errors import UnsupportedOperationError
-from penstock.runtime.operators.async_io import AsyncWaitOperator
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.broadcast import (
     BroadcastProcessOperator,
@@ -28,6 +27,14 @@ from penstock.runtime.operators.sink import SinkOperator
 from penstock.runtime.operators.source import SourceOperator
 from penstock.runtime.operators.timestamps import TimestampsAndWatermarksOperator
 from penstock.runtime.operators.window import create_window_operator
+
+
+def _create_async_wait(spec: specs.AsyncWaitSpec) -> StreamOperator:
+    """Import asyncio, which takes 30 ms, only where it is needed."""
+    from penstock.runtime.operators.async_io import AsyncWaitOperator
+
+    return AsyncWaitOperator(spec)
+
 
 _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any], StreamOperator]] = {
     specs.SourceSpec: SourceOperator,
@@ -51,7 +58,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any], StreamOperator]] = {
     specs.LocalAggregateSpec: LocalAggregateOperator,
     specs.GlobalAggregateSpec: GlobalAggregateOperator,
     specs.FullWindowPartitionSpec: FullWindowPartitionOperator,
-    specs.AsyncWaitSpec: AsyncWaitOperator,
+    specs.AsyncWaitSpec: _create_async_wait,
 }
 
 

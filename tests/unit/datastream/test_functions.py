@@ -1,4 +1,4 @@
-"""Function classes, tags, typed wrappers and other small parts."""
+"""Function classes, tags and other small parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from penstock.common import Row, Types
+from penstock.common import Types
 from penstock.datastream import (
     AsyncFunction,
     AsyncRetryStrategy,
@@ -24,10 +24,7 @@ from penstock.datastream import (
 )
 from penstock.datastream import functions as all_functions
 from penstock.datastream._checks import check_function
-from penstock.datastream._typed import TypedFlatMap, TypedMap, TypedProcess, converter
 from penstock.errors import PenstockError
-
-NAMED = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
 
 
 def test_open_and_close_are_optional():
@@ -88,90 +85,6 @@ def test_tags_are_equal_by_name_and_pickle():
     assert again.type_info == Types.STRING()
     assert OutputTag("t").type_info == Types.PICKLED_BYTE_ARRAY()
     assert OutputTag("t", [Types.INT()]).type_info == Types.ROW([Types.INT()])
-
-
-@pytest.mark.parametrize(
-    ("kind", "value", "expected"),
-    [
-        pytest.param(NAMED, Row(1, "a"), Row(id=1, name="a"), id="an unnamed row"),
-        pytest.param(NAMED, Row(id=1, name="a"), Row(id=1, name="a"), id="a named row"),
-        pytest.param(NAMED, Row(name="a", id=1), Row(id=1, name="a"), id="names in another order"),
-        pytest.param(NAMED, (1, "a"), Row(id=1, name="a"), id="a tuple as a row"),
-        pytest.param(Types.ROW([Types.INT()]), Row(1), Row(f0=1), id="names by position"),
-        pytest.param(
-            Types.ROW([NAMED]), Row((1, "a")), Row(f0=Row(id=1, name="a")), id="a row in a row"
-        ),
-        pytest.param(Types.TUPLE([Types.INT()]), [1], (1,), id="a list as a tuple"),
-        pytest.param(
-            Types.TUPLE([NAMED]), ((1, "a"),), (Row(id=1, name="a"),), id="a row in a tuple"
-        ),
-        pytest.param(Types.DOUBLE(), 1, 1.0, id="an int as a double"),
-        pytest.param(Types.FLOAT(), 0.1, 0.10000000149011612, id="a float of 32 bits"),
-        pytest.param(Types.DOUBLE(), None, None, id="nothing stays nothing"),
-    ],
-)
-def test_values_become_what_their_declared_type_says(kind, value, expected):
-    converted = converter(kind)(value)
-    assert converted == expected
-    assert type(converted) is type(expected)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [None, Types.INT(), Types.STRING(), Types.PICKLED_BYTE_ARRAY(), Types.LIST(Types.INT())],
-    ids=str,
-)
-def test_values_of_other_types_are_not_touched(kind):
-    assert converter(kind) is None
-
-
-@pytest.mark.parametrize("value", [(1,), "ab", Row(1, "a", 2)], ids=repr)
-def test_a_value_that_does_not_fit_its_declared_type_is_refused(value):
-    with pytest.raises(PenstockError, match="is not a value of type"):
-        converter(NAMED)(value)
-
-
-def yields_pairs(value):
-    yield value, "a"
-    yield OutputTag("side", NAMED), (value, "b")
-    yield OutputTag("plain"), (value, "c")
-
-
-class Process(KeyedProcessFunction):
-    def open(self, runtime_context):
-        self.opened = runtime_context
-
-    def close(self):
-        self.opened = None
-
-    def process_element(self, value, ctx):
-        return yields_pairs(value)
-
-    def on_timer(self, timestamp, ctx):
-        yield timestamp, "timer"
-
-
-EXPECTED = [
-    Row(id=1, name="a"),
-    (OutputTag("side"), Row(id=1, name="b")),
-    (OutputTag("plain"), (1, "c")),
-]
-
-
-def test_typed_functions_convert_results_and_side_outputs():
-    assert list(TypedFlatMap(yields_pairs, NAMED).flat_map(1)) == EXPECTED
-    process = pickle.loads(pickle.dumps(TypedProcess(Process(), NAMED)))
-    assert list(process.process_element(1, None)) == EXPECTED
-    assert list(process.on_timer(7, None)) == [Row(id=7, name="timer")]
-    process.open("context")
-    assert process.function.opened == "context"
-    process.close()
-    assert process.function.opened is None
-
-
-def test_typed_functions_may_return_nothing():
-    assert TypedFlatMap(lambda value: None, NAMED).flat_map(1) is None
-    assert TypedMap(lambda value: (value, "a"), NAMED).map(1) == Row(id=1, name="a")
 
 
 def test_retry_strategies_say_when_to_try_again():

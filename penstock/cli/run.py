@@ -1,0 +1,138 @@
+"""`penstock run`: executes a program as if Python had been told to, with options set and `pyflink` meaning Penstock."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+
+from penstock import pyflink_compat
+from penstock.common import options
+from penstock.common.configuration import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import ArgumentError, JobExecutionError, PenstockError
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What the command line says."""
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    parallelism: int | None = None
+    master: str | None = None
+    recover: str | None = None
+    python_files: str | None = None
+    pyflink: bool = True
+    spark: bool = True
+
+
+def configuration_of(given: RunOptions) -> Configuration:
+    """Return the options that environments of the program start with."""
+    configuration = Configuration()
+    for pair in given.options:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise ArgumentError(
+                f"'{pair}' is not an option", hint="write -D key=value, without spaces around '='"
+            )
+        configuration.set_string(key.strip(), value)
+    named = {
+        options.PARALLELISM.key: given.parallelism,
+        "spark.master": given.master,
+        options.RECOVERY_PATH.key: given.recover,
+        "python.files": given.python_files,
+    }
+    for key, setting in named.items():
+        if setting is not None:
+            configuration.set_string(key, str(setting))
+    options.validate(configuration)
+    return configuration
+
+
+def run(given: RunOptions) -> int:
+    """Execute the program and return the exit code."""
+    script = Path(given.script)
+    configuration = configuration_of(given)
+    try:
+        code = compile(script.read_bytes(), given.script, "exec")
+    except OSError as error:
+        raise ArgumentError(f"cannot read the program {given.script}: {error.strerror}") from error
+    except SyntaxError as error:
+        sys.stderr.write("".join(traceback.format_exception_only(error)))
+        return 1
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(StreamExecutionEnvironment.default_configuration(configuration))
+        if given.pyflink:
+            stack.enter_context(pyflink_compat.pyflink_names())
+        if not given.spark:
+            from penstock.testing.mini_cluster import MiniCluster
+
+            stack.enter_context(MiniCluster())
+        stack.enter_context(_as_main(script, given))
+        return _execute(code, sys.modules["__main__"])
+
+
+@contextlib.contextmanager
+def _as_main(script: Path, given: RunOptions) -> Iterator[None]:
+    """Make the program the main module, with its arguments and its directory first on the path of imports."""
+    module = ModuleType("__main__")
+    module.__file__ = given.script
+    module.__builtins__ = __builtins__  # type: ignore[attr-defined]
+    directory = str(script.resolve().parent)
+    before = sys.modules["__main__"], sys.argv, list(sys.path), os.environ.get("PYTHONPATH")
+    sys.modules["__main__"] = module
+    sys.argv = [given.script, *given.arguments]
+    sys.path.insert(0, directory)
+    # Tasks import the program's neighbours too: Spark's workers start with this path.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [directory, before[3]]))
+    try:
+        yield
+    finally:
+        sys.modules["__main__"], sys.argv, sys.path[:] = before[:3]
+        if before[3] is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before[3]
+
+
+def _execute(code: CodeType, module: ModuleType) -> int:
+    try:
+        exec(code, module.__dict__)  # noqa: S102 - this is what the command is for
+    except SystemExit as ending:
+        return _exit_code(ending)
+    except KeyboardInterrupt:
+        return 130
+    except JobExecutionError as error:  # its message begins with the user's own traceback
+        sys.stderr.write(f"{error}\n")
+        return 1
+    except Exception as error:  # noqa: BLE001 - whatever the program raises
+        sys.stderr.write(_format(error))
+        return 1
+    return 0
+
+
+def _exit_code(ending: SystemExit) -> int:
+    if ending.code is None or isinstance(ending.code, int):
+        return ending.code or 0
+    sys.stderr.write(f"{ending.code}\n")
+    return 1
+
+
+def _format(error: BaseException) -> str:
+    """Return the traceback from the program's own frame on; of Penstock's errors, without Penstock's frames."""
+    own: TracebackType | None = error.__traceback__
+    while own is not None and own.tb_frame.f_code.co_filename == __file__:
+        own = own.tb_next
+    shown = traceback.TracebackException(type(error), error, own)
+    if isinstance(error, PenstockError):
+        package = str(Path(__file__).parents[1])
+        frames = [frame for frame in shown.stack if not frame.filename.startswith(package)]
+        shown.stack = traceback.StackSummary.from_list(frames)
+    return "".join(shown.format())

@@ -1,0 +1,82 @@
+"""The order in which records leave, against a list that is searched from its beginning."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.runtime.operators.async_queue import Control, Entry, OrderedQueue, UnorderedQueue
+
+
+class ListModel:
+    """All items of the input, and the answered ones in the order of their answers."""
+
+    def __init__(self, *, ordered):
+        self.ordered = ordered
+        self.items = []
+        self.answers = []
+
+    def release(self):
+        out = []
+        while True:
+            first = self._first()
+            if first is None:
+                return out
+            self.items.remove(first)
+            if first in self.answers:
+                self.answers.remove(first)
+            out.append(first)
+
+    def _first(self):
+        if not self.items:
+            return None
+        if isinstance(self.items[0], Control):
+            return self.items[0]
+        if self.ordered:
+            return self.items[0] if self.items[0] in self.answers else None
+        head = []
+        for item in self.items:
+            if isinstance(item, Control):
+                break
+            head.append(item)
+        return next((entry for entry in self.answers if entry in head), None)
+
+
+STEPS = st.lists(st.one_of(st.just("record"), st.just("control"), st.integers(0, 5)), max_size=40)
+
+
+@pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "unordered"])
+@given(steps=STEPS)
+def test_items_leave_as_in_the_model(ordered, steps):
+    queue = OrderedQueue() if ordered else UnorderedQueue()
+    model = ListModel(ordered=ordered)
+    out, open_entries = [], []
+    for number, step in enumerate(steps):
+        expected = model.release()
+        queue.release(out)
+        assert out == expected
+        out.clear()
+        assert list(queue) == model.items
+        assert queue.size == sum(isinstance(item, Entry) for item in model.items)
+        if step in ("record", "control"):
+            item = Entry(number, None) if step == "record" else Control(watermark=number)
+            queue.add(item)
+            model.items.append(item)
+            if step == "record":
+                open_entries.append(item)
+        elif open_entries:
+            entry = open_entries.pop(step % len(open_entries))
+            entry.results = [entry.value]
+            queue.on_answer(entry)
+            model.answers.append(entry)
+
+
+@pytest.mark.parametrize("kind", [OrderedQueue, UnorderedQueue])
+def test_a_record_that_has_its_answer_already_leaves_at_once(kind):
+    queue, out = kind(), []
+    queue.add(Entry("a", 1, 0, []))
+    queue.add(Control(idle=True))
+    queue.release(out)
+    assert [type(item) for item in out] == [Entry, Control]
+    assert (queue.size, list(queue)) == (0, [])

@@ -1,0 +1,114 @@
+"""Time after a start from a checkpoint: valves begin anew, and nobody's time goes back."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from runtime.pipes import Numbers, edge, gate, level, reads, run, vertex
+
+from penstock.common import WatermarkStrategy
+from penstock.common.operator_specs import ProcessSpec, SourceSpec, TimestampsAndWatermarksSpec
+from penstock.common.partitioning import Forward
+from penstock.datastream import ProcessFunction
+from penstock.runtime.buffers import Row, decode, encode
+from penstock.runtime.deployment import SubtaskRestore
+from penstock.runtime.messages import BARRIER, DATA, STATUS, WATERMARK, BarrierMessage
+
+NONE = WatermarkStrategy.no_watermarks()
+MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
+
+
+class Now(ProcessFunction):
+    """Emits the watermark that it sees."""
+
+    def process_element(self, value, ctx):
+        yield ctx.timer_service().current_watermark()
+
+
+def control(kind, content, channel=0, sequence=0):
+    return Row(0, 1, 0, channel, sequence, kind, pickle.dumps(content))
+
+
+def former(watermark, floor=-(2**63), **operators):
+    states = {
+        "valve": (watermark, False, [(watermark, False, True)]),
+        "floor": floor,
+        "finished": False,
+        "operators": operators,
+    }
+    return pickle.dumps(states)
+
+
+def restored(*formers, number=1, anew=True, own=False):
+    return SubtaskRestore(
+        local=formers[0] if own else None, former={f"v{number}.0": formers}, anew=anew
+    )
+
+
+def sent(rows, kind):
+    return [pickle.loads(row.payload) for row in rows if row.kind == kind and row.vertex >= 0]
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["unchanged", "rescaled"])
+@pytest.mark.parametrize(
+    ("told", "seen"), [(5, 100), (100, 100), (120, 120)], ids=["behind", "equal", "ahead"]
+)
+def test_a_watermark_behind_the_time_of_the_checkpoint_counts_as_that_time(told, seen, own):
+    receiver = vertex(
+        1, ProcessSpec(Now()), gates=[gate(0)], edges=[edge(2)], partitionings=[Forward()]
+    )
+    deployment = level(1, receiver, next_slots=1, restore={(1, 0): restored(former(100), own=own)})
+    rows = [
+        control(WATERMARK, told),
+        Row(0, 1, 0, 0, 1, DATA, encode(["x"], [130], None)),
+        control(BARRIER, BarrierMessage("a", False), sequence=2),
+    ]
+    out = run(deployment, rows=rows)
+    assert [decode(row.payload).values for row in out if row.kind == DATA] == [[seen]]
+    # What was told before is told again: the receiver's valve may be a new one.
+    assert sent(out, WATERMARK) == [seen]
+
+
+def test_the_time_of_the_checkpoint_survives_the_next_one():
+    receiver = vertex(1, ProcessSpec(Now()), gates=[gate(0)])
+    barrier = control(BARRIER, BarrierMessage("a", False))
+    first = run(level(1, receiver, restore={(1, 0): restored(former(100))}), rows=[barrier])
+    ack = pickle.loads(first[-1].payload)
+    assert ack.watermark == 100
+    assert pickle.loads(ack.local)["floor"] == 100
+
+
+def source(*specs, state=None):
+    chain = vertex(
+        1, *specs, level=0, edges=[edge(2, operator=len(specs) - 1)], partitionings=[Forward()]
+    )
+    restore = SubtaskRestore() if state is None else restored(former(-(2**63), **state))
+    return level(
+        0,
+        chain,
+        next_slots=1,
+        restore={(1, 0): restore},
+        assignments={(1, 0): reads([], no_more_splits=False)},
+    )
+
+
+def test_a_source_tells_its_watermark_and_its_status_again():
+    state = {"v1.0": {"emitted": 70, "idle": True}}
+    rows = run(source(SourceSpec(Numbers(bounded=False), MONOTONOUS), state=state))
+    # The source was active again as it has a split now; the watermark is the old one.
+    assert sent(rows, WATERMARK) == [70]
+
+
+def test_an_operator_that_makes_watermarks_tells_its_own_again():
+    state = {"v1.1": {"emitted": 50, "idle": True}}
+    specs = SourceSpec(Numbers(bounded=False), NONE), TimestampsAndWatermarksSpec(MONOTONOUS)
+    rows = run(source(*specs, state=state))
+    assert sent(rows, WATERMARK) == [50]
+    assert sent(rows, STATUS) == [True]
+
+
+def test_who_said_nothing_yet_says_nothing():
+    rows = run(source(SourceSpec(Numbers(bounded=False), MONOTONOUS)))
+    assert sent(rows, WATERMARK) == []
+    assert sent(rows, STATUS) == []
