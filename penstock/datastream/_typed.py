@@ -6,10 +6,8 @@ What a declared type does to values happens where an operator emits them, for wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
-from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import RowTypeInfo
 from penstock.common.typeinfo import check_type as check_type_information
 
@@ -28,46 +26,3 @@ def forward_checkpoints(wrapper: Any, function: Any) -> None:
     for method in ("initialize_state", "snapshot_state"):
         if callable(getattr(function, method, None)):
             setattr(wrapper, method, getattr(function, method))
-
-
-class TypedFunction:
-    """Base of wrappers around a user's function: forwards `open` and `close`, pickles as function and type."""
-
-    method = ""
-
-    def __init__(self, function: Any, kind: TypeInformation | None) -> None:
-        self.function = function
-        self.kind = kind
-        self._convert: Callable[[Any], Any] | None = None
-        self._call: Any = getattr(function, self.method, None) or function
-        forward_checkpoints(self, function)
-
-    def open(self, runtime_context: Any) -> None:
-        """Open the user's function if it can be opened."""
-        opener = getattr(self.function, "open", None)
-        if callable(opener):
-            opener(runtime_context)
-
-    def close(self) -> None:
-        """Close the user's function if it can be closed."""
-        closer = getattr(self.function, "close", None)
-        if callable(closer):
-            closer()
-
-    def _all(self, results: Iterable[Any]) -> Iterable[Any]:
-        return results
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.function, self.kind)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.function!r}, {self.kind!r})"
-
-
-def converter(_kind: TypeInformation | None) -> None:
-    """Return None: values are converted when they are emitted."""
-
-
-def typed_window(function: Any, _kind: TypeInformation | None) -> Any:
-    """Return the window function as it is: values are converted when they are emitted."""
-    return function

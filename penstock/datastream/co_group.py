@@ -208,7 +208,7 @@ class WindowedPair:
         window = WindowSpec(
             assigner=assigner,
             trigger=trigger or assigner.get_default_trigger(environment),
-            window_function=_typed.typed_window(function, kind),
+            window_function=function,
             allowed_lateness=self._allowed_lateness if assigner.is_event_time() else 0,
             evictor=self._evictor,
         )

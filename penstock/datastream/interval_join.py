@@ -148,30 +148,16 @@ class IntervalJoined:
                 f"lower {_bound(self._lower_inclusive)}, upper {_bound(self._upper_inclusive)}",
                 hint="widen the bounds, or make them inclusive",
             )
-        function: Any = process_join_function
-        if kind is not None and _typed.converter(kind) is not None:
-            function = TypedJoin(function, kind)
         left, right = self._streams
         return two_inputs(
             left,
             (left.transformation, right.transformation),
             "Interval Join",
-            IntervalJoinSpec(function, lower, upper, *self._late_tags),
+            IntervalJoinSpec(process_join_function, lower, upper, *self._late_tags),
             kind,
             (left.key_selector, right.key_selector),
             f"IntervalJoin([{lower}, {upper}], {type(process_join_function).__name__})",
         )
-
-
-class TypedJoin(_typed.TypedFunction):
-    """A process join function with a declared type."""
-
-    method = "process_element"
-
-    def process_element(self, left: Any, right: Any, ctx: Any) -> Any:
-        """Yield what the user's function yields, as the type holds it."""
-        results = self._call(left, right, ctx)
-        return None if results is None else self._all(results)
 
 
 def _bound(inclusive: bool) -> str:

@@ -57,7 +57,7 @@ class PartitionWindowedStream:
         """Call a function with all elements; what it gives has no timestamps."""
         check_function(func, MapPartitionFunction, "map_partition", ("values",))
         kind = _typed.check_type(output_type)
-        spec = FullWindowPartitionSpec(function=MapPartition(func, kind))
+        spec = FullWindowPartitionSpec(function=MapPartition(func))
         return self._stream.transform("MapPartition", spec, kind)
 
     def sort_partition(
@@ -94,43 +94,45 @@ class PartitionWindowedStream:
         return self._stream.transform("PartitionAggregate", spec, _typed.check_type(output_type))
 
 
-class MapPartition(_typed.TypedFunction):
-    """A map partition function in the operator's shape."""
+class _Partition:
+    """Base of what the operator calls: forwards `open` and `close` to the user's function."""
 
-    method = "map_partition"
-
-    def __call__(self, values: list[Any], timestamps: list[int | None]) -> Iterable[Timed]:
-        """Return what the user's function gives, without timestamps."""
-        results = self._call(values)
-        if results is None:
-            return ()
-        if self._convert is not None:
-            results = self._all(results)
-        return ((result, None) for result in results)
-
-
-class SortPartition:
-    """Sorts the elements of a partition."""
-
-    def __init__(self, field: Any, order: Order) -> None:
-        self.field = field
-        self.order = order
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        _typed.forward_checkpoints(self, function)
 
     def open(self, runtime_context: Any) -> None:
-        """Open the user's key selector if it can be opened."""
-        opener = getattr(self.field, "open", None)
+        """Open the user's function if it can be opened."""
+        opener = getattr(self.function, "open", None)
         if callable(opener):
             opener(runtime_context)
 
     def close(self) -> None:
-        """Close the user's key selector if it can be closed."""
-        closer = getattr(self.field, "close", None)
+        """Close the user's function if it can be closed."""
+        closer = getattr(self.function, "close", None)
         if callable(closer):
             closer()
 
+
+class MapPartition(_Partition):
+    """A map partition function in the operator's shape."""
+
+    def __call__(self, values: list[Any], timestamps: list[int | None]) -> Iterable[Timed]:
+        """Return what the user's function gives, without timestamps."""
+        results = getattr(self.function, "map_partition", self.function)(values)
+        return () if results is None else ((result, None) for result in results)
+
+
+class SortPartition(_Partition):
+    """Sorts the elements of a partition by a field or by what a key selector returns."""
+
+    def __init__(self, field: Any, order: Order) -> None:
+        super().__init__(field)
+        self.order = order
+
     def __call__(self, values: list[Any], timestamps: list[int | None]) -> Iterable[Timed]:
         """Return the elements in order, with their timestamps."""
-        field = self.field
+        field = self.function
         if isinstance(field, int | str):
             keys = [read_field(value, field) for value in values]
         else:

@@ -298,7 +298,8 @@ class DataStream(OperatorSettings):
         """Send records that the operator's function raises on to a side output, as a DeadLetter, and go on.
 
         Goes with map, flat_map, filter and process. Nothing that the function gave for such a record before it raised is
-        emitted; what it did to state stays done. Errors in timers, `open` and `close` still fail the job.
+        emitted; what it did to state stays done. Errors in timers, `open` and `close`, and results that do not fit the
+        declared type, still fail the job.
 
         >>> from penstock.datastream import OutputTag, StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()

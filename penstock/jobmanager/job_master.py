@@ -86,14 +86,13 @@ class JobMaster:
     def run(self) -> None:
         """Run the job until it finishes, fails for good or is cancelled."""
         try:
-            restore_from = self._starting_point()
             while True:
                 try:
                     self._set_status(JobStatus.RUNNING)
-                    self._run_from(restore_from)
+                    self._restore()
+                    self._run_epochs()
                 except EpochFailedError as error:
                     self._after_failure(error)
-                    restore_from = self.store.latest() or self._foreign_start()
                 else:
                     break
             self._sweep_at_the_end()
@@ -117,9 +116,19 @@ class JobMaster:
         path = self.job.checkpoints.restore_path
         return None if path is None else resolve_restore_path(path).manifest
 
-    def _run_from(self, manifest: Manifest | None) -> None:
+    def _restore(self) -> None:
+        """Go back to the last checkpoint. What fails at the first start would fail again; later it may be storage."""
+        try:
+            self._runner.restore(self._starting_point())
+        except EpochFailedError:
+            raise
+        except Exception as error:
+            if self.restarts == 0:
+                raise
+            raise EpochFailedError("restoring failed", detail=str(error)) from error
+
+    def _run_epochs(self) -> None:
         runner = self._runner
-        runner.restore(manifest)
         self._first_epoch = True
         next_trigger = 0.0
         while not runner.finished:
@@ -155,7 +164,10 @@ class JobMaster:
 
     def _work_is_due(self) -> bool:
         for source in self._runner.sources:
-            source.discover()
+            try:
+                source.discover()
+            except Exception as error:
+                raise EpochFailedError("finding splits failed", detail=str(error)) from error
         if self._first_epoch or any(source.has_data() for source in self._runner.sources):
             return True
         wakeup = self._runner.next_wakeup()

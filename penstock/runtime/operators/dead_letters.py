@@ -21,6 +21,7 @@ from penstock.common.operator_specs import (
     ProcessSpec,
 )
 from penstock.errors import CheckpointError, InvalidProgramError, UnsupportedOperationError
+from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.base import (
     OperatorContext,
     StreamOperator,
@@ -165,7 +166,7 @@ class TolerantFlatMapOperator(_Tolerant, FlatMapOperator):
 
         def in_full(value: Any) -> list[Any] | None:
             results = flat_map(value)
-            return None if results is None else list(results)
+            return None if results is None else list(map(isolated, results))
 
         self._in_full = in_full
 
@@ -192,7 +193,7 @@ class _GuardedFunction:
         """Return all results, or send a dead letter and return none."""
         try:
             results = self._process(value, context)
-            return None if results is None else list(results)
+            return None if results is None else list(map(isolated, results))
         except _NOT_THE_RECORD:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it was, it is part of the letter

@@ -81,9 +81,12 @@ class JoinBuffer:
             times.insert(at, timestamp)
             buckets.insert(at, values)
         table = self.table
-        if timestamp not in table.touched and timestamp not in table.data:
-            heapq.heappush(self._times, timestamp)
-        table.put((key, timestamp), values)
+        pane = table.touched.get(timestamp)
+        if pane is None:
+            if timestamp not in table.data:
+                heapq.heappush(self._times, timestamp)
+            pane, _ = table.pane(timestamp)
+        pane[key] = values
 
     def between(self, key: Any, first: int, last: int) -> Iterator[tuple[int, list[Any]]]:
         """Iterate over the timestamps from `first` to `last`, both included, with the values at each."""

@@ -80,14 +80,7 @@ def test_what_is_not_implemented_is_known():
         for name, methods in missing.items()
         if set(methods) - java
     }
-    waits = [
-        "ordered_wait",
-        "ordered_wait_with_retry",
-        "unordered_wait",
-        "unordered_wait_with_retry",
-    ]
     assert features == {
-        "AsyncDataStream": waits,
         "BroadcastConnectedStream": ["__init__", "process"],
         "BroadcastStream": ["__init__"],
         "ConnectedStreams": ["__init__", "flat_map", "key_by", "map", "process"],

@@ -36,7 +36,7 @@ class Count(AggregateFunction):
 
 
 def mapping(function):
-    return FullWindowPartitionSpec(function=MapPartition(function, None))
+    return FullWindowPartitionSpec(function=MapPartition(function))
 
 
 def test_nothing_comes_before_the_last_watermark():

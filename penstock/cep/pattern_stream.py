@@ -1,0 +1,1 @@
+CEP=PatternStream=None
