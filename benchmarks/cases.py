@@ -43,9 +43,17 @@ def expect_totals(source: Path) -> Totals:
     return Totals(len(auctions), pc.sum(bids["price"]).as_py(), int(auctions.sum()))
 
 
+def expect_fees(source: Path) -> Totals:
+    price = read_bids(source)["price"].to_numpy()
+    return Totals(len(price), int(price.sum()), int((price // 100).sum()))
+
+
 @dataclass(frozen=True)
 class Case:
-    """A job on a data set. `capped` is the part of the data that PyFlink gets, so that it ends in minutes."""
+    """A job on a data set.
+
+    `capped` is the part of the data that PyFlink gets, so that it ends in minutes. `without` are engines that cannot run it.
+    """
 
     title: str
     script: str
@@ -53,6 +61,7 @@ class Case:
     capped: DataSet
     expect: Callable[[Path], Totals]
     sql: str | None = None
+    without: tuple[str, ...] = ()
 
 
 def cases(scale: float, cap: int) -> list[Case]:
@@ -66,10 +75,11 @@ def cases(scale: float, cap: int) -> list[Case]:
         expect: Callable[[Path], Totals],
         sql: str | None = None,
         limit: int = cap,
+        without: tuple[str, ...] = (),
     ) -> Case:
         data = DataSet(int(records * scale), auctions)
         capped = DataSet(min(data.records, int(limit * scale)), auctions)
-        return Case(title, script, data, capped, expect, sql)
+        return Case(title, script, data, capped, expect, sql, without)
 
     m = 1_000_000
     sql = "windowed_bids_sql"
@@ -78,4 +88,13 @@ def cases(scale: float, cap: int) -> list[Case]:
         case("windows, 10 000 keys", "windowed_bids", 2 * m, 10_000, expect_windows, sql),
         case("five maps", "stateless_maps", m, 100, expect_maps, limit=m),
         case("state and timers", "state_and_timer", m, 100, expect_totals),
+        case(
+            "lookups of 5 ms",
+            "async_lookup",
+            m // 5,
+            100,
+            expect_fees,
+            limit=m // 20,
+            without=("PyFlink, thread",),  # it refuses asynchronous functions
+        ),
     ]

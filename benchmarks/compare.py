@@ -48,7 +48,7 @@ class Measurement:
 def measure(case: Case, engine: str, work: Path, repeat: int) -> Measurement | None:
     """Run a case on an engine, check its output, and time it: the best of `repeat` runs."""
     kind, options = ENGINES[engine]
-    if kind == "sql" and case.sql is None:
+    if (kind == "sql" and case.sql is None) or engine in case.without:
         return None
     script = case.sql if kind == "sql" and case.sql else case.script
     data = case.capped if kind == "pyflink" else case.data

@@ -50,7 +50,7 @@ class Row:
     >>> row.name, row["age"], row[0]
     ('Alice', 11, 'Alice')
     >>> Row("a", 0)
-    Row('a', 0)
+    <Row('a', 0)>
 
     A row of names makes named rows:
 
@@ -210,7 +210,7 @@ class Row:
 
     def __repr__(self) -> str:
         if self._fields is None:
-            return f"Row({', '.join(map(repr, self._values))})"
+            return f"<Row({', '.join(map(repr, self._values))})>"
         pairs = zip(self._fields, self._values, strict=True)
         return f"Row({', '.join(f'{name}={value!r}' for name, value in pairs)})"
 

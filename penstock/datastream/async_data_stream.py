@@ -38,7 +38,7 @@ class AsyncDataStream:
     >>> numbers = env.from_collection([1, 2, 3])
     >>> squares = AsyncDataStream.ordered_wait(numbers, Square(), Time.seconds(5))
     >>> with MiniCluster():
-    ...     list(squares.execute_and_collect())
+    ...     sorted(squares.execute_and_collect())
     [1, 4, 9]
     """
 

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from concurrent.futures import Future
+from types import TracebackType
 from typing import Any
 
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.errors import JobCancelledError, UnsupportedOperationError
+from penstock.errors import JobCancelledError, JobInterrupted, UnsupportedOperationError
 from penstock.jobmanager.job_master import JobMaster
+
+
+def _hide_traceback() -> None:
+    """Let a JobInterrupted that nobody catches end the program with its message alone."""
+    before = sys.excepthook
+
+    def hook(
+        kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, JobInterrupted):
+            print(error, file=sys.stderr)
+        else:
+            before(kind, error, traceback)
+
+    sys.excepthook = hook
 
 
 class LocalJobController:
@@ -89,8 +106,17 @@ class LocalJobController:
             return self._result.result()
         except JobCancelledError:
             if interrupts:
-                raise KeyboardInterrupt from None
+                _hide_traceback()
+                raise JobInterrupted(self._how_to_go_on()) from None
             raise
+
+    def _how_to_go_on(self) -> str:
+        job = self.master.job
+        stopped = f"job '{job.name}' was stopped"
+        if job.checkpoints.temporary or self.master.store.latest() is None:
+            return stopped
+        where = self.master.store.storage.base
+        return f"{stopped}; to go on, set execution.state-recovery.path to {where}"
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None

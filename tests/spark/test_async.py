@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common import Configuration, RestartStrategies, Time
+from penstock.common import Configuration, RestartStrategies, Time, WatermarkStrategy
 from penstock.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.errors import JobExecutionError
 
 
@@ -43,8 +44,11 @@ def test_every_number_is_looked_up_once_through_checkpoints_and_a_restart(wait, 
     env.set_parallelism(2)
     env.enable_checkpointing(50)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 1))
-    numbers = env.from_sequence(1, 1000).key_by(lambda n: n % 10)
-    doubled = wait(numbers, Lookup(str(tmp_path / "failed")), Time.seconds(30), 10)
+    source = NumberSequenceSource(1, 1000)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    doubled = wait(
+        numbers.key_by(lambda n: n % 10), Lookup(str(tmp_path / "failed")), Time.seconds(30), 10
+    )
     with doubled.execute_and_collect() as found:
         results = list(found)
     assert sorted(results) == [2 * n for n in range(1, 1001)]

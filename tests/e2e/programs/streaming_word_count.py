@@ -11,8 +11,7 @@ from pyflink.datastream import (
 
 class Split(FlatMapFunction):
     def flat_map(self, value):
-        for word in value.split():
-            yield word
+        yield from value.split()
 
 
 class One(MapFunction):

@@ -1,6 +1,6 @@
 """What print() shows for values of all types."""
 
-import datetime
+import datetime as dt
 import decimal
 
 from pyflink.common import Instant, Row, RowKind, Types
@@ -22,10 +22,10 @@ show("boolean", [True, False], Types.BOOLEAN())
 show("long", [2**62, -1], Types.LONG())
 show("byte", [-128, 127], Types.BYTE())
 show("string", ["a", "", "ä 漢"], Types.STRING())
-show("big dec", [decimal.Decimal("1.50"), decimal.Decimal("-2")], Types.BIG_DEC())
-show("date", [datetime.date(2024, 2, 29)], Types.SQL_DATE())
-show("time", [datetime.time(1, 2, 3)], Types.SQL_TIME())
-show("timestamp", [datetime.datetime(2024, 2, 29, 1, 2, 3, 456000)], Types.SQL_TIMESTAMP())
+show("big dec", [decimal.Decimal("1.50"), decimal.Decimal(-2)], Types.BIG_DEC())
+show("date", [dt.date(2024, 2, 29)], Types.SQL_DATE())
+show("time", [dt.time(1, 2, 3)], Types.SQL_TIME())
+show("timestamp", [dt.datetime(2024, 2, 29, 1, 2, 3, 456000)], Types.SQL_TIMESTAMP())
 show("tuple in tuple", [("a", (1, 2.5))],
      Types.TUPLE([Types.STRING(), Types.TUPLE([Types.INT(), Types.DOUBLE()])]))  # fmt: skip
 show("row in tuple", [("a", Row(1, None))],

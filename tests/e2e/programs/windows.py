@@ -1,6 +1,6 @@
 """All kinds of windows over one input."""
 
-from typing import Iterable
+from collections.abc import Iterable
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -38,7 +38,9 @@ def repeat(node, most, gap, following):
     limit = most if node.most is None else min(node.most, most)
     for count in range(node.least, limit + 1):
         if node.group is None:
-            stop = following if following and following.contiguity is Contiguity.NOT_FOLLOW else None
+            stop = (
+                following if following and following.contiguity is Contiguity.NOT_FOLLOW else None
+            )
             slots = [
                 ("take", node, node.inner if i else gap, i > 0, stop if i else None)
                 for i in range(count)
@@ -109,9 +111,7 @@ def is_match(plan, items, slots, chosen, events, end):
             elif holds(other.condition, event) and not completes:
                 return False
         for item in between:
-            if item[0] == "greedy" and any(
-                holds(item[1].condition, x) for x in [*skipped, event]
-            ):
+            if item[0] == "greedy" and any(holds(item[1].condition, x) for x in [*skipped, event]):
                 return False
     return trailing(items[slots[-1] + 1 :], chosen, events, end, within)
 

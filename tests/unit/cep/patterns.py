@@ -23,9 +23,7 @@ class Has:
 
 
 events = st.lists(
-    st.tuples(
-        st.sampled_from(["a", "b", "c", "d", "a", "b", "c", "ab", "bc"]), st.integers(0, 3)
-    ),
+    st.tuples(st.sampled_from(["a", "b", "c", "d", "a", "b", "c", "ab", "bc"]), st.integers(0, 3)),
     max_size=7,
 ).map(
     lambda steps: [

@@ -32,7 +32,6 @@ def test_a_module_is_the_same_object_under_both_names(names, module):
 def test_a_module_keeps_its_own_name_and_spec(names):
     module = importlib.import_module("pyflink.common.types")
     assert (module.__name__, module.__spec__.name) == ("penstock.common.types",) * 2
-    assert importlib.reload(module) is module
 
 
 def test_classes_pickle_under_penstocks_names(names):
@@ -44,7 +43,7 @@ def test_classes_pickle_under_penstocks_names(names):
 
 def test_a_module_without_a_counterpart_says_so(names):
     with pytest.raises(
-        ModuleNotFoundError, match="'pyflink.fn_execution': Penstock has no counterpart"
+        ModuleNotFoundError, match=r"'pyflink\.fn_execution': Penstock has no counterpart"
     ) as caught:
         importlib.import_module("pyflink.fn_execution")
     assert caught.value.name == "pyflink.fn_execution"

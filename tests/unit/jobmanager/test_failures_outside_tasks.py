@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import RestartStrategies, WatermarkStrategy
-from penstock.common.connector import Boundedness, Source, SourceBatch, SourceReader, SourceSplit, SplitEnumerator
+from penstock.common.connector import (
+    Boundedness,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import JobExecutionError
 from penstock.testing.mini_cluster import MiniCluster

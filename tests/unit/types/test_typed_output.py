@@ -167,9 +167,9 @@ def test_a_row_keeps_its_kind_when_its_fields_are_converted():
          "in field 0 of record (1099511627776, 'a')"),
         (PAIR, (None, "a"), "None is not a value of type Integer", "in field 0 of record (None, 'a')"),
         (PAIR, (1,), "(1,) (tuple) is not a value of type TupleTypeInfo(Integer, String)", "record (1,)"),
-        (NAMED, Row(1, 2), "2 (int) is not a value of type String", "in field 'name' of record Row(1, 2)"),
+        (NAMED, Row(1, 2), "2 (int) is not a value of type String", "in field 'name' of record <Row(1, 2)>"),
         (Types.ROW([Types.LIST(PAIR)]), Row([(1, "a"), (1, 2)]), "2 (int) is not a value of type String",
-         "in field 'f0', in element 1, in field 1 of record Row([(1, 'a'), (1, 2)])"),
+         "in field 'f0', in element 1, in field 1 of record <Row([(1, 'a'), (1, 2)])>"),
     ],
     ids=lambda value: str(value)[:30],
 )  # fmt: skip
