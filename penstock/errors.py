@@ -66,7 +66,7 @@ class JobExecutionError(PenstockError, RuntimeError):
     """A job failed for good. `__cause__` is the user's own exception where it could be carried over."""
 
 
-class JobInterrupted(KeyboardInterrupt):  # noqa: N818 - named like the exception it is one of
+class JobInterrupted(KeyboardInterrupt):
     """Ctrl-C stopped a job, cleanly. A script that does not catch it ends with the message instead of a traceback."""
 
 

@@ -19,8 +19,18 @@ MAX_DELTAS = 16
 
 SnapshotKind = Literal["full", "delta"]
 
-_STATE_FILE = re.compile(r"(?:.*/)?(\d+)-[^/]*\.state")
+_STATE_FILE = re.compile(r"(?:.*/)?(\d+)-[^/]*\.(?:state|sst)")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFile:
+    """One file of a database on checkpoint storage; `local` is what the database calls it."""
+
+    local: str
+    name: str
+    size: int
+    crc32: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,9 @@ class StateHandle:
 
     `key_groups` is (start, end), end excluded. `name` is relative to the job's directory, or absolute if another job
     wrote the file.
+
+    A snapshot of a database has a name of its own, `snapshot`. Its bytes are the database's small files; the large
+    ones, `files`, may be shared with earlier snapshots. `base` names the snapshot that the database started from.
     """
 
     kind: SnapshotKind
@@ -37,6 +50,9 @@ class StateHandle:
     key_groups: tuple[int, int]
     data: bytes | None = None
     name: str | None = None
+    snapshot: str | None = None
+    base: str | None = None
+    files: tuple[SharedFile, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in {"full", "delta"}:
@@ -46,8 +62,30 @@ class StateHandle:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the file belongs to another job, which may delete it."""
-        return self.name is not None and is_absolute(self.name)
+        """Whether a file belongs to another job, which may delete it."""
+        return any(is_absolute(name) for name in self.names())
+
+    @property
+    def total_size(self) -> int:
+        """The bytes of the snapshot, those of its shared files among them."""
+        return self.size + sum(file.size for file in self.files)
+
+    def names(self) -> list[str]:
+        """Return the names of the files it needs."""
+        own = [] if self.name is None else [self.name]
+        return own + [file.name for file in self.files]
+
+    def relocated(self, directory: CheckpointStorage) -> StateHandle:
+        """Return the handle with absolute file names, for a job that lives elsewhere."""
+
+        def moved(name: str) -> str:
+            return name if is_absolute(name) else directory.path(name)
+
+        return replace(
+            self,
+            name=None if self.name is None else moved(self.name),
+            files=tuple(replace(file, name=moved(file.name)) for file in self.files),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the handle as JSON data."""
@@ -56,12 +94,20 @@ class StateHandle:
             if self.data is None
             else {"data": base64.b64encode(self.data).decode()}
         )
+        database: dict[str, Any] = {}
+        if self.snapshot is not None:
+            database = {
+                "snapshot": self.snapshot,
+                "base": self.base,
+                "files": [[file.local, file.name, file.size, file.crc32] for file in self.files],
+            }
         return {
             "kind": self.kind,
             "size": self.size,
             "crc32": self.crc32,
             "key_groups": list(self.key_groups),
             **where,
+            **database,
         }
 
     @classmethod
@@ -76,6 +122,9 @@ class StateHandle:
             key_groups=(start, end),
             data=data,
             name=value.get("file"),
+            snapshot=value.get("snapshot"),
+            base=value.get("base"),
+            files=tuple(SharedFile(*file) for file in value.get("files", ())),
         )
 
 
@@ -110,28 +159,29 @@ class StateChain:
             return True
         if len(self.handles) != 1:
             return False
+        if self.handles[0].base is not None:
+            return other.database is not None and other.database.snapshot == self.handles[0].base
         # An inline snapshot may equal an older one by value; a file is written once.
         return self.handles[0].name is None or self.handles[0] not in other.handles
 
     @property
     def size(self) -> int:
         """The bytes of all its snapshots."""
-        return sum(handle.size for handle in self.handles)
+        return sum(handle.total_size for handle in self.handles)
+
+    @property
+    def database(self) -> StateHandle | None:
+        """The snapshot of a database that the chain is, or None if it is of another kind."""
+        is_database = bool(self.handles) and self.handles[0].snapshot is not None
+        return self.handles[0] if is_database else None
 
     def files(self) -> list[str]:
         """Return the names of the files it needs."""
-        return [handle.name for handle in self.handles if handle.name is not None]
+        return [name for handle in self.handles for name in handle.names()]
 
     def relocated(self, directory: CheckpointStorage) -> StateChain:
         """Return the chain with absolute file names, for a job that lives elsewhere."""
-        return StateChain(
-            tuple(
-                replace(handle, name=directory.path(handle.name))
-                if handle.name is not None and not handle.is_foreign
-                else handle
-                for handle in self.handles
-            )
-        )
+        return StateChain(tuple(handle.relocated(directory) for handle in self.handles))
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the chain as JSON data."""
@@ -208,16 +258,27 @@ def read_state(storage: CheckpointStorage, handle: StateHandle) -> bytes:
     """Return the bytes of a snapshot after checking them."""
     data = storage.read(handle.name) if handle.name is not None else handle.data
     assert data is not None
-    if len(data) == handle.size and zlib.crc32(data) == handle.crc32:
-        return data
-    if handle.name is None:
+    check_state(storage, handle.name, data, handle.size, handle.crc32)
+    return data
+
+
+class DamagedStateError(CheckpointError):
+    """The bytes of a state file are not the ones that were written."""
+
+
+def check_state(
+    storage: CheckpointStorage, name: str | None, data: bytes, size: int, crc32: int
+) -> None:
+    """Raise DamagedStateError unless bytes are the ones that were written; `name` is None for those of a manifest."""
+    if len(data) == size and zlib.crc32(data) == crc32:
+        return
+    if name is None:
         what = "state inside a checkpoint's manifest"
     else:
-        where = handle.name if handle.is_foreign else storage.path(handle.name)
-        what = f"state file '{where}'"
-    raise CheckpointError(
+        what = f"state file '{name if is_absolute(name) else storage.path(name)}'"
+    raise DamagedStateError(
         f"{what} is damaged",
-        detail=f"expected {handle.size} bytes with checksum {handle.crc32:08x}, "
+        detail=f"expected {size} bytes with checksum {crc32:08x}, "
         f"found {len(data)} bytes with checksum {zlib.crc32(data):08x}",
         hint="restore from another checkpoint or savepoint",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from penstock.checkpoint.handles import (
@@ -15,6 +16,7 @@ from penstock.checkpoint.handles import (
     should_compact,
     write_state,
 )
+from penstock.checkpoint.shared_files import download, upload
 from penstock.checkpoint.storage import CheckpointStorage
 
 Tables = dict[str, Any]
@@ -55,3 +57,27 @@ class CheckpointStateIO:
             inline_threshold=self.inline_threshold,
         )
         return StateChain((*kept, handle))
+
+    def store_files(
+        self, chain: StateChain | None, name: Any, directory: Path, settings: Any
+    ) -> StateChain:
+        """Write the files of a database that storage does not have yet; return the new chain."""
+        base = chain.database if chain is not None else None
+        handle = upload(
+            CheckpointStorage(self.directory),
+            directory,
+            name,
+            base if settings.incremental else None,
+            threads=settings.transfer_threads,
+            inline_threshold=self.inline_threshold,
+        )
+        return StateChain((handle,))
+
+    def fetch_files(self, handle: StateHandle, directory: Path, settings: Any) -> None:
+        """Read the files of a database into a directory."""
+        download(
+            CheckpointStorage(self.directory),
+            handle,
+            directory,
+            threads=settings.transfer_threads,
+        )

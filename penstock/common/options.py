@@ -298,8 +298,8 @@ CHECKPOINT_STORAGE = _option(
     "state.checkpoint-storage",
 )
 CHECKPOINT_INCREMENTAL = _option(
-    _key(_CHECKPOINTING + "incremental").boolean_type().default_value(False),
-    "Accepted: a checkpoint writes what changed, always.",
+    _key(_CHECKPOINTING + "incremental").boolean_type().default_value(True),
+    "Whether checkpoints of the rocksdb backend share files. The hashmap backend writes what changed, always.",
     "state.backend.incremental",
 )
 UNALIGNED = _option(
@@ -350,6 +350,58 @@ STATE_BACKEND = _option(
     _key("state.backend.type").enum_type(["hashmap", "rocksdb"]).default_value("hashmap"),
     "Where keyed state lives: as Python objects, or in RocksDB.",
     "state.backend",
+)
+
+# The rocksdb backend
+
+_ROCKSDB = "state.backend.rocksdb."
+ROCKSDB_LOCAL_DIR = _option(
+    _key(_ROCKSDB + "localdir").string_type().no_default_value(),
+    "Local directories of databases, separated by commas. Without it: Spark's local directories.",
+    "state.backend.rocksdb.checkpointdir",
+)
+ROCKSDB_BLOCK_CACHE_SIZE = _option(
+    _key(_ROCKSDB + "block.cache-size").memory_type().default_value(64 * 1024 * 1024),
+    "Memory for what was read, shared by all databases of a worker process.",
+    minimum=0,
+)
+ROCKSDB_BLOCK_SIZE = _option(
+    _key(_ROCKSDB + "block.blocksize").memory_type().default_value(4096),
+    "Size of the blocks that are read at a time.",
+    minimum=1,
+)
+ROCKSDB_WRITE_BUFFER_SIZE = _option(
+    _key(_ROCKSDB + "writebuffer.size").memory_type().default_value(64 * 1024 * 1024),
+    "Memory for what was written and is not in a file yet, per database.",
+    minimum=1,
+)
+ROCKSDB_WRITE_BUFFER_COUNT = _option(
+    _key(_ROCKSDB + "writebuffer.count").int_type().default_value(2),
+    "How many such write buffers there may be.",
+    minimum=1,
+)
+ROCKSDB_OPEN_FILES = _option(
+    _key(_ROCKSDB + "files.open").int_type().default_value(-1),
+    "How many files a database keeps open; -1: all.",
+    minimum=-1,
+)
+ROCKSDB_THREADS = _option(
+    _key(_ROCKSDB + "thread.num").int_type().default_value(2),
+    "Threads that write and merge files in the background.",
+    minimum=1,
+)
+ROCKSDB_COMPACTION_STYLE = _option(
+    _key(_ROCKSDB + "compaction.style").enum_type(["UNIVERSAL", "LEVEL"]).default_value("UNIVERSAL"),
+    "How files are merged. UNIVERSAL rewrites less, so checkpoints write less.",
+)
+ROCKSDB_BLOOM_FILTER = _option(
+    _key(_ROCKSDB + "use-bloom-filter").boolean_type().default_value(True),
+    "Whether files have filters that tell which keys they do not hold.",
+)
+ROCKSDB_TRANSFER_THREADS = _option(
+    _key(_ROCKSDB + "checkpoint.transfer.thread.num").int_type().default_value(4),
+    "How many files are moved to and from checkpoint storage at a time.",
+    minimum=1,
 )
 
 # Restarts
@@ -463,6 +515,11 @@ STATE_INLINE_THRESHOLD = _option(
     "Snapshots up to this size are kept in the manifest instead of in files of their own.",
     "execution.checkpointing.data-inline-threshold",
     "state.storage.fs.memory-threshold",
+)
+STATE_SPILL_ENTRIES = _option(
+    _key("penstock.state.spill-entries").int_type().default_value(100_000),
+    "Entries that an operator keeps as objects before it writes them to its database, within an epoch.",
+    minimum=1,
 )
 BUFFER_BYTES = _option(
     _key("penstock.buffer.bytes").memory_type().default_value(65_536),

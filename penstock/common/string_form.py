@@ -31,8 +31,6 @@ def flink_string(value: Any, type_info: TypeInformation | None = None) -> str:
     >>> flink_string(("hi", 0, True))
     "('hi', 0, True)"
     """
-    if value is None:
-        return "null"
     if isinstance(value, Row):
         return _row(value, type_info)
     if type_info is None or isinstance(type_info, PickledBytesTypeInfo):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -21,6 +23,7 @@ from penstock.jobmanager.job import CheckpointSettings, Job
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.progress import create_progress
 from penstock.runtime.deployment import JobSettings
+from penstock.runtime.state.rocksdb_settings import RocksDBSettings
 from penstock.spark.deploy import deploy
 from penstock.spark.pipe import SparkPipe
 
@@ -48,7 +51,7 @@ def create_job(
     job_name: str,
 ) -> Job:
     """Compile a program and gather all that its JobMaster must know."""
-    _check_available(configuration)
+    rocksdb = _rocksdb_settings(configuration)
     plans = compile_program(transformations, settings)
     checkpoints, job_id = _checkpoint_settings(configuration)
     batch = plans.stage_plan.runtime_mode == "BATCH"
@@ -72,6 +75,7 @@ def create_job(
             buffer_bytes=configuration.get(options.BUFFER_BYTES),
             check_order=configuration.get(options.DEBUG_CHECK_ORDER),
             job_parameters=dict(configuration.get(options.GLOBAL_JOB_PARAMETERS)),
+            rocksdb=rocksdb,
             pyflink_names=pyflink_compat.is_installed(),
         ),
         checkpoints=checkpoints,
@@ -86,14 +90,31 @@ def create_job(
     )
 
 
-def _check_available(configuration: Configuration) -> None:
-    """Refuse what is accepted in a configuration but cannot run yet, rather than do something else in silence."""
-    backend = configuration.get(options.STATE_BACKEND)
-    if backend != "hashmap":
+def _rocksdb_settings(configuration: Configuration) -> RocksDBSettings | None:
+    """Return what the rocksdb backend is told, or None if state is kept in memory."""
+    if configuration.get(options.STATE_BACKEND) != "rocksdb":
+        return None
+    if importlib.util.find_spec("rocksdict") is None:
         raise UnsupportedOperationError(
-            f"state backend '{backend}' is not available yet",
-            hint="leave state.backend.type out, or set it to hashmap: state is then kept in memory",
+            "state backend 'rocksdb' needs the package rocksdict, which is not installed",
+            hint="pip install rocksdict, here and on the executors; or set state.backend.type to hashmap",
         )
+    directories = configuration.get(options.ROCKSDB_LOCAL_DIR) or ""
+    style = configuration.get(options.ROCKSDB_COMPACTION_STYLE)
+    return RocksDBSettings(
+        local_dirs=tuple(path for path in re.split(r"[,|:]", directories) if path),
+        block_cache_size=configuration.get(options.ROCKSDB_BLOCK_CACHE_SIZE),
+        block_size=configuration.get(options.ROCKSDB_BLOCK_SIZE),
+        write_buffer_size=configuration.get(options.ROCKSDB_WRITE_BUFFER_SIZE),
+        write_buffer_count=configuration.get(options.ROCKSDB_WRITE_BUFFER_COUNT),
+        open_files=configuration.get(options.ROCKSDB_OPEN_FILES),
+        background_threads=configuration.get(options.ROCKSDB_THREADS),
+        compaction_style="LEVEL" if style == "LEVEL" else "UNIVERSAL",
+        bloom_filter=configuration.get(options.ROCKSDB_BLOOM_FILTER),
+        incremental=configuration.get(options.CHECKPOINT_INCREMENTAL),
+        transfer_threads=configuration.get(options.ROCKSDB_TRANSFER_THREADS),
+        spill_entries=configuration.get(options.STATE_SPILL_ENTRIES),
+    )
 
 
 def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettings, str]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.runtime.state.rocksdb_settings import RocksDBSettings
+
 
 @dataclass(frozen=True, slots=True)
 class ChainedOperatorInfo:
@@ -106,6 +108,7 @@ class JobSettings:
     buffer_bytes: int = 65_536
     check_order: bool = False
     job_parameters: dict[str, str] = field(default_factory=dict)
+    rocksdb: RocksDBSettings | None = None  # None: state is kept in memory
     pyflink_names: bool = False  # the program says `import pyflink`, and so may its modules
 
 

@@ -39,12 +39,15 @@ def isolated(value: Any) -> Any:
     kind = type(value)
     if kind in UNCHANGEABLE:
         return value
-    if kind is tuple:
-        for item in value:
-            if type(item) not in UNCHANGEABLE:
-                return _copy(value)
-        return value
-    return _copy(value)
+    return value if kind is tuple and _is_fixed(value) else _copy(value)
+
+
+def _is_fixed(value: tuple[Any, ...]) -> bool:
+    for item in value:
+        kind = type(item)
+        if kind not in UNCHANGEABLE and not (kind is tuple and _is_fixed(item)):
+            return False
+    return True
 
 
 def isolate_all(values: list[Any]) -> list[Any]:

@@ -7,10 +7,11 @@ import pickle
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from penstock.common.connector import SourceAssignment
-from penstock.common.key_groups import key_group_of, key_group_range
+from penstock.common.key_groups import key_group_range
 from penstock.errors import PenstockError
 from penstock.runtime.buffers import Row, decode
 from penstock.runtime.chain import ChainOutput
@@ -24,6 +25,7 @@ from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.source import SourceOperator
 from penstock.runtime.records import MIN_WATERMARK, Batch
 from penstock.runtime.routing import connected_sources
+from penstock.runtime.state.backends import create_backend
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import EMITTED, IDLE, OperatorStateBackend
 from penstock.runtime.state.redistribution import restore_local
@@ -61,6 +63,12 @@ class StateIO(Protocol):
         full: Callable[[], dict[str, TableDelta]],
     ) -> Any:
         """Write `delta` (or, if that is due or `chain` is None, `full()`) and return the new chain."""
+
+    def store_files(self, chain: Any, name: SnapshotName, directory: Path, settings: Any) -> Any:
+        """Write the files of a database that storage does not have yet, and return the new chain."""
+
+    def fetch_files(self, handle: Any, directory: Path, settings: Any) -> None:
+        """Read the files of a database (`chain.database`) into a directory."""
 
 
 @dataclass(slots=True)
@@ -113,6 +121,7 @@ class Subtask:
         self._floor = MIN_WATERMARK
         self._announces = False
         self._keyed: dict[int, KeyedStateBackend] = {}
+        self._disk_backends: list[KeyedStateBackend] = []
         self._chains: dict[int, Any] = {}  # None: the next snapshot must be a full one
         self._records_in = 0
         groups = key_group_range(index, deployment.parallelism, deployment.max_parallelism)
@@ -163,18 +172,21 @@ class Subtask:
             self._outputs[edge.operator].add_edge(output, edge.side_tag)
 
     def _restore_keyed(self, task: TaskEnvironment, restore: SubtaskRestore, position: int) -> None:
-        backend = self._keyed[position] = KeyedStateBackend(wall_clock)
-        owned, groups = restore.owned, self.deployment.max_parallelism
-        owns = None if owned is None else lambda key: key_group_of(key, groups) in owned
-        chains = restore.keyed.get(self.deployment.operators[position].operator_id, ())
-        for chain in chains:
-            for deltas in task.state_io.load(chain):
-                backend.apply(deltas, owns)
-        if len(chains) == 1 and owned is None:
-            self._chains[position] = chains[0]
-        elif chains:
-            # Several chains, or one that holds other subtasks' keys too: the next snapshot starts a chain of its own.
-            self._chains[position] = None
+        info = self.deployment.operators[position]
+        backend = self._keyed[position] = create_backend(
+            task.settings,
+            wall_clock,
+            operator=info.name,
+            place=f"{self.deployment.vertex}.{position}",
+            subtask=self.index,
+            max_parallelism=self.deployment.max_parallelism,
+        )
+        self._disk_backends = [each for each in self._keyed.values() if not each.in_memory]
+        chains = restore.keyed.get(info.operator_id, ())
+        if chains:
+            self._chains[position] = backend.restore(
+                task.state_io, chains, restore.owned, self.deployment.max_parallelism
+            )
 
     def _create_context(
         self, task: TaskEnvironment, position: int, state: dict[str, Any] | None
@@ -275,6 +287,8 @@ class Subtask:
         if kind == DATA:
             self._records_in += len(content.values)
             self.operators[0].process(content, self._inputs[gate])
+            for backend in self._disk_backends:
+                backend.relieve()
         elif kind == BARRIER:
             self._barriers[gate, channel] = content
         else:
@@ -399,21 +413,21 @@ class Subtask:
 
     def _snapshot_keyed(self) -> dict[str, Any]:
         for position, backend in self._keyed.items():
-            delta = backend.snapshot()
             chain = self._chains.get(position, _NO_CHAIN)
-            if delta or chain is None:
-                self._chains[position] = self._task.state_io.store(
-                    None if chain is _NO_CHAIN else chain,
-                    SnapshotName(
-                        self._task.epoch,
-                        f"{self.deployment.vertex}.{position}",
-                        self.index,
-                        self._task.attempt,
-                        self._key_groups,
-                    ),
-                    delta,
-                    backend.full_snapshot,
-                )
+            written = backend.write_snapshot(
+                self._task.state_io,
+                None if chain is _NO_CHAIN else chain,
+                SnapshotName(
+                    self._task.epoch,
+                    f"{self.deployment.vertex}.{position}",
+                    self.index,
+                    self._task.attempt,
+                    self._key_groups,
+                ),
+                force=chain is None,
+            )
+            if written is not None:
+                self._chains[position] = written
         return {
             self.deployment.operators[position].operator_id: chain
             for position, chain in self._chains.items()
@@ -469,6 +483,8 @@ class Subtask:
                     closeable.close()
             except PenstockError as error:
                 errors.append(error)
+        for backend in self._keyed.values():
+            backend.close()
         if errors:
             raise errors[0]
 

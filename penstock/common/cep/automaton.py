@@ -30,7 +30,7 @@ class Edge:
     An event on the way is taken if `condition` holds and none of `take_unless` does. It may be skipped if the gap is ANY,
     or RELAXED and `condition` does not hold, and none of `skip_unless` does. `first_unless` are for the first event
     only, and close the edge; `closed_by` close it on any event, skipped or taken; `stopped_by` do too, except that the
-    event that completes the match may be one of them.
+    event that completes the match may be one of them. If `freed_by` holds for the first event, nothing closes the edge.
     """
 
     target: int
@@ -41,9 +41,11 @@ class Edge:
     first_unless: tuple[int, ...] = ()
     stopped_by: tuple[int, ...] = ()
     closed_by: tuple[int, ...] = ()
+    freed_by: tuple[int, ...] = ()
     limit: int | None = None  # from the event before, in milliseconds
     head: bool = False  # leads to the first pattern of the sequence it was made for
     later: int = -1  # the edge to go on with after the first event
+    freed: int = -1  # the edge to take instead if it is freed
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class _Exit:
     first_unless: tuple[int, ...] = ()
     stopped_by: tuple[int, ...] = ()
     closed_by: tuple[int, ...] = ()
+    freed_by: tuple[int, ...] = ()
     limit: int | None = None
 
     def onto(self, edge: Edge) -> Edge:
@@ -63,6 +66,7 @@ class _Exit:
             first_unless=self.first_unless + edge.first_unless,
             stopped_by=self.stopped_by + edge.stopped_by,
             closed_by=self.closed_by + edge.closed_by,
+            freed_by=self.freed_by + edge.freed_by,
         )
 
 
@@ -118,6 +122,19 @@ def compile_pattern(plan: PatternPlan) -> Automaton:
     return _Compiler(plan).compile()
 
 
+def _stop_together(edges: list[Edge]) -> list[Edge]:
+    """Let what must not come right after an event end all ways out of it, loops too."""
+    stops = dict.fromkeys(each for edge in edges for each in edge.first_unless + edge.stopped_by)
+    return [
+        replace(
+            edge,
+            first_unless=edge.first_unless
+            + tuple(each for each in stops if each not in edge.first_unless + edge.stopped_by),
+        )
+        for edge in edges
+    ]
+
+
 class _Compiler:
     def __init__(self, plan: PatternPlan) -> None:
         self.automaton = Automaton(plan)
@@ -127,15 +144,16 @@ class _Compiler:
     def compile(self) -> Automaton:
         automaton = self.automaton
         whole = self._sequence(automaton.plan.nodes, Contiguity.STRICT)
+        end = automaton.plan.nodes[-1].contiguity
         for leaving in whole.exits:
-            if leaving.first_unless and not leaving.stopped_by:
+            if end is Contiguity.NOT_NEXT:
                 self._connect(leaving.position, leaving.onto(Edge(END, STRICT)))
-            elif leaving.stopped_by:
+            elif end is Contiguity.NOT_FOLLOW:
                 pending = Edge(PENDING, ANY, limit=leaving.limit)
                 self._connect(leaving.position, leaving.onto(pending))
             else:
                 automaton.accepts[leaving.position] = True
-        automaton.follow = [self._register(edges) for edges in self._follow]
+        automaton.follow = [self._register(_stop_together(edges)) for edges in self._follow]
         automaton.start = self._register(whole.entries)
         return automaton
 
@@ -146,11 +164,14 @@ class _Compiler:
         for edge in edges:
             number = len(registered)
             numbers.append(number)
-            if edge.first_unless:
-                registered.append(replace(edge, later=number + 1))
-                registered.append(replace(edge, first_unless=(), later=number + 1))
+            if edge.first_unless or edge.freed_by:
+                later = replace(edge, first_unless=(), freed_by=(), later=number + 1)
+                registered += [replace(edge, later=number + 1, freed=number + 2), later]
             else:
                 registered.append(replace(edge, later=number))
+            if edge.freed_by:
+                free = replace(edge, closed_by=(), freed_by=(), later=number + 3, freed=-1)
+                registered += [free, replace(free, first_unless=())]
         return tuple(numbers)
 
     def _connect(self, position: int, edge: Edge) -> None:
@@ -202,9 +223,14 @@ class _Compiler:
                         self._connect(leaving.position, replace(edge, head=False))
             exits = part.exits
             if part.nullable:
-                closed = self._greedy(node)
+                closed, freed = self._greedy(node)
                 around = [
-                    replace(leaving, closed_by=leaving.closed_by + closed) for leaving in open_
+                    replace(
+                        leaving,
+                        closed_by=leaving.closed_by + closed,
+                        freed_by=leaving.freed_by + freed,
+                    )
+                    for leaving in open_
                 ]
                 exits = exits + around
             open_ = exits
@@ -219,15 +245,18 @@ class _Compiler:
             leaving, stopped_by=leaving.stopped_by + conditions, limit=node.within_previous
         )
 
-    def _greedy(self, node: PatternNode) -> tuple[int, ...]:
-        """Return what may not stand behind a greedy pattern: an event that it could have taken."""
+    def _greedy(self, node: PatternNode) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return what may not stand behind a greedy pattern, an event that it could have taken, and what frees of it."""
         if not node.greedy or node.least == node.most:
-            return ()
-        return self._always(node.condition)
+            return (), ()
+        return self._always(node.condition), self._until(node)
+
+    def _until(self, node: PatternNode) -> tuple[int, ...]:
+        return () if node.until is None else self._always(node.until)
 
     def _single(self, node: PatternNode, gap: Contiguity, following: PatternNode | None) -> _Part:
         condition = self._number(node.condition)
-        until = () if node.until is None else self._always(node.until)
+        until = self._until(node)
         copies = node.least if node.most is None else node.most
         positions = [self._position(node, copy + 1) for copy in range(copies)]
         stops: tuple[int, ...] = ()
@@ -252,8 +281,11 @@ class _Compiler:
         entry = Edge(
             positions[0], _GAPS[gap], condition, take_unless=until, limit=node.within_previous
         )
-        closed = self._greedy(node)
-        exits = [_Exit(position, closed_by=closed) for position in positions[node.least - 1 :]]
+        closed, freed = self._greedy(node)
+        exits = [
+            _Exit(position, closed_by=closed, freed_by=freed)
+            for position in positions[node.least - 1 :]
+        ]
         return _Part([entry], exits, node.optional)
 
     def _group(self, node: PatternNode, gap: Contiguity) -> _Part:

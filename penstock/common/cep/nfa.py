@@ -72,7 +72,7 @@ class Nfa:
             self.expire(state, timestamp, result)
         known = {} if known is None else known
         automaton, number = self.automaton, state.number
-        edges, trace = automaton.edges, self.trace
+        trace = self.trace
         found: list[Run] = []
         runs: list[Run] = []
         for run in state.runs:
@@ -97,7 +97,6 @@ class Nfa:
         state.number = number + 1
         if found or state.completed:
             self._complete(state, found, result)
-        assert edges is automaton.edges
         return result
 
     def _offer(
@@ -118,20 +117,24 @@ class Nfa:
         still: list[int] = []
         for each in open_:
             edge = edges[each]
+            if edge.freed_by and _any(holds, edge.freed_by, event, timestamp, link, known):
+                edge = edges[edge.freed]
             if edge.first_unless and _any(holds, edge.first_unless, event, timestamp, link, known):
                 continue
             if edge.closed_by and _any(holds, edge.closed_by, event, timestamp, link, known):
                 continue
+            stopped = edge.stopped_by and _any(
+                holds, edge.stopped_by, event, timestamp, link, known
+            )
             target = edge.target
             if target == END:
+                if stopped:
+                    continue
                 assert run is not None
                 found.append(run)
                 if trace is not None:
                     trace("complete", run, event)
                 continue
-            stopped = edge.stopped_by and _any(
-                holds, edge.stopped_by, event, timestamp, link, known
-            )
             if target == PENDING:
                 if not stopped:
                     still.append(edge.later)

@@ -128,21 +128,19 @@ class Calls:
 
     def ask(self, entry: Entry) -> None:
         """Begin a call about one entry."""
-        entry.task = self._loop.create_task(self._ask(entry))
-        self._register(entry)
+        self._register(entry, self._loop.create_task(self._ask(entry)), self._now())
 
     def ask_together(self, entries: list[Entry]) -> None:
         """Begin one call about many entries."""
-        task = self._loop.create_task(self._ask_batch(entries))
+        task, now = self._loop.create_task(self._ask_batch(entries)), self._now()
         for entry in entries:
-            entry.task = task
-            entry.group = entries
-            self._register(entry)
+            self._register(entry, task, now)
 
-    def _register(self, entry: Entry) -> None:
+    def _register(self, entry: Entry, task: asyncio.Task[None], now: float) -> None:
         self._asked[entry] = None
+        entry.task = task
         if self._timeout > 0:
-            entry.deadline = self._now() + self._timeout
+            entry.deadline = now + self._timeout
             if self._timer is None and self._stopped_at is None:
                 self._arm()
 
@@ -188,7 +186,6 @@ class Calls:
                 left = await self._ask_left(left, again=again)
                 if left:
                     await self._back_off(attempt)
-                    left = [entry for entry in left if entry in self._asked]
         except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - it fails the job
             if any(entry in self._asked for entry in entries):
                 self._fail_with(failure, [entry.value for entry in left])
@@ -235,7 +232,7 @@ class Calls:
             return
         del self._asked[entry]
         entry.results = list(map(isolated, results))
-        entry.task = entry.group = None
+        entry.task = None
         self._on_answer(entry)
         if self._stop is None and self._enough():
             # One pass later, so that the calls which took the place of this one begin.
@@ -293,9 +290,8 @@ class Calls:
         except Exception as error:  # noqa: BLE001 - it fails the job
             self._fail(entry, error)
             return
-        group = entry.group or ()
-        if not any(other is not entry and other in self._asked for other in group):
-            entry.task.cancel()  # before the answer, which may begin the next call
+        # Before the answer, which may begin the next call. Others of the same call time out at the same moment.
+        entry.task.cancel()
         self._answer(entry, results)
 
 

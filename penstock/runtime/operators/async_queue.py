@@ -15,7 +15,7 @@ from typing import Any
 class Entry:
     """A record on its way. `results` is None until it is answered; `carried` counts the barriers it has crossed."""
 
-    __slots__ = ("carried", "deadline", "group", "results", "segment", "task", "timestamp", "value")
+    __slots__ = ("carried", "deadline", "results", "segment", "task", "timestamp", "value")
 
     def __init__(
         self,
@@ -30,7 +30,6 @@ class Entry:
         self.results = results
         self.task: Any = None
         self.deadline = 0.0
-        self.group: list[Entry] | None = None  # those that are asked in one call with it
         self.segment: _Segment | None = None
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ from penstock.common.windowing import (
     EventTimeTrigger,
     MergingWindowAssigner,
     SlidingEventTimeWindows,
+    TimestampedValue,
     TriggerResult,
     TumblingEventTimeWindows,
 )
@@ -46,6 +47,7 @@ class WindowOperator(WindowOperatorBase):
         super().open(context)
         self._refuse_other_kind()
         self._adopt_panes()
+        self._check_contents()
 
     def _bind(self, context: OperatorContext) -> None:
         super()._bind(context)
@@ -61,6 +63,14 @@ class WindowOperator(WindowOperatorBase):
             raise CheckpointError(
                 "the restored state has merging windows, and the program's windows do not merge",
                 hint="give the window operator another uid, or go back to session windows",
+            )
+
+    def _check_contents(self) -> None:
+        """Refuse contents that were kept for an evictor."""
+        if has_timestamps(self.table):
+            raise CheckpointError(
+                "the restored windows were kept with an evictor, and the program's windows have none",
+                hint="give the window operator another uid, or keep the evictor",
             )
 
     def _adopt_panes(self) -> None:
@@ -231,6 +241,12 @@ class WindowOperator(WindowOperatorBase):
         """Emit what is still collected."""
         self.collector.flush()
         return []
+
+
+def has_timestamps(table: Any) -> bool:
+    """Whether a table of window contents holds elements with their timestamps, as evictors need them."""
+    _, contents = next(table.items(), (None, None))
+    return isinstance(contents, list) and isinstance(next(iter(contents), None), TimestampedValue)
 
 
 def create_window_operator(spec: WindowSpec) -> StreamOperator:

@@ -10,7 +10,8 @@ from penstock.common.windowing.evictors import EvictorContext, TimestampedValue
 from penstock.errors import CheckpointError, PenstockError
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.merging_window import MergingWindowOperator
-from penstock.runtime.operators.window import WindowOperator
+from penstock.runtime.operators.window import WindowOperator, has_timestamps
+from penstock.runtime.operators.window_base import CONTENTS
 from penstock.runtime.operators.window_contents import (
     AggregatedContents,
     ElementContents,
@@ -102,11 +103,9 @@ class _Evicting(WindowOperator):
         self.timestamped = TimestampedContents(self.contents)
         self.contents = self.timestamped
 
-    def open(self, context: OperatorContext) -> None:
+    def _check_contents(self) -> None:
         """Refuse contents that were kept without timestamps."""
-        super().open(context)
-        _, contents = next(self.table.items(), (None, None))
-        if contents is not None and not _has_timestamps(contents):
+        if self.backend.has_entries(CONTENTS) and not has_timestamps(self.table):
             raise CheckpointError(
                 "the restored windows were kept without an evictor, and the program's windows have one",
                 hint="give the window operator another uid, or leave the evictor out",
@@ -150,14 +149,6 @@ class _Evicting(WindowOperator):
             raise
         except Exception as error:
             raise self.window_error(error, key, window) from error
-
-
-def _has_timestamps(contents: Any) -> bool:
-    return (
-        isinstance(contents, list)
-        and len(contents) > 0
-        and isinstance(contents[0], TimestampedValue)
-    )
 
 
 class EvictingWindowOperator(_Evicting):

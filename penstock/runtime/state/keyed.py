@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+from penstock.common.key_groups import key_group_of
 from penstock.errors import InvalidProgramError
+from penstock.runtime.state import schema as schemas
 from penstock.runtime.state.panes import PANE_PREFIX, PaneTable
+from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.states import KeyedState
 from penstock.runtime.state.table import HashMapTable, TableDelta
 from penstock.runtime.state.ttl import STATE_CLASSES
@@ -19,25 +24,40 @@ class KeyedStateBackend:
     one.
     """
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    in_memory = True
+
+    def __init__(self, clock: Callable[[], int], operator: str = "") -> None:
         self.clock = clock
+        self.operator = operator
         self.current_key: Any = None
         self.current_namespace: Any = None
-        self._tables: dict[str, HashMapTable] = {}
+        self.schemas: dict[str, StateSchema] = {}  # what is known of states, by the name of their table
+        self._tables: dict[str, Any] = {}
         self._states: dict[str, KeyedState] = {}
 
-    def table(self, name: str, *, namespaced: bool = False) -> HashMapTable:
-        """Return the table `name`, created on first use."""
+    def table(self, name: str, *, namespaced: bool = False) -> Any:
+        """Return the table `name`, created on first use: a HashMapTable, or what stands for one in another backend."""
         table = self._tables.get(name)
         if table is None:
-            kind = PaneTable if name.startswith(PANE_PREFIX) else HashMapTable
-            table = self._tables[name] = kind(namespaced)
+            table = self._tables[name] = self._create_table(name, namespaced)
         elif table.namespaced != namespaced:
             raise InvalidProgramError(
                 f"state '{name}' is used both per key and per key and window",
                 hint="give one of the two state descriptors another name",
             )
         return table
+
+    def _create_table(self, name: str, namespaced: bool) -> Any:
+        return (PaneTable if name.startswith(PANE_PREFIX) else HashMapTable)(namespaced)
+
+    def _state_class(self, kind: str, ttl: bool) -> type[KeyedState]:
+        return STATE_CLASSES[kind, ttl]
+
+    def create_timer_queue(self, name: str) -> Any:
+        """Return the queue of the timers `name`."""
+        from penstock.runtime.time.timers import TimerQueue
+
+        return TimerQueue(self, name)
 
     def has_entries(self, name: str) -> bool:
         """Whether the table `name` is there and holds anything."""
@@ -56,10 +76,15 @@ class KeyedStateBackend:
                     hint="give one of the two state descriptors another name",
                 )
             return state
+        wanted = StateSchema.of(descriptor)
+        before = self.schemas.get(name)
+        if before is not None:
+            schemas.check(self.operator, descriptor.name, before, wanted)
+        self.schemas[name] = wanted
         table = self.table(name, namespaced=namespaced)
-        state = STATE_CLASSES[descriptor.kind, descriptor.ttl_config is not None](
-            self, table, descriptor
-        )
+        if before is not None and before.ttl != wanted.ttl:
+            convert_ttl(table, wanted, self.clock())
+        state = self._state_class(wanted.kind, wanted.ttl)(self, table, descriptor)
         self._states[name] = state
         return state
 
@@ -69,6 +94,7 @@ class KeyedStateBackend:
         for name, table in self._tables.items():
             delta = table.merge()
             if delta.written or delta.removed:
+                delta.schema = self.schemas.get(name)
                 deltas[name] = delta
         return deltas
 
@@ -77,6 +103,8 @@ class KeyedStateBackend:
         deltas = {name: table.full() for name, table in self._tables.items()}
         for name, state in self._states.items():
             deltas[name] = state.live(deltas[name])
+        for name, delta in deltas.items():
+            delta.schema = self.schemas.get(name)
         return deltas
 
     def apply(
@@ -84,8 +112,54 @@ class KeyedStateBackend:
     ) -> None:
         """Replay deltas while restoring; `owns` tells which keys belong to this subtask (None: all)."""
         for name, delta in deltas.items():
+            if delta.schema is not None:
+                self.schemas[name] = delta.schema
             owned = delta if owns is None else _only_owned(delta, owns)
             self.table(name, namespaced=delta.namespaced).apply(owned)
+
+    def write_snapshot(self, state_io: Any, chain: Any, name: Any, *, force: bool) -> Any:
+        """End the epoch and make its state durable; return the new chain, or None if nothing has changed.
+
+        `chain` is the one that this snapshot continues, None if there is none; `force` asks for a snapshot in any case.
+        """
+        delta = self.snapshot()
+        if not (delta or force):
+            return None
+        return state_io.store(chain, name, delta, self.full_snapshot)
+
+    def restore(
+        self, state_io: Any, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
+    ) -> Any:
+        """Start from chains of snapshots; return the one that the next snapshot continues, or None.
+
+        `owned` are the key groups to keep, None for all. With several chains, or one that holds other subtasks' keys
+        too, or one of another backend, the next snapshot starts a chain of its own.
+        """
+        owns = owner_of(owned, max_parallelism)
+        for chain in chains:
+            for deltas in self._read(state_io, chain, max_parallelism):
+                self.apply(deltas, owns)
+        continues = len(chains) == 1 and owned is None and chains[0].database is None
+        return chains[0] if continues else None
+
+    def _read(self, state_io: Any, chain: Any, max_parallelism: int) -> Iterator[dict[str, Any]]:
+        if chain.database is None:
+            yield from state_io.load(chain)
+            return
+        from penstock.runtime.state.rocksdb import read_deltas
+        from penstock.runtime.state.rocksdb_settings import RocksDBSettings
+
+        with tempfile.TemporaryDirectory(prefix="penstock-state-") as directory:
+            path = Path(directory) / "database"
+            path.mkdir()
+            state_io.fetch_files(chain.database, path, RocksDBSettings())
+            yield from read_deltas(path, RocksDBSettings(), max_parallelism)
+
+    def relieve(self) -> None:
+        """Make room in memory, where the backend can."""
+
+    def close(self) -> None:
+        """Release resources."""
 
     def keys(self, name: str) -> list[Any]:
         """Return the keys that have an entry in state `name`."""
@@ -96,6 +170,37 @@ class KeyedStateBackend:
         return list(dict.fromkeys(key[0] for key in keys)) if table.namespaced else list(keys)
 
 
+def owner_of(owned: range | None, max_parallelism: int) -> Callable[[Any], bool] | None:
+    """Return a function that tells whether a key belongs to some key groups; None: all do."""
+    if owned is None:
+        return None
+    return lambda key: key_group_of(key, max_parallelism) in owned
+
+
+def convert_ttl(table: Any, wanted: StateSchema, now: int) -> None:
+    """Rewrite restored entries because their state now expires, or does so no longer.
+
+    What had no time to live is as old as the restore.
+    """
+    if wanted.ttl:
+
+        def convert(value: Any) -> Any:
+            return value, now
+    else:
+
+        def convert(value: Any) -> Any:
+            return value[0]
+
+    for entry, stored in list(table.items()):
+        if wanted.kind == "list":
+            converted: Any = [convert(element) for element in stored]
+        elif wanted.kind == "map":
+            converted = {key: convert(item) for key, item in stored.items()}
+        else:
+            converted = convert(stored)
+        table.put(entry, converted)
+
+
 def _only_owned(delta: TableDelta, owns: Callable[[Any], bool]) -> TableDelta:
     if delta.namespaced:
         written = {entry: value for entry, value in delta.written.items() if owns(entry[0])}
@@ -103,4 +208,4 @@ def _only_owned(delta: TableDelta, owns: Callable[[Any], bool]) -> TableDelta:
     else:
         written = {entry: value for entry, value in delta.written.items() if owns(entry)}
         removed = [entry for entry in delta.removed if owns(entry)]
-    return TableDelta(delta.namespaced, written, removed)
+    return TableDelta(delta.namespaced, written, removed, delta.schema)

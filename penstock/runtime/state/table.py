@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from penstock.runtime.state.schema import StateSchema
 
 
 class _Sentinel:
@@ -28,17 +31,23 @@ REMOVED: Final[Any] = _Sentinel("REMOVED")
 
 @dataclass(slots=True)
 class TableDelta:
-    """What a table wrote and removed since its last snapshot; for a full snapshot, everything it holds."""
+    """What a table wrote and removed since its last snapshot; for a full snapshot, everything it holds.
+
+    `schema` says what state it is, for tables that belong to one.
+    """
 
     namespaced: bool
     written: dict[Any, Any]
     removed: list[Any]
+    schema: StateSchema | None = None
 
 
 class HashMapTable:
     """Entries as Python objects. Keys are the user's key, or (key, namespace) pairs if `namespaced`."""
 
     __slots__ = ("data", "namespaced", "touched")
+
+    sweeps_itself = False  # state that expires looks for expired entries at every access
 
     def __init__(self, namespaced: bool) -> None:
         self.namespaced = namespaced

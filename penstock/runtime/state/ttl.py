@@ -41,8 +41,13 @@ class TtlState(KeyedState):
             config.get_state_visibility()
             is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
         )
-        self._sweep_size = 0 if incremental is None else incremental.cleanup_size
-        self._clean_snapshots = cleanup.in_full_snapshot() or cleanup.is_cleanup_in_background()
+        self.cleans_in_background = (
+            incremental is not None
+            or cleanup.get_rocksdb_compact_filter_cleanup_strategy() is not None
+        )
+        sweeps = incremental is not None and not table.sweeps_itself
+        self._sweep_size = incremental.cleanup_size if incremental is not None and sweeps else 0
+        self.clean_snapshots = cleanup.in_full_snapshot() or cleanup.is_cleanup_in_background()
         self._cursor: Iterator[Any] = iter(())  # keys to look at next
 
     def pruned(self, stored: Any, now: int) -> Any:
@@ -78,7 +83,7 @@ class TtlState(KeyedState):
 
     def live(self, delta: TableDelta) -> TableDelta:
         """Return a full snapshot of the table without what has expired."""
-        if not self._clean_snapshots:
+        if not self.clean_snapshots:
             return delta
         now = self.backend.clock()
         written = {}
@@ -86,7 +91,7 @@ class TtlState(KeyedState):
             left = self.pruned(stored, now)
             if left is not None:
                 written[entry] = left
-        return TableDelta(delta.namespaced, written, delta.removed)
+        return TableDelta(delta.namespaced, written, delta.removed, delta.schema)
 
     def read(self) -> Any:
         """Return the single value of the current key, or None."""

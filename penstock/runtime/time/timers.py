@@ -4,15 +4,33 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.runtime.state.keyed import KeyedStateBackend
 
 Fire = Callable[[int, Any, Any], None]  # timestamp, key, namespace
 
 
+class Timers(Protocol):
+    """Pending timers of one time domain, in time order, wherever the backend keeps them."""
+
+    def register(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """Add a timer; adding it twice is adding it once."""
+
+    def delete(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """Remove a timer if it is there."""
+
+    def next_time(self) -> int | None:
+        """Return the earliest pending timestamp."""
+
+    def fire_until(self, limit: int, fire: Fire) -> None:
+        """Fire all timers with timestamp <= limit, in order, including those registered meanwhile."""
+
+    def __len__(self) -> int: ...
+
+
 class TimerQueue:
-    """Pending timers of one time domain.
+    """Pending timers of one time domain, in memory.
 
     The table holds `(key, (namespace, timestamp))` entries, so timers are part of the keyed state: they are snapshot,
     restored and redistributed with it. The heap and the dictionary are an index over the table.
@@ -77,8 +95,8 @@ class TimerManager:
 
     def __init__(self, backend: KeyedStateBackend) -> None:
         self.backend = backend
-        self.event = TimerQueue(backend, "timers/event")
-        self.processing = TimerQueue(backend, "timers/processing")
+        self.event: Timers = backend.create_timer_queue("timers/event")
+        self.processing: Timers = backend.create_timer_queue("timers/processing")
         self.watermark = -(2**63)
 
     def advance_watermark(self, watermark: int, fire: Fire) -> None:

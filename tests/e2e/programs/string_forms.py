@@ -40,12 +40,10 @@ show("row of all", [Row(True, 1.5, "x", None, [1, 2], {"k": 1.0})],
 show("tuple with list", [(1, ["a", "b"])], Types.TUPLE([Types.INT(), Types.LIST(Types.STRING())]))
 show("list", [[1, 2], []], Types.LIST(Types.INT()))
 show("map", [{"a": 1}], Types.MAP(Types.STRING(), Types.INT()))
-show("basic array", [["a", "b"]], Types.BASIC_ARRAY(Types.STRING()))
-show("primitive array", [[1, 2]], Types.PRIMITIVE_ARRAY(Types.INT()))
 show("row with arrays", [Row(["a", None], [1, 2])],
      Types.ROW([Types.BASIC_ARRAY(Types.STRING()), Types.PRIMITIVE_ARRAY(Types.INT())]))  # fmt: skip
 show("instant", [Instant.of_epoch_milli(1700000000123)], Types.INSTANT())
-show("not typed", [1, 1.0, "a", None, True, (1, "a", None), [1, 2], {"a": 1}, b"xy", Row(1, "a")])
+show("not typed", [1, 1.0, "a", None, True, (1, "a", None), [1, 2], {"a": 1}, Row(1, "a")])
 show(
     "tuple of pickled", [(1, {"a": (1, 2)})], Types.TUPLE([Types.INT(), Types.PICKLED_BYTE_ARRAY()])
 )

@@ -18,7 +18,7 @@ def holds(condition, event):
 
 
 def unfold(nodes, most, head_gap):
-    """All flat lists of ("take", node, gap, inner, stop), ("not", node) and ("greedy", node) items."""
+    """All flat lists of ("take", node, gap, inner, stop), ("not", node), ("not first", node) and ("greedy", node) items."""
     lists = [[]]
     for index, node in enumerate(nodes):
         if node.contiguity.negative:
@@ -41,15 +41,18 @@ def repeat(node, most, gap, following):
             stop = (
                 following if following and following.contiguity is Contiguity.NOT_FOLLOW else None
             )
-            slots = [
-                ("take", node, node.inner if i else gap, i > 0, stop if i else None)
-                for i in range(count)
-            ]
+            slots = []
+            for i in range(count):
+                if i >= node.least and following and following.contiguity.negative:
+                    slots.append(("not first", following))  # where the loop could have ended
+                slots.append(("take", node, node.inner if i else gap, i > 0, stop if i else None))
             ways.append(slots + greedy)
         else:
             partial = [[]]
             for i in range(count):
                 inside = unfold(node.group, most, node.inner if i else gap)
+                if i >= node.least and following and following.contiguity.negative:
+                    inside = [[("not first", following), *way] for way in inside]
                 partial = [p + way for p in partial for way in inside]
                 partial = [p for p in partial if sum(x[0] == "take" for x in p) <= most]
             ways.extend(partial)
@@ -111,9 +114,19 @@ def is_match(plan, items, slots, chosen, events, end):
             elif holds(other.condition, event) and not completes:
                 return False
         for item in between:
+            if item[0] == "not first" and holds(item[1].condition, (skipped or [event])[0]):
+                return False
             if item[0] == "greedy" and any(holds(item[1].condition, x) for x in [*skipped, event]):
                 return False
     return trailing(items[slots[-1] + 1 :], chosen, events, end, within)
+
+
+def greedy_allows(items, behind):
+    """Whether no event behind a greedy loop could have been taken by it; one that ended the loop lifts the rule."""
+    greedy = [item[1] for item in items if item[0] == "greedy"]
+    if behind and any(g.until is not None and holds(g.until, behind[0]) for g in greedy):
+        return True
+    return not any(holds(g.condition, x) for g in greedy for x in behind)
 
 
 def trailing(items, chosen, events, end, within):
@@ -124,7 +137,7 @@ def trailing(items, chosen, events, end, within):
     greedy = [item[1] for item in items if item[0] == "greedy"]
     first_time, last_time = events[chosen[0]][1], events[chosen[-1]][1]
     rest = events[chosen[-1] + 1 :]
-    pending = [n for n in nots if n.contiguity is Contiguity.NOT_FOLLOW]
+    pending = nots[-1].contiguity is Contiguity.NOT_FOLLOW
     deadline = float("inf") if within is None else first_time + within
     if pending and nots[-1].within_previous is not None:
         deadline = min(deadline, last_time + nots[-1].within_previous)
@@ -133,7 +146,7 @@ def trailing(items, chosen, events, end, within):
         return False
     if not pending:
         rest = rest[:1]
-    if any(holds(g.condition, x) for g in greedy for x in rest):
+    if greedy and not greedy_allows(items, rest):
         return False
     for node in nots:
         looked_at = rest[:1] if node.contiguity is Contiguity.NOT_NEXT else rest

@@ -126,8 +126,8 @@ def test_a_row_becomes_a_dictionary():
     ("row", "text"),
     [
         (Row(f0=1, f1="a"), "Row(f0=1, f1='a')"),
-        (Row(1, "a"), "Row(1, 'a')"),
-        (Row(), "Row()"),
+        (Row(1, "a"), "<Row(1, 'a')>"),
+        (Row(), "<Row()>"),
     ],
     ids=["named", "positional", "empty"],
 )

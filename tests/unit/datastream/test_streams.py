@@ -267,12 +267,6 @@ def test_a_sink_may_prepare_its_stream(stream):
     assert [step.name for step in operator.inputs] == ["prepared"]
 
 
-def test_a_declared_row_type_names_the_fields_of_what_a_map_returns(stream):
-    kind = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
-    function = stream.map(lambda value: (value, "a"), kind).transformation.spec.function
-    assert function.map(1) == Row(id=1, name="a")
-
-
 def test_collected_rows_of_a_keyed_stream_hold_key_and_element(stream, executor):
     stream.key_by(lambda value: value[0]).execute_and_collect().close()
     (sink,) = executor.submitted[0][0][-1:]

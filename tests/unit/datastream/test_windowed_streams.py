@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from penstock.common import Duration, Row, Time, Types, WatermarkStrategy
+from penstock.common import Duration, Time, Types, WatermarkStrategy
 from penstock.datastream import AggregateFunction, OutputTag
 from penstock.datastream.functions import (
     AllWindowFunction,
@@ -250,21 +250,6 @@ def test_the_adapters_pickle_and_forward_open_close_and_clear(keyed, build, expe
     assert calls[-1] == "close"
     assert ("clear" in calls) == hasattr(type(function.function), "clear")
     assert list(function.process("k", Context(), [1, 2])) == expected
-
-
-def test_a_declared_row_type_names_the_fields_of_a_windows_results(keyed):
-    kind = Types.ROW_NAMED(["key", "end", "sum"], [Types.STRING(), Types.LONG(), Types.INT()])
-    function = spec_of(keyed.window(EVENT).process(KeyedProcess(), kind)).window_function
-    assert list(function.process("k", Context(), [1, 2])) == [Row(key="k", end=5000, sum=3)]
-
-
-def test_an_aggregate_with_a_declared_double_emits_floats(keyed):
-    spec = spec_of(keyed.window(EVENT).aggregate(Count(), output_type=Types.DOUBLE()))
-    (value,) = spec.window_function.process("k", Context(), [3])
-    assert (value, type(value)) == (3.0, float)
-    spec.window_function.open(None)
-    spec.window_function.clear(Context())
-    spec.window_function.close()
 
 
 def test_operator_and_description_name_the_window(keyed):

@@ -194,6 +194,25 @@ def test_functions_with_state_see_the_key_of_each_record():
     assert dead == [4]
 
 
+class Reuses:
+    """Yields one list again and again, changed in between."""
+
+    def flat_map(self, value):
+        found = []
+        for number in range(value):
+            found.append(number)
+            yield found
+
+    def process_element(self, value, ctx):
+        yield from self.flat_map(value)
+
+
+@pytest.mark.parametrize("spec", [FlatMapSpec, ProcessSpec])
+def test_results_stay_as_they_were_when_the_function_goes_on_with_its_objects(spec):
+    harness, _ = run(spec(Reuses(), "dead"), [3])
+    assert harness.values() == [[0], [0, 1], [0, 1, 2]]
+
+
 class Timers(KeyedProcessFunction):
     def process_element(self, value, ctx):
         if value < 0:

@@ -275,6 +275,18 @@ def test_state_that_was_kept_without_an_evictor_is_refused():
         harness_of(CountEvictor.of(1), snapshots=[plain.snapshot()])
 
 
+@pytest.mark.parametrize(
+    ("assigner", "trigger"),
+    [(GlobalWindows.create(), CountTrigger.of(9)), (EventTimeSessionWindows(3), None)],
+    ids=["global", "session"],
+)
+def test_state_that_was_kept_with_an_evictor_is_refused_without_one(assigner, trigger):
+    evicting = harness_of(CountEvictor.of(1), assigner, trigger)
+    evicting.process_element(("a", 1), 1)
+    with pytest.raises(CheckpointError, match="kept with an evictor"):
+        harness_of(None, assigner, trigger, snapshots=[evicting.snapshot()])
+
+
 def test_an_evictor_sees_clock_watermark_and_window():
     seen = []
 

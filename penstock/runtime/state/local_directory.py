@@ -1,0 +1,123 @@
+"""Databases on the disk of the machine that a subtask runs on. Only a cache: checkpoint storage has everything.
+
+```
+<local directory>/penstock-rocksdb/<job id>/<operator>-<subtask>/
+  snap-<snapshot>/       a checkpoint's files; nobody writes to them
+  work-<process>-<n>/    a database in use, or a checkpoint being made
+```
+
+Files are shared between these directories as hard links.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+_ROOT: Final = "penstock-rocksdb"
+_FORGOTTEN_S: Final = 24 * 3600.0
+
+_numbers = itertools.count()
+_swept: set[Path] = set()
+
+
+class LocalDirectory:
+    """The directory of one operator in one subtask."""
+
+    def __init__(
+        self, roots: Collection[str], job_id: str, operator: str, subtask: int
+    ) -> None:
+        chosen = list(roots) or _default_roots()
+        self._root = Path(chosen[subtask % len(chosen)]) / _ROOT
+        self.job = self._root / job_id
+        self.path = self.job / f"{operator}-{subtask}"
+
+    def new(self) -> Path:
+        """Return the path of a directory that does not exist yet, beside which others do."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        _remove_forgotten(self._root, self.job)
+        return self.path / f"work-{os.getpid()}-{next(_numbers)}"
+
+    def find(self, snapshot: str) -> Path | None:
+        """Return the local copy of a snapshot, if there is one."""
+        path = self.path / f"snap-{snapshot}"
+        return path if path.is_dir() else None
+
+    def clone(self, source: Path) -> Path:
+        """Return a directory with the same files: tables are linked, small files that may change are copied."""
+        target = self.new()
+        target.mkdir()
+        for file in source.iterdir():
+            if file.suffix == ".sst":
+                try:
+                    os.link(file, target / file.name)
+                except OSError:  # another file system, or one without links
+                    shutil.copyfile(file, target / file.name)
+            else:
+                shutil.copyfile(file, target / file.name)
+        return target
+
+    def publish(self, directory: Path, snapshot: str) -> Path:
+        """Let a complete directory be found as the local copy of a snapshot."""
+        target = self.path / f"snap-{snapshot}"
+        try:
+            directory.rename(target)
+        except OSError:  # another process was first
+            remove(directory)
+        return target
+
+    def prune(self, keep: Collection[str]) -> None:
+        """Delete other snapshots than these, and what dead processes left."""
+        kept = {f"snap-{snapshot}" for snapshot in keep}
+        for entry in list(self.path.iterdir()):
+            kind, _, rest = entry.name.partition("-")
+            stale = kind == "snap" and entry.name not in kept
+            if stale or (kind == "work" and not _is_alive(rest.partition("-")[0])):
+                remove(entry)
+
+
+def remove(directory: Path) -> None:
+    """Delete a directory; it is no failure if something of it is gone already."""
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def remove_job(roots: Collection[str], job_id: str) -> None:
+    """Delete all that a job left on this machine, in the directories that are known here."""
+    for root in list(roots) or _default_roots():
+        remove(Path(root) / _ROOT / job_id)
+
+
+def _default_roots() -> list[str]:
+    # Spark tells its Python workers where they may write, and deletes it with the application.
+    told = [path for path in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if path]
+    return told or [tempfile.gettempdir()]
+
+
+def _is_alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _remove_forgotten(root: Path, job: Path) -> None:
+    """Delete what jobs left that have not been seen for a day; once in a process."""
+    if root in _swept:
+        return
+    _swept.add(root)
+    for other in root.iterdir():
+        try:
+            newest = max([other.stat().st_mtime, *(e.stat().st_mtime for e in other.iterdir())])
+        except OSError:
+            continue
+        if other != job and time.time() - newest > _FORGOTTEN_S:
+            remove(other)

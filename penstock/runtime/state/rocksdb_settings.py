@@ -1,0 +1,31 @@
+"""What the rocksdb backend is told by the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+_MB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RocksDBSettings:
+    """Sizes are bytes. The block cache is shared by all databases of a worker process.
+
+    `local_dirs` are the directories for databases; empty: Spark's local directories, or the one for temporary files.
+    `spill_entries` is how many entries an operator keeps as objects before it writes them to its database, even
+    though the epoch goes on.
+    """
+
+    local_dirs: tuple[str, ...] = ()
+    block_cache_size: int = 64 * _MB
+    block_size: int = 4096
+    write_buffer_size: int = 64 * _MB
+    write_buffer_count: int = 2
+    open_files: int = -1
+    background_threads: int = 2
+    compaction_style: Literal["UNIVERSAL", "LEVEL"] = "UNIVERSAL"
+    bloom_filter: bool = True
+    incremental: bool = True
+    transfer_threads: int = 4
+    spill_entries: int = 100_000

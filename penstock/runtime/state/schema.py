@@ -1,0 +1,124 @@
+"""What a state is: kept with its entries, and compared with what the program says when it is restored.
+
+Values are Python objects, so most changes of a type would go unnoticed until user code reads something it does not
+expect. So a change is refused when the state is asked for, unless every value of the old type is one of the new type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.common.type_information import BasicTypeInfo, PickledBytesTypeInfo
+from penstock.common.typeinfo import (
+    BasicArrayTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    ObjectArrayTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+)
+from penstock.errors import CheckpointError
+
+VERSION: Final = 1  # of the way in which values are kept
+
+# A type to the ones whose values it may hold as well: as Python objects they are the same.
+_WIDER: Final = {
+    "Byte": {"Short", "Integer", "Long", "BigInteger"},
+    "Short": {"Integer", "Long", "BigInteger"},
+    "Integer": {"Long", "BigInteger"},
+    "Long": {"BigInteger"},
+    "Float": {"Double"},
+    "Character": {"String"},
+}
+
+Shape = tuple[Any, ...]  # name of the type, then its parts
+
+
+@dataclass(frozen=True, slots=True)
+class StateSchema:
+    """The kind of a state, the type of its values (None: any), and whether they expire."""
+
+    kind: str
+    shape: Shape | None
+    text: str
+    ttl: bool
+    version: int = VERSION
+
+    @classmethod
+    def of(cls, descriptor: Any) -> StateSchema:
+        """Return the schema that a descriptor asks for."""
+        type_info = getattr(descriptor, "type_info", None)
+        return cls(
+            kind=descriptor.kind,
+            shape=None if type_info is None else shape_of(type_info),
+            text="any type" if type_info is None else repr(type_info),
+            ttl=getattr(descriptor, "ttl_config", None) is not None,
+        )
+
+
+def shape_of(type_info: Any) -> Shape | None:
+    """Return a type as plain data; None for the type of any object."""
+    if isinstance(type_info, PickledBytesTypeInfo):
+        return None
+    if isinstance(type_info, BasicTypeInfo):
+        return (repr(type_info),)
+    if isinstance(type_info, RowTypeInfo):
+        pairs = zip(type_info.get_field_names(), type_info.get_field_types(), strict=True)
+        return ("Row", *((name, shape_of(kind)) for name, kind in pairs))
+    if isinstance(type_info, TupleTypeInfo):
+        return ("Tuple", *map(shape_of, type_info.get_field_types()))
+    if isinstance(type_info, MapTypeInfo):
+        return ("Map", shape_of(type_info.key_type_info), shape_of(type_info.value_type_info))
+    if isinstance(
+        type_info, ListTypeInfo | BasicArrayTypeInfo | ObjectArrayTypeInfo | PrimitiveArrayTypeInfo
+    ):
+        return (type(type_info).__name__, shape_of(type_info.elem_type))
+    return (repr(type_info),)
+
+
+def difference(old: Shape | None, new: Shape | None) -> str | None:
+    """Say why values of the old type cannot stand for the new one, or return None: they can.
+
+    >>> difference(("Integer",), ("Long",)) is None
+    True
+    >>> difference(("Long",), ("Integer",))
+    'Long became Integer'
+    """
+    if old is None or new is None or old == new:
+        return None
+    if old[0] != new[0]:
+        return None if new[0] in _WIDER.get(old[0], ()) else f"{old[0]} became {new[0]}"
+    if len(old) != len(new):
+        return f"{old[0]} had {len(old) - 1} fields and has {len(new) - 1}"
+    for position, (before, after) in enumerate(zip(old[1:], new[1:], strict=True)):
+        if old[0] == "Row":
+            if before[0] != after[0]:
+                return f"field {position} was '{before[0]}' and is '{after[0]}'"
+            found = difference(before[1], after[1])
+            where = f"field '{before[0]}'"
+        else:
+            found = difference(before, after)
+            where = f"part {position} of {old[0]}"
+        if found is not None:
+            return f"{where}: {found}"
+    return None
+
+
+def check(operator: str, state: str, old: StateSchema, new: StateSchema) -> None:
+    """Refuse a state that the program wants to read as something else than it is."""
+    reason = None
+    if old.version > new.version:
+        reason = f"it was written in format {old.version}, this Penstock knows format {new.version}"
+    elif old.kind != new.kind:
+        reason = f"{old.kind} state became {new.kind} state"
+    else:
+        reason = difference(old.shape, new.shape)
+    if reason is not None:
+        raise CheckpointError(
+            f"state '{state}' of operator '{operator}' was {old.kind} state of {old.text}, the program asks for "
+            f"{new.kind} state of {new.text}",
+            detail=reason,
+            hint="go back to the old type, or give the state descriptor another name: the state then starts empty",
+        )
