@@ -1,1 +1,321 @@
-CEP=PatternStream=None
+"""CEP.pattern: a stream and a pattern give a PatternStream, whose matches are selected or processed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.cep.functions import (
+    Match,
+    PatternFlatSelectFunction,
+    PatternFlatTimeoutFunction,
+    PatternProcessFunction,
+    PatternSelectFunction,
+    PatternTimeoutFunction,
+)
+from penstock.cep.pattern import Pattern, show
+from penstock.common.operator_specs import CepSpec
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream import _typed
+from penstock.datastream._checks import check_function, check_instance, check_object
+from penstock.datastream._event_time import check_timestamps
+from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.stream import DataStream
+from penstock.errors import ArgumentTypeError
+
+
+class CEP:
+    """The entry to complex event processing."""
+
+    @staticmethod
+    def pattern(
+        input: DataStream,
+        pattern: Pattern,
+        comparator: Callable[[Any, Any], int] | None = None,
+    ) -> PatternStream:
+        """Look for a pattern in a stream; in a keyed stream, in the events of each key.
+
+        `comparator(a, b)` orders events with the same timestamp: a negative number if `a` comes first, a positive one if
+        `b` does, else 0. Raises MalformedPatternError for a pattern that cannot be.
+        """
+        check_instance(input, DataStream, "a stream for a pattern")
+        check_instance(pattern, Pattern, "pattern", hint='begin with Pattern.begin("name")')
+        compare = getattr(comparator, "compare", comparator)
+        if compare is not None:
+            if not callable(compare):
+                raise ArgumentTypeError(
+                    f"comparator must be a function of two events, got {type(comparator).__name__}"
+                )
+            _check_two(compare)
+        pattern.build()
+        return PatternStream(input, pattern, compare)
+
+
+def _check_two(compare: Any) -> None:
+    try:
+        inspect.signature(compare).bind("a", "b")
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"comparator cannot be called with two events: {error}",
+            hint="it returns a negative number, zero or a positive one",
+        ) from None
+    except ValueError:  # builtins that tell nothing about themselves
+        return
+
+
+class PatternStream:
+    """The matches of a pattern in a stream."""
+
+    def __init__(
+        self,
+        stream: DataStream,
+        pattern: Pattern,
+        comparator: Any = None,
+        *,
+        event_time: bool = True,
+        late_tag: OutputTag | None = None,
+    ) -> None:
+        self._stream = stream
+        self._pattern = pattern
+        self._comparator = comparator
+        self._event_time = event_time
+        self._late_tag = late_tag
+
+    def get_pattern(self) -> Pattern:
+        """Return the pattern."""
+        return self._pattern
+
+    def get_input_stream(self) -> DataStream:
+        """Return the stream."""
+        return self._stream
+
+    def in_event_time(self) -> PatternStream:
+        """Order events by their timestamps, and measure time by them. This is the default."""
+        return self._with(event_time=True)
+
+    def in_processing_time(self) -> PatternStream:
+        """Take events as they come, and measure time by the wall clock."""
+        return self._with(event_time=False)
+
+    def side_output_late_data(self, late_data_output_tag: OutputTag) -> PatternStream:
+        """Send events that come behind the watermark to a side output of the result."""
+        check_instance(
+            late_data_output_tag,
+            OutputTag,
+            "late_data_output_tag",
+            hint='create one with OutputTag("late", Types.STRING())',
+        )
+        return self._with(late_tag=late_data_output_tag)
+
+    def _with(self, **changes: Any) -> PatternStream:
+        settings = {"event_time": self._event_time, "late_tag": self._late_tag, **changes}
+        return PatternStream(self._stream, self._pattern, self._comparator, **settings)
+
+    # Results
+
+    def select(
+        self,
+        pattern_select_function: Callable[[Match], Any] | PatternSelectFunction,
+        output_type: TypeInformation | None = None,
+        *,
+        timed_out_partial_matches_tag: OutputTag | None = None,
+        pattern_timeout_function: Callable[[Match, int], Any]
+        | PatternTimeoutFunction
+        | None = None,
+    ) -> DataStream:
+        """Emit what a function returns for each match.
+
+        With a tag and a timeout function, what that returns for `(partial match, time it was up)` goes to a side output.
+        """
+        check_function(pattern_select_function, PatternSelectFunction, "select", ("match",))
+        return self._selected(
+            "select",
+            pattern_select_function,
+            False,
+            output_type,
+            timed_out_partial_matches_tag,
+            pattern_timeout_function,
+        )
+
+    def flat_select(
+        self,
+        pattern_flat_select_function: Callable[[Match], Iterable[Any] | None]
+        | PatternFlatSelectFunction,
+        output_type: TypeInformation | None = None,
+        *,
+        timed_out_partial_matches_tag: OutputTag | None = None,
+        pattern_flat_timeout_function: Callable[[Match, int], Iterable[Any] | None]
+        | PatternFlatTimeoutFunction
+        | None = None,
+    ) -> DataStream:
+        """Emit all that a function returns or yields for each match."""
+        check_function(
+            pattern_flat_select_function, PatternFlatSelectFunction, "flat_select", ("match",)
+        )
+        return self._selected(
+            "flat_select",
+            pattern_flat_select_function,
+            True,
+            output_type,
+            timed_out_partial_matches_tag,
+            pattern_flat_timeout_function,
+        )
+
+    def process(
+        self,
+        pattern_process_function: PatternProcessFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Process each match; a function that is also a TimedOutPartialMatchHandler gets partial matches too."""
+        check_object(
+            pattern_process_function,
+            PatternProcessFunction,
+            ("process_match",),
+            hint="derive a class from PatternProcessFunction and pass an object of it; use select() for "
+            "plain functions",
+        )
+        return self._build(pattern_process_function, output_type)
+
+    def _selected(
+        self,
+        method: str,
+        function: Any,
+        flat: bool,
+        output_type: TypeInformation | None,
+        tag: OutputTag | None,
+        timeout: Any,
+    ) -> DataStream:
+        if (tag is None) != (timeout is None):
+            raise ArgumentTypeError(
+                "a tag for timed-out partial matches and a timeout function go together",
+                hint="give both, or none of them",
+            )
+        if tag is None:
+            return self._build(_Selector(function, method, flat), output_type)
+        check_instance(tag, OutputTag, "timed_out_partial_matches_tag")
+        check_function(timeout, PatternTimeoutFunction, "timeout", ("match", "timestamp"))
+        return self._build(_TimeoutSelector(function, method, flat, tag, timeout), output_type)
+
+    def _build(self, function: Any, output_type: TypeInformation | None) -> DataStream:
+        if self._event_time:
+            check_timestamps(self._stream.transformation, "a pattern in event time")
+        kind = _typed.check_type(output_type)
+        convert = _typed.converter(kind)
+        keyed = isinstance(self._stream, KeyedStream)
+        stream = self._stream if keyed else self._stream.key_by(_NoKey())
+        spec = CepSpec(
+            pattern=self._pattern.build(),
+            function=function if convert is None else _typed_matches(function, convert),
+            event_time=self._event_time,
+            comparator=self._comparator,
+            late_tag=None if self._late_tag is None else self._late_tag.tag_id,
+            keyed=keyed,
+        )
+        plan = self._pattern.build()
+        return stream.transform(
+            "CepOperator",
+            spec,
+            kind,
+            description=f"Pattern({show(plan.nodes)})",
+            non_parallel=not keyed,
+        )
+
+
+class _NoKey:
+    """The key selector of a stream without keys: all events have one key."""
+
+    def get_key(self, value: Any) -> int:
+        return 0
+
+    def __call__(self, value: Any) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Selector:
+    """A select function in the shape of a process function."""
+
+    function: Any
+    method: str
+    flat: bool
+
+    def _call(self) -> Callable[[Match], Any]:
+        return _method(self.function, self.method)
+
+    def process_match(self, match: Match, ctx: Any) -> Iterable[Any] | None:
+        """Select."""
+        result = self._call()(match)
+        return result if self.flat else (result,)
+
+    def open(self, runtime_context: Any) -> None:
+        """Open the user's functions."""
+        for function in self._functions():
+            opener = getattr(function, "open", None)
+            if callable(opener):
+                opener(runtime_context)
+
+    def close(self) -> None:
+        """Close the user's functions."""
+        for function in self._functions():
+            closer = getattr(function, "close", None)
+            if callable(closer):
+                closer()
+
+    def _functions(self) -> list[Any]:
+        return [self.function]
+
+
+@dataclass(frozen=True, slots=True)
+class _TimeoutSelector(_Selector):
+    tag: OutputTag
+    timeout: Any
+
+    def process_timed_out_match(self, match: Match, ctx: Any) -> Iterable[Any] | None:
+        """Select from a partial match, for the side output."""
+        result = _method(self.timeout, "timeout")(match, ctx.timestamp())
+        results = (result or ()) if self.flat else (result,)
+        return [(self.tag, each) for each in results]
+
+    def _functions(self) -> list[Any]:
+        return [self.function, self.timeout]
+
+
+def _method(function: Any, name: str) -> Callable[..., Any]:
+    method: Callable[..., Any] | None = getattr(function, name, None)
+    return method if callable(method) else function
+
+
+def _typed_matches(function: Any, convert: Callable[[Any], Any]) -> Any:
+    kind = _TypedTimeouts if hasattr(function, "process_timed_out_match") else _TypedMatches
+    return kind(function, convert)
+
+
+class _TypedMatches:
+    """A process function whose results are made to the declared type."""
+
+    def __init__(self, function: Any, convert: Callable[[Any], Any]) -> None:
+        self.function = function
+        self.convert = convert
+        for name in ("open", "close"):
+            if callable(getattr(function, name, None)):
+                setattr(self, name, getattr(function, name))
+
+    def process_match(self, match: Match, ctx: Any) -> Iterable[Any]:
+        """Process and convert."""
+        return self._converted(self.function.process_match(match, ctx))
+
+    def _converted(self, results: Iterable[Any] | None) -> Iterable[Any]:
+        for result in results or ():
+            tagged = (
+                type(result) is tuple and len(result) == 2 and isinstance(result[0], OutputTag)
+            )
+            yield result if tagged else self.convert(result)
+
+
+class _TypedTimeouts(_TypedMatches):
+    def process_timed_out_match(self, match: Match, ctx: Any) -> Iterable[Any]:
+        """Process and convert."""
+        return self._converted(self.function.process_timed_out_match(match, ctx))

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.not_implemented import not_implemented
+
 
 class Boundedness(enum.Enum):
     """Whether a source ends by itself."""
@@ -114,6 +116,8 @@ class SourceReader(ABC):
 class Source(ABC):
     """A source of records, in Python."""
 
+    get_java_function = not_implemented("there is no JVM object behind a source")
+
     @abstractmethod
     def get_boundedness(self) -> Boundedness:
         """Whether the source ends by itself."""
@@ -200,6 +204,8 @@ class Committer(ABC):
 
 class Sink(ABC):
     """A sink of records, in Python."""
+
+    get_java_function = not_implemented("there is no JVM object behind a sink")
 
     @abstractmethod
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:

@@ -229,3 +229,19 @@ class AsyncWaitSpec(OperatorSpec):
     retry_strategy: Any = field(default=None, metadata=_SHOWN_IF_SET)
     max_batch: int | None = field(default=None, metadata=_SHOWN_IF_SET)
     barrier_wait: int = field(default=1000, metadata=_SHOWN_IF_SET)
+
+
+@dataclass(frozen=True, slots=True)
+class CepSpec(OperatorSpec):
+    """Finds a pattern in the events of each key (a stream without keys has one constant key).
+
+    `function` has `process_match(match, context)` and may have `process_timed_out_match(match, context)`. `comparator(a, b)`
+    orders events with the same timestamp, as a negative number, zero or a positive one.
+    """
+
+    pattern: Any  # penstock.common.cep.PatternPlan
+    function: Any
+    event_time: bool = True
+    comparator: Any = None
+    late_tag: str | None = None
+    keyed: bool = True

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from penstock.common.not_implemented import not_implemented
 from penstock.common.types import Row
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
@@ -179,6 +180,8 @@ class BulkWriter(ABC):
 
 class BulkWriterFactory(ABC):
     """Creates the writer of a file."""
+
+    get_java_object = not_implemented("there is no JVM object behind a factory")
 
     @abstractmethod
     def create(self, stream: BinaryIO) -> BulkWriter:

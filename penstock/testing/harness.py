@@ -24,6 +24,7 @@ from penstock.runtime.records import Batch
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.redistribution import redistribute
+from penstock.runtime.state.rocksdb import RocksDBStateBackend
 from penstock.runtime.time.timers import TimerManager
 
 _NO_KEY: Any = object()
@@ -84,6 +85,16 @@ class CollectingOutput:
         self.statuses.append(idle)
 
 
+def _backend(
+    kind: str, clock: ManualClock, max_parallelism: int, operator: str
+) -> KeyedStateBackend:
+    if kind == "hashmap":
+        return KeyedStateBackend(clock, operator)
+    if kind == "rocksdb":
+        return RocksDBStateBackend.temporary(clock, max_parallelism, operator=operator)
+    raise ArgumentError(f"a state backend is 'hashmap' or 'rocksdb', not {kind!r}")
+
+
 def _pairs(batch: Batch) -> list[tuple[Any, int | None]]:
     timestamps = batch.timestamps
     if timestamps is None:
@@ -104,7 +115,7 @@ class OperatorHarness:
     """Runs one subtask of one operator.
 
     `operator` is a spec or an operator object. With `key_selector` (one, or one per input) records get their keys; a key
-    may also be given with each record. The operator is open after construction.
+    may also be given with each record. `state_backend` is `hashmap` or `rocksdb`. The operator is open after construction.
     """
 
     def __init__(
@@ -120,10 +131,11 @@ class OperatorHarness:
         name: str = "operator",
         batch_mode: bool = False,
         job_parameters: dict[str, str] | None = None,
+        state_backend: str = "hashmap",
     ) -> None:
         self.clock = clock or ManualClock()
         self.metrics = MetricGroup()
-        self.keyed_state = KeyedStateBackend(self.clock)
+        self.keyed_state = _backend(state_backend, self.clock, max_parallelism, name)
         self.operator = operator if isinstance(operator, StreamOperator) else _create(operator)
         self._key_selectors = _selectors(key_selector)
         self._output = CollectingOutput()
@@ -255,7 +267,11 @@ class OperatorHarness:
         """Pass a barrier: return the state, and go on with the next epoch."""
         self.operator.barrier()
         self.context.runtime_context.snapshot_functions(self.context.epoch, self.clock.now)
-        self._deltas = (*self._deltas, pickle.dumps(self.keyed_state.snapshot(), protocol=5))
+        delta = self.keyed_state.snapshot()
+        if self.keyed_state.in_memory:
+            self._deltas = (*self._deltas, pickle.dumps(delta, protocol=5))
+        else:
+            self._deltas = (pickle.dumps(self.keyed_state.full_snapshot(), protocol=5),)
         snapshot = HarnessSnapshot(
             self._deltas,
             pickle.dumps(self.context.operator_state.snapshot(), protocol=5),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from penstock.common.cep.automaton import ALWAYS, ANY, END, PENDING, RELAXED, START, Automaton
+from penstock.common.cep.automaton import ALWAYS, ANY, END, PENDING, RELAXED, Automaton
 from penstock.common.cep.runs import KeyRuns, Link, Run, chain
 
 Match = dict[str, list[Any]]  # pattern name -> its events, in order
@@ -21,6 +21,26 @@ class StepResult:
     timed_out: list[tuple[Match, int]] = field(default_factory=list)  # with the time it was up
     completed: list[tuple[Match, int]] = field(default_factory=list)  # by time, with that time
     changed: bool = False  # whether the key's state is another now
+
+
+NOTHING = StepResult()  # of an event that changed nothing; nobody writes to it
+
+
+Take = tuple[int, bool, bool]  # position, whether the match may go on, whether it is complete
+
+
+class Decision(NamedTuple):
+    """What an event does to partial matches with certain open edges."""
+
+    still: tuple[int, ...]  # the edges that stay open
+    takes: tuple[Take, ...] = ()
+    ends: bool = False  # the match is complete without this event
+    same: bool = True  # all edges stay open
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing happens."""
+        return self.same and not self.takes and not self.ends
 
 
 class ConditionContext:
@@ -59,6 +79,7 @@ class Nfa:
         self.within = automaton.within
         self._has_limits = automaton.has_limits
         self._skip = automaton.plan.skip
+        self._per_run = any(automaton.iterative)
         self.trace: Trace | None = None
 
     # -- one event
@@ -67,54 +88,101 @@ class Nfa:
         self, state: KeyRuns, event: Any, timestamp: int, known: dict[Any, Any] | None = None
     ) -> StepResult:
         """Take one event. `known` are results of conditions for this event, by their numbers."""
-        result = StepResult()
-        if state.runs:
-            self.expire(state, timestamp, result)
+        runs = state.runs
+        result = None
+        if runs and (
+            self._has_limits
+            or (self.within is not None and timestamp - runs[0].start_time >= self.within)
+        ):
+            result = self.expire(state, timestamp)
+            runs = state.runs
         known = {} if known is None else known
-        automaton, number = self.automaton, state.number
-        trace = self.trace
+        decide = self._decide
+        begins = decide(self.automaton.start, event, timestamp, None, known).takes
+        decisions: list[Decision]
+        if self._per_run:
+            decisions = [decide(run.edges, event, timestamp, run.link, known) for run in runs]
+            idle = all(each.idle for each in decisions)
+        else:
+            # No condition looks at the partial match: those with the same open edges share a decision.
+            shared = {
+                edges: decide(edges, event, timestamp, None, known)
+                for edges in {run.edges for run in runs}
+            }
+            idle = all(each.idle for each in shared.values())
+            decisions = [] if idle else [shared[run.edges] for run in runs]
+        if idle and not begins:
+            if self.trace is not None:
+                self._trace_skips(runs, event)
+            return NOTHING if result is None else result
+        result = StepResult() if result is None else result
+        result.changed = True
+        self._apply(state, decisions, begins, event, timestamp, result)
+        return result
+
+    def _apply(
+        self,
+        state: KeyRuns,
+        decisions: list[Decision],
+        begins: tuple[Take, ...],
+        event: Any,
+        timestamp: int,
+        result: StepResult,
+    ) -> None:
+        follow, trace = self.automaton.follow, self.trace
+        number = state.number
         found: list[Run] = []
-        runs: list[Run] = []
-        for run in state.runs:
-            before = len(runs), len(found)
-            still = self._offer(run, run.edges, event, timestamp, number, known, runs, found)
-            if still is run.edges:
+        runs: list[Run] = [] if decisions else list(state.runs)  # no decisions: all stay
+        for run, decision in zip(state.runs, decisions, strict=False):
+            for target, goes_on, accepts in decision.takes:
+                taken = (run.link, target, event, timestamp, number)
+                longer = Run(taken, follow[target], run.start_time, run.start_number)
+                if goes_on:
+                    runs.append(longer)
+                if accepts:
+                    found.append(longer)
+                if trace is not None:
+                    trace("take", longer, event)
+            if decision.ends:
+                found.append(run)
+            if decision.still is run.edges:
                 runs.append(run)
-            elif still:
-                runs.append(run._replace(edges=still))
-                result.changed = True
-            else:
-                result.changed = True
-                if trace is not None and before == (len(runs), len(found)):
-                    trace("drop", run, event)
-            if before[0] + 1 < len(runs) or before[1] < len(found):
-                result.changed = True
-        before_start = len(runs)
-        self._offer(None, automaton.start, event, timestamp, number, known, runs, found)
-        if len(runs) > before_start:
-            result.changed = True
+            elif decision.still:
+                runs.append(run._replace(edges=decision.still))
+            if trace is not None:
+                _trace_decision(trace, run, decision, event)
+        for target, goes_on, accepts in begins:
+            longer = Run((None, target, event, timestamp, number), follow[target], timestamp, number)
+            if goes_on:
+                runs.append(longer)
+            if accepts:
+                found.append(longer)
+            if trace is not None:
+                trace("begin", longer, event)
         state.runs = runs
         state.number = number + 1
         if found or state.completed:
             self._complete(state, found, result)
-        return result
 
-    def _offer(
+    def _trace_skips(self, runs: list[Run], event: Any) -> None:
+        assert self.trace is not None
+        for run in runs:
+            self.trace("skip", run, event)
+
+    def _decide(
         self,
-        run: Run | None,
         open_: tuple[int, ...],
         event: Any,
         timestamp: int,
-        number: int,
+        link: Link | None,
         known: dict[Any, Any],
-        runs: list[Run],
-        found: list[Run],
-    ) -> tuple[int, ...]:
-        """Offer an event to all open edges; return those that stay open, the same object if all do."""
-        automaton, trace = self.automaton, self.trace
-        edges, holds = automaton.edges, self._holds
-        link = None if run is None else run.link
+    ) -> Decision:
+        """Offer an event to open edges: what is taken, and which edges stay open (the same tuple if all do)."""
+        automaton, holds = self.automaton, self._holds
+        edges = automaton.edges
         still: list[int] = []
+        takes: list[Take] = []
+        ends = False
         for each in open_:
             edge = edges[each]
             if edge.freed_by and _any(holds, edge.freed_by, event, timestamp, link, known):
@@ -127,16 +195,12 @@ class Nfa:
                 holds, edge.stopped_by, event, timestamp, link, known
             )
             target = edge.target
-            if target == END:
+            if target < 0:
                 if stopped:
                     continue
-                assert run is not None
-                found.append(run)
-                if trace is not None:
-                    trace("complete", run, event)
-                continue
-            if target == PENDING:
-                if not stopped:
+                if target == END:
+                    ends = True
+                else:
                     still.append(edge.later)
                 continue
             condition = edge.condition
@@ -144,30 +208,21 @@ class Nfa:
             if fits and not (
                 edge.take_unless and _any(holds, edge.take_unless, event, timestamp, link, known)
             ):
-                taken = (link, target, event, timestamp, number)
-                if run is None:
-                    next_run = Run(taken, automaton.follow[target], timestamp, number)
-                else:
-                    next_run = Run(
-                        taken, automaton.follow[target], run.start_time, run.start_number
-                    )
-                if next_run.edges and not stopped:
-                    runs.append(next_run)
-                if automaton.accepts[target]:
-                    found.append(next_run)
-                if trace is not None:
-                    trace("begin" if run is None else "take", next_run, event)
-            if stopped or run is None:
-                continue
-            if (edge.gap == ANY or (edge.gap == RELAXED and not fits)) and not (
-                edge.skip_unless and _any(holds, edge.skip_unless, event, timestamp, link, known)
+                goes_on = bool(automaton.follow[target]) and not stopped
+                takes.append((target, goes_on, automaton.accepts[target]))
+            if (
+                not stopped
+                and (edge.gap == ANY or (edge.gap == RELAXED and not fits))
+                and not (
+                    edge.skip_unless
+                    and _any(holds, edge.skip_unless, event, timestamp, link, known)
+                )
             ):
                 still.append(edge.later)
-                if trace is not None:
-                    trace("skip", run, event)
-        if len(still) == len(open_) and all(map(int.__eq__, still, open_)):
-            return open_
-        return tuple(still)
+        kept = tuple(still)
+        if kept == open_:
+            return Decision(open_, tuple(takes), ends) if takes or ends else Decision(open_)
+        return Decision(kept, tuple(takes), ends, False)
 
     def _holds(
         self, condition: int, event: Any, timestamp: int, link: Link | None, known: dict[Any, Any]
@@ -321,6 +376,15 @@ class Nfa:
 FOREVER = 2**63 - 1
 
 
+def _trace_decision(trace: Trace, run: Run, decision: Decision, event: Any) -> None:
+    if decision.ends:
+        trace("complete", run, event)
+    if decision.still:
+        trace("skip", run, event)
+    elif not decision.takes and not decision.ends:
+        trace("drop", run, event)
+
+
 def _start_number(run: Run) -> int:
     return run.start_number
 
@@ -334,6 +398,3 @@ def _any(
     known: dict[Any, Any],
 ) -> bool:
     return any(holds(each, event, timestamp, link, known) for each in conditions)
-
-
-__all__ = ["START", "ConditionContext", "Match", "Nfa", "StepResult"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from penstock.common.not_implemented import not_implemented
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
 _TOKENS = re.compile(r"'(?:[^']|'')*'|([a-zA-Z])\1*|[^a-zA-Z']+")
@@ -40,6 +41,8 @@ class BucketContext:
 
 class BucketAssigner(ABC):
     """Names the directory, relative to the base path, for each record. Subclass it, or use `of` with a function."""
+
+    get_java_object = not_implemented("there is no JVM object behind a bucket assigner")
 
     @abstractmethod
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:

@@ -65,6 +65,9 @@ class FileSink(Sink):
         """Build a sink for formats with a beginning and an end, such as Parquet."""
         return FileSink.BulkFormatBuilder(base_path, writer_factory)
 
+    def get_transformer(self) -> None:
+        """Return None: records go to the sink as they are."""
+
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
         """Create the writer of one subtask for one epoch."""
         return FileWriter(

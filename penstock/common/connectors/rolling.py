@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.not_implemented import not_implemented
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 
 @dataclass(frozen=True, slots=True)
 class RollingPolicy:
     """When a part file is closed and published. Without sizes and intervals: at every checkpoint."""
+
+    get_java_object = not_implemented("there is no JVM object behind a rolling policy")
 
     part_size: int | None = None
     rollover_interval: int | None = None
@@ -48,6 +51,8 @@ class RollingPolicy:
 @dataclass(frozen=True, slots=True)
 class OutputFileConfig:
     """The beginning and the end of part files' names."""
+
+    get_java_object = not_implemented("there is no JVM object behind a configuration")
 
     part_prefix: str = "part"
     part_suffix: str = ""
@@ -103,6 +108,8 @@ class OutputFileConfig:
 @dataclass(frozen=True, slots=True)
 class FileCompactStrategy:
     """When small files are put together: at a size in bytes, or after a number of checkpoints."""
+
+    get_java_object = not_implemented("there is no JVM object behind a strategy")
 
     size_threshold: int | None = None
     checkpoints: int | None = None
@@ -161,6 +168,8 @@ class FileCompactStrategy:
 @dataclass(frozen=True, slots=True)
 class FileCompactor:
     """How files are put together."""
+
+    get_java_object = not_implemented("there is no JVM object behind a compactor")
 
     delimiter: bytes = b""
     concatenates: bool = field(default=True, kw_only=True)

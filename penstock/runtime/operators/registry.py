@@ -8,6 +8,7 @@ from typing import Any
 from penstock.common import operator_specs as specs
 from penstock.errors import UnsupportedOperationError
 from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.operators.cep import CepOperator
 from penstock.runtime.operators.broadcast import (
     BroadcastProcessOperator,
     KeyedBroadcastProcessOperator,
@@ -47,6 +48,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any], StreamOperator]] = {
     specs.KeyedProcessSpec: create_function_operator,
     specs.KeyedReduceSpec: KeyedReduceOperator,
     specs.WindowSpec: create_window_operator,
+    specs.CepSpec: CepOperator,
     specs.CoMapSpec: CoMapOperator,
     specs.CoFlatMapSpec: CoFlatMapOperator,
     specs.CoProcessSpec: CoProcessOperator,

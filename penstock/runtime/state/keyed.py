@@ -139,11 +139,12 @@ class KeyedStateBackend:
         for chain in chains:
             for deltas in self._read(state_io, chain, max_parallelism):
                 self.apply(deltas, owns)
-        continues = len(chains) == 1 and owned is None and chains[0].database is None
+        continues = len(chains) == 1 and owned is None and database_of(chains[0]) is None
         return chains[0] if continues else None
 
     def _read(self, state_io: Any, chain: Any, max_parallelism: int) -> Iterator[dict[str, Any]]:
-        if chain.database is None:
+        database = database_of(chain)
+        if database is None:
             yield from state_io.load(chain)
             return
         from penstock.runtime.state.rocksdb import read_deltas
@@ -152,7 +153,7 @@ class KeyedStateBackend:
         with tempfile.TemporaryDirectory(prefix="penstock-state-") as directory:
             path = Path(directory) / "database"
             path.mkdir()
-            state_io.fetch_files(chain.database, path, RocksDBSettings())
+            state_io.fetch_files(database, path, RocksDBSettings())
             yield from read_deltas(path, RocksDBSettings(), max_parallelism)
 
     def relieve(self) -> None:
@@ -168,6 +169,11 @@ class KeyedStateBackend:
             return []
         keys = (entry for entry, _ in table.items())
         return list(dict.fromkeys(key[0] for key in keys)) if table.namespaced else list(keys)
+
+
+def database_of(chain: Any) -> Any:
+    """Return the snapshot of a database that a chain is, or None if it is one of tables."""
+    return getattr(chain, "database", None)
 
 
 def owner_of(owned: range | None, max_parallelism: int) -> Callable[[Any], bool] | None:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from penstock.common.key_groups import key_group_of
 from penstock.errors import CheckpointError
 from penstock.runtime.state.key_codec import skip
-from penstock.runtime.state.keyed import KeyedStateBackend, owner_of
+from penstock.runtime.state.keyed import KeyedStateBackend, database_of, owner_of
 from penstock.runtime.state.local_directory import LocalDirectory, remove
 from penstock.runtime.state.panes import PANE_PREFIX
 from penstock.runtime.state.rocksdb_map_state import RocksDBMapState, RocksDBTtlMapState
@@ -147,10 +147,9 @@ class RocksDBStateBackend(KeyedStateBackend):
         except BaseException:
             remove(directory)
             raise
-        snapshot = result.database.snapshot
-        self.place.publish(directory, snapshot)
-        before = None if chain is None or chain.database is None else chain.database.snapshot
-        self.place.prune({snapshot, before} if before is not None else {snapshot})
+        snapshots = [database.snapshot for each in (result, chain) if (database := database_of(each))]
+        self.place.publish(directory, snapshots[0])
+        self.place.prune(snapshots)
         self._changed = False
         return result
 
@@ -221,16 +220,17 @@ class RocksDBStateBackend(KeyedStateBackend):
         self, state_io: Any, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
     ) -> Any:
         """Start from chains of snapshots; return the one that the next snapshot continues, or None."""
-        if len(chains) == 1 and owned is None and chains[0].database is not None:
-            self._open_snapshot(state_io, chains[0].database)
+        if len(chains) == 1 and owned is None and database_of(chains[0]) is not None:
+            self._open_snapshot(state_io, database_of(chains[0]))
             return chains[0]
         for chain in chains:
-            if chain.database is None:
+            database = database_of(chain)
+            if database is None:
                 for deltas in state_io.load(chain):
                     self.apply(deltas, owner_of(owned, max_parallelism))
                     self._write_out()
             else:
-                self._import(state_io, chain.database, owned)
+                self._import(state_io, database, owned)
         return None
 
     def _open_snapshot(self, state_io: Any, handle: Any) -> None:

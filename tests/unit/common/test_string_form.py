@@ -26,7 +26,7 @@ NESTED = Types.ROW([Types.STRING(), Types.TUPLE([Types.BOOLEAN(), Types.FLOAT()]
         (True, "True"),
         (1.0, "1.0"),
         ([1, None], "[1, None]"),
-        (None, "null"),
+        (None, "None"),
     ],
     ids=repr,
 )

@@ -1,111 +1,106 @@
-"""Every class and method of pyflink.datastream is there, or is marked as not implemented."""
+"""Every class, method and parameter of pyflink.common and pyflink.datastream is there, or says why it is not."""
 
 from __future__ import annotations
 
 import importlib
-import inspect
-import json
+import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
 
-from penstock.datastream._not_implemented import missing_methods, not_implemented
 from penstock.errors import UnsupportedOperationError
 
-API = json.loads((Path(__file__).parents[2] / "data" / "pyflink_api.json").read_text())
-MODULES = [
-    name
-    for name in API
-    if name.startswith("pyflink.datastream")
-    and not name.startswith(("pyflink.datastream.connectors", "pyflink.datastream.formats"))
-]
-# Names that PyFlink's modules merely import, and functions of its gateway to Java.
-FOREIGN = {
-    "Time", "TypeInformation", "RowTypeInfo", "Types", "Duration",
-    "get_gateway", "get_j_env_configuration", "JavaFunctionWrapper",
-}  # fmt: skip
+ROOT = Path(__file__).parents[3]
 
-# A module that imports a class of another one: the class is looked at where it is defined.
-IMPORTED = {("pyflink.datastream.async_data_stream", "DataStream")}
 
-MEMBERS = [
-    pytest.param(module, name, info, id=f"{module.removeprefix('pyflink.')}.{name}")
-    for module in MODULES
-    for name, info in API[module].items()
-    if name not in FOREIGN and "methods" in info and (module, name) not in IMPORTED
+def load_generator():
+    spec = importlib.util.spec_from_file_location(
+        "gen_api_coverage", ROOT / "tools" / "gen_api_coverage.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["gen_api_coverage"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+generator = load_generator()
+COVERAGES = [
+    pytest.param(coverage, id=f"{coverage.module.removeprefix('pyflink.')}.{coverage.name}")
+    for coverage in generator.compare_all()
 ]
 
 
-def ours(module: str, name: str):
-    return getattr(importlib.import_module(module.replace("pyflink", "penstock")), name)
+@pytest.mark.parametrize("coverage", COVERAGES)
+def test_every_name_of_pyflink_is_there(coverage):
+    assert coverage.missing == []
 
 
-@pytest.mark.parametrize(("module", "name", "info"), MEMBERS)
-def test_every_method_of_pyflink_exists(module, name, info):
-    kind = ours(module, name)
-    absent = [method for method in info["methods"] if not callable(getattr(kind, method, None))]
-    assert absent == []
-
-
-@pytest.mark.parametrize(("module", "name", "info"), MEMBERS)
-def test_every_method_takes_pyflinks_arguments_by_name(module, name, info):
-    kind = ours(module, name)
-    wrong = {}
-    for method, wanted in info["methods"].items():
-        member = inspect.getattr_static(kind, method)
-        if isinstance(member, not_implemented):
-            continue
-        parameters = inspect.signature(getattr(kind, method)).parameters
-        if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
-            continue
-        names = {p for p in parameters if p != "self"}
-        missing = [p for p in (w.split("=")[0].lstrip("*") for w in wanted) if p not in names]
-        if missing:
-            wrong[method] = missing
-    assert wrong == {}
+@pytest.mark.parametrize("coverage", COVERAGES)
+def test_every_method_takes_pyflinks_arguments_by_name(coverage):
+    assert coverage.parameters == {}
 
 
 def test_what_is_not_implemented_is_known():
     """A new entry here is a promise broken; an entry that goes away is good news."""
-    missing = {
-        name: sorted(missing_methods(ours(module, name)))
-        for module in MODULES
-        for name, info in API[module].items()
-        if name not in FOREIGN and "methods" in info and (module, name) not in IMPORTED
-    }
-    java = {"get_java_function", "get_java_output_tag", "get_java_memory_size"}
-    java |= {"get_java_slot_sharing_group"}
-    features = {
-        name: [method for method in methods if method not in java]
-        for name, methods in missing.items()
-        if set(methods) - java
-    }
+    features = {}
+    for parameter in COVERAGES:
+        (coverage,) = parameter.values
+        if coverage.features:
+            features[coverage.name] = sorted(coverage.features)
     assert features == {
-        "BroadcastConnectedStream": ["__init__", "process"],
-        "BroadcastStream": ["__init__"],
-        "ConnectedStreams": ["__init__", "flat_map", "key_by", "map", "process"],
-        "DataStream": ["cache", "connect"],
+        "DataStream": ["cache"],
         "EmbeddedRocksDBStateBackend": ["get_options", "set_options"],
-        "KeyedStream": ["cache", "connect"],
+        "KeyedStream": ["cache"],
         "StreamExecutionEnvironment": ["create_input"],
     }
 
 
-def test_a_method_that_is_not_implemented_says_why_when_it_is_called(stream):
+def test_modules_without_an_implementation_are_known():
+    refused = {each.values[0].module for each in COVERAGES if each.values[0].refused}
+    assert refused == {
+        "pyflink.datastream.connectors.jdbc",
+        "pyflink.datastream.connectors.kafka",
+        "pyflink.datastream.formats.avro",
+        "pyflink.datastream.formats.parquet",
+    }
+
+
+def test_the_comparison_sees_what_is_missing():
+    described = {
+        "init": ["stream", "speed=1"],
+        "methods": {"map": ["func", "colour=None"], "teleport": []},
+    }
+    found = generator.compare("pyflink.datastream", "DataStream", described)
+    assert found.missing == ["teleport"]
+    assert found.parameters == {"map": ["colour"], "__init__": ["stream", "speed"]}
+    assert generator.compare("pyflink.datastream", "Teleport", {}).missing == ["Teleport"]
+    assert generator.compare("pyflink.nowhere", "Thing", {}).missing == ["Thing"]
+
+
+def test_the_page_of_coverage_is_up_to_date():
+    assert generator.PAGE.read_text() == generator.render(), "run: python tools/gen_api_coverage.py"
+
+
+def test_a_method_that_is_not_implemented_says_why_when_it_is_called(env):
     with pytest.raises(
-        UnsupportedOperationError, match=r"DataStream\.connect is not implemented"
+        UnsupportedOperationError,
+        match=r"StreamExecutionEnvironment\.create_input is not implemented",
     ) as caught:
-        stream.connect(stream)
-    assert "two inputs" in caught.value.detail
-    assert "union" in caught.value.hint
+        env.create_input(None)
+    assert "Java" in caught.value.detail
+    assert "from_source" in caught.value.hint
 
 
 @pytest.mark.parametrize(
-    "name", ["ConnectedStreams", "BroadcastStream", "BroadcastConnectedStream"]
+    "use", [lambda kind: kind(), lambda kind: kind.builder()], ids=["an object", "a builder"]
 )
-def test_a_class_that_is_not_implemented_cannot_be_created(name):
-    with pytest.raises(UnsupportedOperationError, match=name):
-        ours("pyflink.datastream", name)(None, None)
+def test_a_class_that_is_not_implemented_says_why_when_it_is_used(use):
+    kafka = importlib.import_module("penstock.datastream.connectors.kafka")
+    with pytest.raises(UnsupportedOperationError, match="KafkaSource") as caught:
+        use(kafka.KafkaSource)
+    assert caught.value.detail == "there is no Kafka connector yet"
+    assert "Source" in caught.value.hint
 
 
 PYFLINK_MODULES = [

@@ -124,7 +124,7 @@ REFUSED = [
     ("global after key_by", lambda s: keyed(s).global_(), RuntimeError, "global_() cannot override", "before key_by"),
     ("broadcast after key_by", lambda s: keyed(s).broadcast(), RuntimeError, "broadcast() cannot override", "before key_by"),
     ("custom after key_by", lambda s: keyed(s).partition_custom(max, key), RuntimeError, "partition_custom() cannot override", "before key_by"),
-    ("broadcast state", lambda s: s.broadcast(object()), NotImplementedError, "broadcast state is not implemented", "broadcast() without"),
+    ("broadcast state", lambda s: s.broadcast(object()), TypeError, "a broadcast state descriptor must be a MapStateDescriptor", "MapStateDescriptor("),
     # settings
     ("the name of a keyed stream", lambda s: keyed(s).name("x"), RuntimeError, "a name is not supported for a keyed stream", "before or after key_by"),
     ("the name of it", lambda s: keyed(s).get_name(), RuntimeError, "a name is not supported", "key_by"),
