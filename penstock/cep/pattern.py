@@ -278,6 +278,7 @@ class Pattern:
                         "within between",
                         f"'{node.name}' has {node.within_previous} ms of {within} ms",
                     )
+        _check_ends(self._nodes)
         wanted = self._skip.pattern_name
         if wanted is not None and wanted not in plan.names():
             raise refuse("skip to unknown", f"'{wanted}' is none of {', '.join(plan.names())}")
@@ -359,3 +360,19 @@ def _nullable(node: PatternNode) -> bool:
 def _empty(nodes: tuple[PatternNode, ...]) -> bool:
     """Whether a sequence may take no event at all."""
     return all(_nullable(node) or node.contiguity.negative for node in nodes)
+
+
+def _check_ends(nodes: tuple[PatternNode, ...]) -> None:
+    """Refuse a sequence whose end may be left out up to what must not come."""
+    for node in nodes:
+        if node.group is not None:
+            _check_ends(node.group)
+    optional_end = False
+    for node in reversed(nodes):
+        if node.contiguity.negative:
+            if optional_end:
+                raise refuse("not before optional end", f"'{node.name}'")
+        elif _nullable(node):
+            optional_end = True
+        else:
+            return

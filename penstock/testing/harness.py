@@ -10,13 +10,15 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.key_groups import key_group_of, key_group_range
 from penstock.common.operator_specs import OperatorSpec
+from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError
+from penstock.graph.transformations import OperatorTransformation
 from penstock.runtime.context import RuntimeContext
 from penstock.runtime.metrics import MetricGroup
 from penstock.runtime.operators.base import OperatorContext, StreamOperator, method_of
@@ -26,6 +28,7 @@ from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.redistribution import redistribute
 from penstock.runtime.state.rocksdb import RocksDBStateBackend
 from penstock.runtime.time.timers import TimerManager
+from penstock.runtime.typed_output import typed_output
 
 _NO_KEY: Any = object()
 
@@ -58,9 +61,10 @@ class ManualClock:
 
 
 class CollectingOutput:
-    """Keeps everything an operator emits."""
+    """Keeps everything an operator emits, checked by the declared types."""
 
-    def __init__(self) -> None:
+    def __init__(self, types: Mapping[str | None, Any] | None = None) -> None:
+        self._types = {tag: typed_output(kind) for tag, kind in (types or {}).items()}
         self.records: list[tuple[Any, int | None]] = []
         self.side_records: dict[str, list[tuple[Any, int | None]]] = {}
         self.watermarks: list[int] = []
@@ -69,12 +73,19 @@ class CollectingOutput:
 
     def emit(self, batch: Batch) -> None:
         """Keep records."""
+        self._check(None, batch)
         self.batches.append(len(batch))
         self.records.extend(_pairs(batch))
 
     def emit_side(self, tag: str, batch: Batch) -> None:
         """Keep records of a side output."""
+        self._check(tag, batch)
         self.side_records.setdefault(tag, []).extend(_pairs(batch))
+
+    def _check(self, tag: str | None, batch: Batch) -> None:
+        typed = self._types.get(tag)
+        if typed is not None:
+            batch.values = typed.apply(batch.values)
 
     def emit_watermark(self, watermark: int) -> None:
         """Keep a watermark."""
@@ -114,13 +125,14 @@ class HarnessSnapshot:
 class OperatorHarness:
     """Runs one subtask of one operator.
 
-    `operator` is a spec or an operator object. With `key_selector` (one, or one per input) records get their keys; a key
-    may also be given with each record. `state_backend` is `hashmap` or `rocksdb`. The operator is open after construction.
+    `operator` is a stream, whose last operator is taken with its key selectors and declared types, or a spec, or an operator
+    object. With `key_selector` (one, or one per input) records get their keys; a key may also be given with each record.
+    `state_backend` is `hashmap` or `rocksdb`. The operator is open after construction.
     """
 
     def __init__(
         self,
-        operator: OperatorSpec | StreamOperator,
+        operator: DataStream | OperatorSpec | StreamOperator,
         *,
         key_selector: Any = None,
         subtask: int = 0,
@@ -136,9 +148,13 @@ class OperatorHarness:
         self.clock = clock or ManualClock()
         self.metrics = MetricGroup()
         self.keyed_state = _backend(state_backend, self.clock, max_parallelism, name)
+        types: dict[str | None, Any] = {}
+        if isinstance(operator, DataStream):
+            operator, selectors, types = _last_operator(operator)
+            key_selector = selectors if key_selector is None else key_selector
         self.operator = operator if isinstance(operator, StreamOperator) else _create(operator)
         self._key_selectors = _selectors(key_selector)
-        self._output = CollectingOutput()
+        self._output = CollectingOutput(types)
         self._deltas: tuple[bytes, ...] = ()
         self._place = (subtask, parallelism, max_parallelism)
         snapshots = list(snapshots)
@@ -181,7 +197,7 @@ class OperatorHarness:
     @classmethod
     def restore(
         cls,
-        operator: OperatorSpec | StreamOperator,
+        operator: DataStream | OperatorSpec | StreamOperator,
         snapshots: Sequence[HarnessSnapshot],
         subtask: int = 0,
         parallelism: int = 1,
@@ -230,7 +246,8 @@ class OperatorHarness:
         """Send a batch; keys are computed if there is a key selector and the batch has none."""
         if batch.keys is None and self._key_selectors:
             select = self._key_selectors[min(input_index, len(self._key_selectors) - 1)]
-            batch.keys = [select(value) for value in batch.values]
+            if select is not None:  # a broadcast input has no keys
+                batch.keys = [select(value) for value in batch.values]
         self.operator.process(batch, input_index)
 
     def process_watermark(self, watermark: int) -> None:
@@ -337,17 +354,32 @@ class OperatorHarness:
         self.operator.close()
 
 
+def _last_operator(
+    stream: DataStream,
+) -> tuple[OperatorSpec, tuple[Any, ...] | None, dict[str | None, Any]]:
+    """Return the spec, the key selectors and the declared types of a stream's last operator."""
+    step = stream.transformation
+    if not isinstance(step, OperatorTransformation):
+        raise ArgumentError(
+            "the stream does not end with an operator",
+            hint="give the result of map(), process() or another operation to the harness",
+        )
+    keyed = any(selector is not None for selector in step.key_selectors)
+    outputs: list[tuple[str | None, Any]] = [(None, step.output_type), *step.side_types.items()]
+    return step.spec, tuple(step.key_selectors) if keyed else None, dict(outputs)
+
+
 def _create(spec: OperatorSpec) -> StreamOperator:
     from penstock.runtime.operators import create_operator
 
     return create_operator(spec)
 
 
-def _selectors(key_selector: Any) -> list[Callable[[Any], Any]]:
+def _selectors(key_selector: Any) -> list[Callable[[Any], Any] | None]:
     if key_selector is None:
         return []
     selectors = key_selector if isinstance(key_selector, list | tuple) else [key_selector]
-    return [method_of(selector, "get_key") for selector in selectors]
+    return [None if selector is None else method_of(selector, "get_key") for selector in selectors]
 
 
 __all__ = ["CollectingOutput", "HarnessSnapshot", "ManualClock", "OperatorHarness"]

@@ -35,12 +35,7 @@ class Decision(NamedTuple):
     still: tuple[int, ...]  # the edges that stay open
     takes: tuple[Take, ...] = ()
     ends: bool = False  # the match is complete without this event
-    same: bool = True  # all edges stay open
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing happens."""
-        return self.same and not self.takes and not self.ends
+    idle: bool = False  # nothing happens
 
 
 class ConditionContext:
@@ -80,6 +75,7 @@ class Nfa:
         self._has_limits = automaton.has_limits
         self._skip = automaton.plan.skip
         self._per_run = any(automaton.iterative)
+        self._table: dict[tuple[int, ...], tuple[int | None, tuple[Decision, ...]]] = {}
         self.trace: Trace | None = None
 
     # -- one event
@@ -97,20 +93,27 @@ class Nfa:
             result = self.expire(state, timestamp)
             runs = state.runs
         known = {} if known is None else known
-        decide = self._decide
-        begins = decide(self.automaton.start, event, timestamp, None, known).takes
-        decisions: list[Decision]
+        begins = self._decide_shared(self.automaton.start, event, timestamp, known).takes
+        decisions: list[Decision] = []
+        idle = True
         if self._per_run:
+            decide = self._decide
             decisions = [decide(run.edges, event, timestamp, run.link, known) for run in runs]
             idle = all(each.idle for each in decisions)
-        else:
+        elif runs:
             # No condition looks at the partial match: those with the same open edges share a decision.
-            shared = {
-                edges: decide(edges, event, timestamp, None, known)
-                for edges in {run.edges for run in runs}
-            }
-            idle = all(each.idle for each in shared.values())
-            decisions = [] if idle else [shared[run.edges] for run in runs]
+            shared: dict[tuple[int, ...], Decision] = {}
+            last = None
+            for run in runs:
+                edges = run.edges
+                if edges is last or edges in shared:
+                    continue
+                last = edges
+                decision = shared[edges] = self._decide_shared(edges, event, timestamp, known)
+                if not decision.idle:
+                    idle = False
+            if not idle:
+                decisions = [shared[run.edges] for run in runs]
         if idle and not begins:
             if self.trace is not None:
                 self._trace_skips(runs, event)
@@ -119,6 +122,50 @@ class Nfa:
         result.changed = True
         self._apply(state, decisions, begins, event, timestamp, result)
         return result
+
+    def _decide_shared(
+        self, open_: tuple[int, ...], event: Any, timestamp: int, known: dict[Any, Any]
+    ) -> Decision:
+        """Decide for all partial matches with these open edges. Where one condition decides, both answers are kept."""
+        entry = self._table.get(open_)
+        if entry is None:
+            entry = self._table[open_] = self._tabulate(open_)
+        condition, answers = entry
+        if condition is None:
+            return self._decide(open_, event, timestamp, None, known)
+        if condition == ALWAYS:
+            return answers[1]
+        truth = known.get(condition)
+        if truth is None:
+            truth = known[condition] = bool(self.automaton.calls[condition](event))
+        return answers[truth]
+
+    def _tabulate(self, open_: tuple[int, ...]) -> tuple[int | None, tuple[Decision, ...]]:
+        automaton = self.automaton
+        conditions = {
+            each
+            for number in open_
+            for edge in (automaton.edges[number],)
+            for each in (
+                *edge.take_unless,
+                *edge.skip_unless,
+                *edge.first_unless,
+                *edge.stopped_by,
+                *edge.closed_by,
+                *edge.freed_by,
+                *(() if edge.condition is None else (edge.condition,)),
+            )
+            if each != ALWAYS
+        }
+        if not conditions:
+            only = self._decide(open_, None, 0, None, {})
+            return ALWAYS, (only, only)
+        if len(conditions) > 1 or any(automaton.iterative[each] for each in conditions):
+            return None, ()
+        condition = conditions.pop()
+        return condition, tuple(
+            self._decide(open_, None, 0, None, {condition: truth}) for truth in (False, True)
+        )
 
     def _apply(
         self,
@@ -152,7 +199,9 @@ class Nfa:
             if trace is not None:
                 _trace_decision(trace, run, decision, event)
         for target, goes_on, accepts in begins:
-            longer = Run((None, target, event, timestamp, number), follow[target], timestamp, number)
+            longer = Run(
+                (None, target, event, timestamp, number), follow[target], timestamp, number
+            )
             if goes_on:
                 runs.append(longer)
             if accepts:
@@ -221,8 +270,8 @@ class Nfa:
                 still.append(edge.later)
         kept = tuple(still)
         if kept == open_:
-            return Decision(open_, tuple(takes), ends) if takes or ends else Decision(open_)
-        return Decision(kept, tuple(takes), ends, False)
+            return Decision(open_, tuple(takes), ends, idle=not takes and not ends)
+        return Decision(kept, tuple(takes), ends)
 
     def _holds(
         self, condition: int, event: Any, timestamp: int, link: Link | None, known: dict[Any, Any]

@@ -71,9 +71,9 @@ class RocksDBStore:
         self._rocksdict.Checkpoint(self._db).create_checkpoint(str(directory))
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Let go of the files. What was not checkpointed is lost, so it is not written either."""
         self._db.cancel_all_background(True)
-        self._db.close()
+        del self._db, self.get
 
 
 def after(prefix: bytes) -> bytes:

@@ -132,7 +132,7 @@ def test_prefixes_without_effect_hide_no_option():
     hidden = [
         key
         for key in OPTIONS
-        if key.startswith(options.NO_EFFECT_PREFIXES) and find_option(key) is None
+        if key.startswith(NO_EFFECT_PREFIXES) and find_option(key) is None
     ]
     assert hidden == []
     for key in ("task.cancellation.timeout", "metrics.latency.interval"):
