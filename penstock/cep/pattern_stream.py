@@ -203,12 +203,11 @@ class PatternStream:
         if self._event_time:
             check_timestamps(self._stream.transformation, "a pattern in event time")
         kind = _typed.check_type(output_type)
-        convert = _typed.converter(kind)
         keyed = isinstance(self._stream, KeyedStream)
         stream = self._stream if keyed else self._stream.key_by(_NoKey())
         spec = CepSpec(
             pattern=self._pattern.build(),
-            function=function if convert is None else _typed_matches(function, convert),
+            function=function,
             event_time=self._event_time,
             comparator=self._comparator,
             late_tag=None if self._late_tag is None else self._late_tag.tag_id,
@@ -286,36 +285,3 @@ class _TimeoutSelector(_Selector):
 def _method(function: Any, name: str) -> Callable[..., Any]:
     method: Callable[..., Any] | None = getattr(function, name, None)
     return method if callable(method) else function
-
-
-def _typed_matches(function: Any, convert: Callable[[Any], Any]) -> Any:
-    kind = _TypedTimeouts if hasattr(function, "process_timed_out_match") else _TypedMatches
-    return kind(function, convert)
-
-
-class _TypedMatches:
-    """A process function whose results are made to the declared type."""
-
-    def __init__(self, function: Any, convert: Callable[[Any], Any]) -> None:
-        self.function = function
-        self.convert = convert
-        for name in ("open", "close"):
-            if callable(getattr(function, name, None)):
-                setattr(self, name, getattr(function, name))
-
-    def process_match(self, match: Match, ctx: Any) -> Iterable[Any]:
-        """Process and convert."""
-        return self._converted(self.function.process_match(match, ctx))
-
-    def _converted(self, results: Iterable[Any] | None) -> Iterable[Any]:
-        for result in results or ():
-            tagged = (
-                type(result) is tuple and len(result) == 2 and isinstance(result[0], OutputTag)
-            )
-            yield result if tagged else self.convert(result)
-
-
-class _TypedTimeouts(_TypedMatches):
-    def process_timed_out_match(self, match: Match, ctx: Any) -> Iterable[Any]:
-        """Process and convert."""
-        return self._converted(self.function.process_timed_out_match(match, ctx))

@@ -2,8 +2,8 @@
 
 PyFlink encodes values by their declared types on the way to the next operator, so that a Row without names arrives with
 those of its type, an int declared as a double as a float, and a value that does not fit is an error. Penstock hands Python
-objects over, so it has to look at them. A batch is looked at column by column with loops that run in C: about 10 ns a record
-for a single value, 20 ns for an integer with its range, 35 ns for each field of a tuple. Only a batch that is not exactly as
+objects over, so it has to look at them. A batch is looked at column by column with loops that run in C: about 12 ns a record
+for a single value, 19 ns for an integer with its range, 40 ns for each field of a tuple. Only a batch that is not exactly as
 its type wants it is converted, and only if that fails it is looked at record by record, to name the one at fault.
 """
 
@@ -181,7 +181,12 @@ def _value_converter(
 
     def convert(column: Column) -> Column:
         count = len(column)
-        if list(map(type, column)).count(exact) == count:
+        kinds = list(map(type, column))
+        fitting = kinds.count(exact)
+        if fitting < count and exact is float and fitting + kinds.count(int) == count:
+            column = _to_floats(column, validate)
+            fitting = count
+        if fitting == count:
             if narrow:
                 return array("f", column).tolist()
             if number_format is not None:
@@ -195,6 +200,13 @@ def _value_converter(
         return column if same else converted
 
     return convert
+
+
+def _to_floats(column: Column, validate: Callable[[Any], Any]) -> list[float]:
+    try:
+        return list(map(float, column))
+    except OverflowError:
+        return list(map(validate, column))  # raises
 
 
 def _tuple_converter(kind: TupleTypeInfo) -> Convert:

@@ -1,7 +1,9 @@
 """Programs written for PyFlink run unchanged and print what they print on Flink.
 
-`programs/expected` has what PyFlink 2.3.0 printed for the same files, with one difference: PyFlink's print() joins the fields
-of a row as Python shows them, `+I[a,None]`; Penstock prints rows as Flink itself does, `+I[a, null]`.
+`programs/expected` has what PyFlink 2.3.0 printed for the same files, but for rows. PyFlink's print() joins the fields of a row
+as Python shows them, `+I[a,None]`, and shows rows without a type as `<Row('a', None)>`; Penstock prints rows as Flink itself
+does, `+I[a, null]`. The fields stand in the order of the declared type, also where PyFlink chains Python operators and
+leaves them as they were made. A field that is a pickled object is shown as the object, not as its bytes.
 """
 
 from __future__ import annotations

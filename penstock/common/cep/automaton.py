@@ -59,6 +59,14 @@ class _Exit:
     freed_by: tuple[int, ...] = ()
     limit: int | None = None
 
+    def then(self, other: _Exit) -> _Exit:
+        """Return this way out, with what holds on another that follows."""
+        return replace(
+            self,
+            closed_by=self.closed_by + other.closed_by,
+            freed_by=self.freed_by + other.freed_by,
+        )
+
     def onto(self, edge: Edge) -> Edge:
         """Return the edge with what holds on the way out."""
         return replace(
@@ -74,7 +82,7 @@ class _Exit:
 class _Part:
     entries: list[Edge]
     exits: list[_Exit]
-    nullable: bool
+    around: _Exit | None  # the way around it, if it may be left out
 
 
 @dataclass(slots=True)
@@ -222,20 +230,12 @@ class _Compiler:
                     else:
                         self._connect(leaving.position, replace(edge, head=False))
             exits = part.exits
-            if part.nullable:
-                closed, freed = self._greedy(node)
-                around = [
-                    replace(
-                        leaving,
-                        closed_by=leaving.closed_by + closed,
-                        freed_by=leaving.freed_by + freed,
-                    )
-                    for leaving in open_
-                ]
-                exits = exits + around
+            if part.around is not None:
+                exits = exits + [leaving.then(part.around) for leaving in open_]
             open_ = exits
         exits = [leaving for leaving in open_ if leaving.position != START]
-        return _Part(entries, exits, len(exits) < len(open_))
+        around = [leaving for leaving in open_ if leaving.position == START]
+        return _Part(entries, exits, around[0] if around else None)
 
     def _forbid(self, leaving: _Exit, node: PatternNode) -> _Exit:
         conditions = self._always(node.condition)
@@ -286,7 +286,8 @@ class _Compiler:
             _Exit(position, closed_by=closed, freed_by=freed)
             for position in positions[node.least - 1 :]
         ]
-        return _Part([entry], exits, node.optional)
+        around = _Exit(START, closed_by=closed, freed_by=freed) if node.optional else None
+        return _Part([entry], exits, around)
 
     def _group(self, node: PatternNode, gap: Contiguity) -> _Part:
         """Compile a group; one that is repeated takes at least one event in each iteration."""
@@ -306,7 +307,7 @@ class _Compiler:
             self._repeat(last, entries)
         if node.quantified:  # a loop inside could end in one iteration or in the next
             self.automaton.ambiguous = True
-        return _Part(first.entries, exits, first.nullable or node.optional)
+        return _Part(first.entries, exits, _Exit(START) if node.optional else first.around)
 
     def _repeat(self, part: _Part, entries: list[Edge]) -> None:
         for leaving in part.exits:

@@ -40,18 +40,26 @@ class RocksDBStore:
         self._db.set_write_options(self._write_options)
         self.get = self._db.get
 
-    def scan(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the entries from `start`, included, to `end`, excluded."""
-        return iter(self._db.items(from_key=start, read_opt=self._until(end)))
+        options = self._until(end)
+        for entry in self._db.items(from_key=start, read_opt=options):
+            if entry[0] >= end:
+                return
+            yield entry
 
-    def scan_keys(self, start: bytes, end: bytes | None) -> Iterator[bytes]:
+    def scan_keys(self, start: bytes, end: bytes) -> Iterator[bytes]:
         """Iterate over the keys from `start`, included, to `end`, excluded."""
-        return iter(self._db.keys(from_key=start, read_opt=self._until(end)))
+        options = self._until(end)
+        for key in self._db.keys(from_key=start, read_opt=options):
+            if key >= end:
+                return
+            yield key
 
-    def _until(self, end: bytes | None) -> Any:
+    def _until(self, end: bytes) -> Any:
+        # The bound spares RocksDB a look at deleted entries behind it.
         options = self._rocksdict.ReadOptions()
-        if end is not None:
-            options.set_iterate_upper_bound(end)
+        options.set_iterate_upper_bound(end)
         return options
 
     def batch(self) -> Any:

@@ -18,7 +18,7 @@ def holds(condition, event):
 
 
 def unfold(nodes, most, head_gap):
-    """All flat lists of ("take", node, gap, inner, stop), ("not", node), ("not first", node) and ("greedy", node) items."""
+    """All flat lists of items: ("take", node, gap, inner, stop), or "not", "not first" or "greedy" with a node."""
     lists = [[]]
     for index, node in enumerate(nodes):
         if node.contiguity.negative:
@@ -116,7 +116,7 @@ def is_match(plan, items, slots, chosen, events, end):
         for item in between:
             if item[0] == "not first" and holds(item[1].condition, (skipped or [event])[0]):
                 return False
-            if item[0] == "greedy" and any(holds(item[1].condition, x) for x in [*skipped, event]):
+            if item[0] == "greedy" and not greedy_allows(between, [*skipped, event]):
                 return False
     return trailing(items[slots[-1] + 1 :], chosen, events, end, within)
 

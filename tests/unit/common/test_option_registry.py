@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common import Configuration, Duration, options
+from penstock.common import Configuration, Duration
+from penstock.common.ignored_options import NO_EFFECT_PREFIXES
 from penstock.common.options import OPTIONS, find_option, spark_options, validate
 from penstock.errors import ConfigurationError
 
@@ -130,9 +131,7 @@ def test_options_of_spark_are_picked_out():
 
 def test_prefixes_without_effect_hide_no_option():
     hidden = [
-        key
-        for key in OPTIONS
-        if key.startswith(NO_EFFECT_PREFIXES) and find_option(key) is None
+        key for key in OPTIONS if key.startswith(NO_EFFECT_PREFIXES) and find_option(key) is None
     ]
     assert hidden == []
     for key in ("task.cancellation.timeout", "metrics.latency.interval"):

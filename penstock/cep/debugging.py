@@ -1,0 +1,47 @@
+"""Shows, event by event, what a pattern does with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.cep.pattern import show
+from penstock.common.cep import KeyRuns, Nfa, PatternPlan, compile_pattern
+from penstock.common.cep.runs import Run
+from penstock.errors import ArgumentError
+
+
+def trace(plan: PatternPlan, events: list[Any], timestamps: list[int] | None = None) -> str:
+    """Run a pattern over the events of one key and return what happened, as text."""
+    if timestamps is None:
+        timestamps = list(range(len(events)))
+    if len(timestamps) != len(events):
+        raise ArgumentError(
+            f"there are {len(events)} events and {len(timestamps)} timestamps",
+            hint="give a timestamp for each event",
+        )
+    nfa = Nfa(compile_pattern(plan))
+    state = KeyRuns()
+    lines = [f"pattern {show(plan.nodes)}"]
+
+    def note(what: str, run: Run | None, event: Any) -> None:
+        lines.append(f"  {what:<9}{_text(nfa.match_of(run))}" if run else f"  {what}")
+
+    nfa.trace = note
+    for timestamp, event in sorted(zip(timestamps, events, strict=True), key=lambda pair: pair[0]):
+        lines.append(f"{event!r} @{timestamp}")
+        before = len(lines)
+        result = nfa.step(state, event, timestamp)
+        if len(lines) == before:
+            lines.append("  -")
+        lines += [f"  => match {_text(match)}" for match, _ in result.completed]
+        lines += [f"  => match {_text(match)}" for match in result.matches]
+    left = [f"  {_text(nfa.match_of(run))}" for run in state.runs]
+    held = [f"  {_text(nfa.match_of(run))} (complete, held back)" for run in state.completed]
+    lines.append("left at the end" if left or held else "nothing left at the end")
+    return "\n".join(lines + left + held)
+
+
+def _text(match: dict[str, list[Any]]) -> str:
+    return " ".join(
+        f"{name}=[{', '.join(map(repr, events))}]" for name, events in match.items()
+    )

@@ -1,0 +1,734 @@
+"""One small program for each kind of stateful operator, over a source that gives one batch of each split per epoch.
+
+    python zoo.py '{"directory": "/tmp/run", "master": "local[2,4]"}'
+
+runs those that can run side by side as one job. The output of a program depends on the records of each epoch only, and not
+on the order in which channels arrive: all records of a key come from one split, and what meets records of another source
+is put out by timers and windows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from penstock.cep import CEP, Pattern
+from penstock.common import Configuration, Duration, Time, WatermarkStrategy
+from penstock.common.connector import (
+    Boundedness,
+    ReadLimits,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
+from penstock.common.serialization import Encoder
+from penstock.datastream import (
+    AggregateFunction,
+    AsyncDataStream,
+    AsyncFunction,
+    BroadcastProcessFunction,
+    CheckpointedFunction,
+    CoGroupFunction,
+    DataStream,
+    FlatMapFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    KeyedStream,
+    MapFunction,
+    OutputTag,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+)
+from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
+from penstock.datastream.connectors.hybrid_source import HybridSource
+from penstock.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from penstock.datastream.window import (
+    ContinuousEventTimeTrigger,
+    CountEvictor,
+    CountTrigger,
+    EventTimeSessionWindows,
+    GlobalWindows,
+    PurgingTrigger,
+    SlidingEventTimeWindows,
+    TimeEvictor,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
+
+JOB_ID = "200" + "0" * 29
+PARALLELISM = 2
+BATCHES = 9  # of each split: so many epochs, and one that finds the end
+BATCH = 6
+KEYS = 4  # of each split
+STEP_MS = 100
+JITTER_MS = 250
+LATE_MS = 1_600
+CLOCK_MS = 1_000  # what the manual clock of the in-process tests goes on by in an epoch
+
+Event = tuple[str, int, int]  # key, number, timestamp
+
+
+# Sources
+
+
+def event(side: str, split: int, index: int) -> Event:
+    """Return record number `index` of a split: up to 250 ms out of order, and every ninth very late."""
+    seed = (index * 7919 + split * 104_729 + len(side) * 12_345) * 2_654_435_761 % 2**32
+    late = LATE_MS if seed % 9 == 0 else seed // 9 % JITTER_MS
+    return f"{split}-{seed // 11 % KEYS}", index, max(index * STEP_MS - late, 0)
+
+
+class Steps(Source):
+    """Two splits of numbered records; `skip` batches at their beginning are empty."""
+
+    def __init__(self, side: str, skip: int = 0, batches: int = BATCHES) -> None:
+        self.side = side
+        self.skip = skip
+        self.batches = batches
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+        return StepsEnumerator(found=bool(restored))
+
+    def create_reader(self) -> SourceReader:
+        return StepsReader(self)
+
+
+class StepsEnumerator(SplitEnumerator):
+    def __init__(self, *, found: bool) -> None:
+        self._found = found
+
+    def discover(self) -> list[SourceSplit]:
+        if self._found:
+            return []
+        self._found = True
+        return [SourceSplit(str(split), payload=split, start=0) for split in range(PARALLELISM)]
+
+    def no_more_splits(self) -> bool:
+        return self._found
+
+    def snapshot(self) -> bool:
+        return self._found
+
+
+class StepsReader(SourceReader):
+    def __init__(self, source: Steps) -> None:
+        self._source = source
+
+    def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
+        source = self._source
+        while position < source.skip + source.batches:
+            first = (position - source.skip) * BATCH
+            rows = [event(source.side, split.payload, n) for n in range(first, first + BATCH)]
+            rows = rows if position >= source.skip else []
+            position += 1
+            # So that this batch is the only one of the epoch: the deadline is 1 ms after its start.
+            while limits.deadline is not None and time.time() < limits.deadline:
+                pass
+            yield SourceBatch(rows, position, [row[2] for row in rows])
+
+
+STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(JITTER_MS))
+
+
+def key_of(value: Event) -> str:
+    return value[0]
+
+
+class Inputs:
+    """The streams that programs begin with; each source is in the job once."""
+
+    def __init__(self, env: StreamExecutionEnvironment) -> None:
+        self.env = env
+
+    @cached_property
+    def left(self) -> DataStream:
+        return self.env.from_source(Steps("left"), STRATEGY, "left")
+
+    @cached_property
+    def right(self) -> DataStream:
+        return self.env.from_source(Steps("right!"), STRATEGY, "right")
+
+    @cached_property
+    def rules(self) -> DataStream:
+        """The records that are broadcast: all of them before the first of `later`."""
+        return self.env.from_source(Steps("rules", batches=1), STRATEGY, "rules")
+
+    @cached_property
+    def later(self) -> DataStream:
+        return self.env.from_source(Steps("later", skip=2), STRATEGY, "later")
+
+    @property
+    def keyed(self) -> KeyedStream:
+        return self.left.key_by(key_of)
+
+    def windows(self, assigner: Any = None) -> Any:
+        return self.keyed.window(assigner or SECOND)
+
+
+SECOND = TumblingEventTimeWindows.of(Time.seconds(1))
+LATE = OutputTag("late")
+
+
+# Programs
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program; `keeps` says what its result depends on: keyed state, operator state or the source's enumerator.
+
+    With `manual` it needs the manual clock.
+    """
+
+    build: Callable[[Inputs], DataStream]
+    keeps: str = "keyed"
+    manual: bool = False
+
+
+PROGRAMS: dict[str, Program] = {}
+
+
+def program(keeps: str = "keyed", *, manual: bool = False) -> Any:
+    def register(build: Any) -> Any:
+        PROGRAMS[build.__name__] = Program(build, keeps, manual)
+        return build
+
+    return register
+
+
+# Keyed state and timers
+
+
+def add(first: Event, second: Event) -> Event:
+    return first[0], first[1] + second[1], max(first[2], second[2])
+
+
+class Digits(AggregateFunction):
+    """Puts the numbers one after another: the order counts, and each one counts."""
+
+    def create_accumulator(self) -> list[int]:
+        return []
+
+    def add(self, value: Event, accumulator: list[int]) -> list[int]:
+        return [*accumulator, value[1]]
+
+    def get_result(self, accumulator: list[int]) -> tuple[int, ...]:
+        return tuple(accumulator)
+
+    def merge(self, acc_a: list[int], acc_b: list[int]) -> list[int]:
+        return sorted([*acc_a, *acc_b])
+
+
+class Kept:
+    """Each kind of state: its descriptor, how a value comes in, and what is in it."""
+
+    DESCRIPTORS: dict[str, Any] = {
+        "value": lambda: ValueStateDescriptor("kept"),
+        "list": lambda: ListStateDescriptor("kept"),
+        "map": lambda: MapStateDescriptor("kept"),
+        "reducing": lambda: ReducingStateDescriptor("kept", lambda a, b: a + b),
+        "aggregating": lambda: AggregatingStateDescriptor("kept", Digits()),
+    }
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def get(self, context: Any, descriptor: Any) -> Any:
+        name = "get_state" if self.kind == "value" else f"get_{self.kind}_state"
+        return getattr(context, name)(descriptor)
+
+    def put(self, state: Any, value: Event) -> Any:
+        match self.kind:
+            case "value":
+                state.update((state.value() or 0) + value[1])
+                return state.value()
+            case "map":
+                state.put(value[1] % 3, (state.get(value[1] % 3) or 0) + 1)
+                return sorted(state.items())
+            case "list":
+                state.add(value[1])
+                return list(state.get())
+            case "reducing":
+                state.add(value[1])
+                return state.get()
+            case _:
+                state.add(value)
+                return state.get()
+
+
+class Keep(KeyedProcessFunction):
+    """Puts each record into state and emits all that is in it; every fifth record clears it."""
+
+    def __init__(self, kind: str, ttl: int | None = None) -> None:
+        self.kept = Kept(kind)
+        self.ttl = ttl
+
+    def open(self, runtime_context: Any) -> None:
+        descriptor = Kept.DESCRIPTORS[self.kept.kind]()
+        if self.ttl is not None:
+            descriptor.enable_time_to_live(StateTtlConfig.new_builder(self.ttl).build())
+        self.state = self.kept.get(runtime_context, descriptor)
+
+    def process_element(self, value: Event, ctx: Any) -> Iterator[Any]:
+        if value[1] % 23 == 0:
+            self.state.clear()
+        yield value, self.kept.put(self.state, value)
+
+
+for _kind in Kept.DESCRIPTORS:
+    PROGRAMS[f"{_kind}_state"] = Program(lambda i, k=_kind: i.keyed.process(Keep(k)))
+    PROGRAMS[f"{_kind}_state_with_ttl"] = Program(
+        lambda i, k=_kind: i.keyed.process(Keep(k, 2 * CLOCK_MS)), manual=True
+    )
+
+
+class Timers(KeyedProcessFunction):
+    """Registers event-time timers some epochs ahead, deletes some of them, and emits a count when one fires."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value: Event, ctx: Any) -> Iterator[Any]:
+        self.count.update((self.count.value() or 0) + 1)
+        timers = ctx.timer_service()
+        timers.register_event_time_timer(value[2] + 1_500)
+        if value[1] % 4 == 0:
+            timers.delete_event_time_timer(value[2] + 1_500)
+        yield "element", value, timers.current_watermark()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield "timer", ctx.get_current_key(), timestamp, self.count.value()
+
+
+@program()
+def event_time_timers(inputs: Inputs) -> DataStream:
+    return inputs.keyed.process(Timers())
+
+
+class ClockTimers(KeyedProcessFunction):
+    """Registers processing-time timers two epochs ahead; one that fires registers another."""
+
+    def process_element(self, value: Event, ctx: Any) -> None:
+        timers = ctx.timer_service()
+        timers.register_processing_time_timer(timers.current_processing_time() + 1_500)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield ctx.get_current_key(), timestamp, ctx.timer_service().current_processing_time()
+        ctx.timer_service().register_processing_time_timer(timestamp + 777)
+
+
+@program(manual=True)
+def processing_time_timers(inputs: Inputs) -> DataStream:
+    return inputs.keyed.process(ClockTimers())
+
+
+@program()
+def rolling_reduce(inputs: Inputs) -> DataStream:
+    return inputs.keyed.reduce(add)
+
+
+@program()
+def rolling_max_by(inputs: Inputs) -> DataStream:
+    return inputs.keyed.max_by(2)
+
+
+class Numbered(MapFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def map(self, value: Event) -> Any:
+        self.count.update((self.count.value() or 0) + 1)
+        return value, self.count.value()
+
+
+@program()
+def keyed_map(inputs: Inputs) -> DataStream:
+    return inputs.keyed.map(Numbered())
+
+
+# Windows
+
+
+class Contents(ProcessWindowFunction):
+    """Emits all that is in a window, and how often it and its key were evaluated."""
+
+    def process(self, key: str, context: Any, elements: Any) -> Iterator[Any]:
+        counts = []
+        for store in (context.window_state(), context.global_state()):
+            state = store.get_state(ValueStateDescriptor("evaluated"))
+            state.update((state.value() or 0) + 1)
+            counts.append(state.value())
+        yield key, str(context.window()), list(elements), counts
+
+    def clear(self, context: Any) -> None:
+        context.window_state().get_state(ValueStateDescriptor("evaluated")).clear()
+
+
+class Listed(ProcessWindowFunction):
+    """Emits all that is in a window that may merge with others."""
+
+    def process(self, key: str, context: Any, elements: Any) -> Iterator[Any]:
+        yield key, str(context.window()), list(elements)
+
+
+def with_late(stream: DataStream) -> DataStream:
+    return stream.union(stream.get_side_output(LATE).map(lambda value: ("late", value)))
+
+
+@program()
+def tumbling_reduce(inputs: Inputs) -> DataStream:
+    return inputs.windows().reduce(add)
+
+
+@program()
+def tumbling_aggregate_with_window_function(inputs: Inputs) -> DataStream:
+    return inputs.windows().aggregate(Digits(), window_function=Listed())
+
+
+@program()
+def tumbling_process_with_lateness(inputs: Inputs) -> DataStream:
+    windows = inputs.windows().allowed_lateness(700).side_output_late_data(LATE)
+    return with_late(windows.process(Contents()))
+
+
+@program()
+def tumbling_aggregate_with_lateness(inputs: Inputs) -> DataStream:
+    windows = inputs.windows().allowed_lateness(700).side_output_late_data(LATE)
+    return with_late(windows.aggregate(Digits()))
+
+
+@program()
+def sliding_aggregate(inputs: Inputs) -> DataStream:
+    assigner = SlidingEventTimeWindows.of(Time.seconds(2), Time.milliseconds(500))
+    return with_late(inputs.windows(assigner).side_output_late_data(LATE).aggregate(Digits()))
+
+
+@program()
+def sliding_process(inputs: Inputs) -> DataStream:
+    assigner = SlidingEventTimeWindows.of(Time.seconds(2), Time.milliseconds(500))
+    return inputs.windows(assigner).process(Contents())
+
+
+@program()
+def session_reduce(inputs: Inputs) -> DataStream:
+    return inputs.windows(EventTimeSessionWindows.with_gap(Time.milliseconds(400))).reduce(add)
+
+
+@program()
+def session_process_with_lateness(inputs: Inputs) -> DataStream:
+    windows = inputs.windows(EventTimeSessionWindows.with_gap(Time.milliseconds(400)))
+    windows = windows.allowed_lateness(500).side_output_late_data(LATE)
+    return with_late(windows.process(Listed()))
+
+
+@program()
+def count_window(inputs: Inputs) -> DataStream:
+    return inputs.keyed.count_window(3).reduce(add)
+
+
+@program()
+def sliding_count_window(inputs: Inputs) -> DataStream:
+    return inputs.keyed.count_window(5, 2).process(Listed())
+
+
+@program()
+def window_of_all(inputs: Inputs) -> DataStream:
+    return inputs.left.window_all(SECOND).reduce(lambda a, b: ("all", a[1] + b[1], 0))
+
+
+@program()
+def window_with_triggers(inputs: Inputs) -> DataStream:
+    early = inputs.windows(TumblingEventTimeWindows.of(Time.seconds(3)))
+    early = early.trigger(ContinuousEventTimeTrigger.of(Time.milliseconds(700)))
+    counted = inputs.windows(GlobalWindows.create()).trigger(
+        PurgingTrigger.of(CountTrigger.of(4))
+    )
+    return early.aggregate(Digits()).union(counted.process(Contents()))
+
+
+@program()
+def evictors(inputs: Inputs) -> DataStream:
+    last = inputs.windows().evictor(CountEvictor.of(2)).process(Contents())
+    kept = inputs.windows(GlobalWindows.create()).trigger(CountTrigger.of(3))
+    recent = kept.evictor(TimeEvictor.of(Time.milliseconds(900))).aggregate(Digits())
+    return last.union(recent)
+
+
+@program()
+def local_global_aggregate(inputs: Inputs) -> DataStream:
+    return inputs.windows().aggregate(Digits(), local_global=True)
+
+
+@program(manual=True)
+def processing_time_windows(inputs: Inputs) -> DataStream:
+    assigner = TumblingProcessingTimeWindows.of(Time.milliseconds(2 * CLOCK_MS))
+    return inputs.windows(assigner).aggregate(Digits(), window_function=Listed())
+
+
+@program("operator")
+def watermarks_within_the_program(inputs: Inputs) -> DataStream:
+    stamped = inputs.left.map(lambda value: value).assign_timestamps_and_watermarks(
+        STRATEGY.with_timestamp_assigner(lambda value, _: value[2])
+    )
+    return with_late(
+        stamped.key_by(key_of).window(SECOND).side_output_late_data(LATE).aggregate(Digits())
+    )
+
+
+# Two inputs
+
+
+class Balance(KeyedCoProcessFunction):
+    """Adds one input up and the other one down; a timer emits the balance."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.sum = runtime_context.get_state(ValueStateDescriptor("sum"))
+
+    def process_element1(self, value: Event, ctx: Any) -> None:
+        self._add(value[1], ctx)
+
+    def process_element2(self, value: Event, ctx: Any) -> None:
+        self._add(-value[1], ctx)
+
+    def _add(self, amount: int, ctx: Any) -> None:
+        self.sum.update((self.sum.value() or 0) + amount)
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() // 700 * 700 + 1_400)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield ctx.get_current_key(), timestamp, self.sum.value()
+
+
+@program()
+def keyed_co_process(inputs: Inputs) -> DataStream:
+    return inputs.left.connect(inputs.right).key_by(key_of, key_of).process(Balance())
+
+
+RULES = MapStateDescriptor("rules")
+
+
+class Price(BroadcastProcessFunction):
+    """Emits records with what the rules say about their number."""
+
+    def process_element(self, value: Event, ctx: Any) -> Iterator[Any]:
+        rules = ctx.get_broadcast_state(RULES)
+        yield value, rules.get(value[1] % 8), len(list(rules.items()))
+
+    def process_broadcast_element(self, value: Event, ctx: Any) -> None:
+        ctx.get_broadcast_state(RULES).put(value[1], f"rule {value[1]}")
+
+
+@program("operator")
+def broadcast_process(inputs: Inputs) -> DataStream:
+    return inputs.later.connect(inputs.rules.broadcast(RULES)).process(Price())
+
+
+class KeyedPrice(KeyedBroadcastProcessFunction):
+    """Counts the records of a key; timers emit the count with what the rules say."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.descriptor = ValueStateDescriptor("count")
+        self.count = runtime_context.get_state(self.descriptor)
+
+    def process_element(self, value: Event, ctx: Any) -> None:
+        self.count.update((self.count.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(value[2] + 1_000)
+
+    def process_broadcast_element(self, value: Event, ctx: Any) -> None:
+        rules = ctx.get_broadcast_state(RULES)
+        rules.put(value[1] % 8, (rules.get(value[1] % 8) or 0) + 1)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        rules = sorted(ctx.get_broadcast_state(RULES).items())
+        yield ctx.get_current_key(), timestamp, self.count.value(), rules
+
+
+@program()
+def keyed_broadcast_process(inputs: Inputs) -> DataStream:
+    return inputs.keyed.connect(inputs.right.broadcast(RULES)).process(KeyedPrice())
+
+
+@program("operator")
+def rules_of_a_keyed_broadcast_process(inputs: Inputs) -> DataStream:
+    return inputs.keyed.connect(inputs.right.broadcast(RULES)).process(KeyedPrice())
+
+
+class Pair(ProcessJoinFunction):
+    def process_element(self, left: Event, right: Event, ctx: Any) -> Iterator[Any]:
+        yield left, right, ctx.get_timestamp()
+
+
+@program()
+def interval_join(inputs: Inputs) -> DataStream:
+    joined = inputs.keyed.interval_join(inputs.right.key_by(key_of))
+    return with_late(
+        joined.between(-600, 900)
+        .side_output_left_late_data(LATE)
+        .side_output_right_late_data(LATE)
+        .process(Pair())
+    )
+
+
+@program()
+def window_join(inputs: Inputs) -> DataStream:
+    joined = inputs.left.join(inputs.right).where(key_of).equal_to(key_of)
+    return joined.window(SECOND).apply(lambda left, right: (left, right))
+
+
+class Groups(CoGroupFunction):
+    def co_group(self, first: Any, second: Any) -> Iterator[Any]:
+        yield list(first), list(second)
+
+
+@program()
+def co_group(inputs: Inputs) -> DataStream:
+    grouped = inputs.left.co_group(inputs.right).where(key_of).equal_to(key_of)
+    return grouped.window(EventTimeSessionWindows.with_gap(Time.milliseconds(300))).apply(Groups())
+
+
+# Operator state, asynchronous calls, partitions, sources
+
+
+class Pairs(FlatMapFunction, CheckpointedFunction):
+    """Emits the records of a subtask three by three; counts them in union state."""
+
+    def initialize_state(self, context: Any) -> None:
+        store = context.get_operator_state_store()
+        self.waiting_state = store.get_list_state(ListStateDescriptor("waiting"))
+        self.count_state = store.get_union_list_state(ListStateDescriptor("counts"))
+
+    def open(self, runtime_context: Any) -> None:
+        self.subtask = runtime_context.get_index_of_this_subtask()
+        self.waiting = list(self.waiting_state.get())
+        self.count = dict(self.count_state.get()).get(self.subtask, 0)
+
+    def snapshot_state(self, context: Any) -> None:
+        self.waiting_state.update(self.waiting)
+        self.count_state.update([(self.subtask, self.count)])
+
+    def flat_map(self, value: Event) -> Iterator[Any]:
+        self.waiting.append(value)
+        self.count += 1
+        if len(self.waiting) == 4:
+            yield self.waiting, self.count
+            self.waiting = []
+
+
+@program("operator")
+def checkpointed_function(inputs: Inputs) -> DataStream:
+    return inputs.left.flat_map(Pairs())
+
+
+class Lookup(AsyncFunction):
+    """Answers after the barrier: what waits is part of the checkpoint."""
+
+    barrier_wait_millis = 0
+
+    async def async_invoke(self, value: Event) -> list[Any]:
+        await asyncio.sleep(0.004 + value[1] % 3 / 1000)
+        return [("found", value)]
+
+
+@program("operator")
+def async_ordered(inputs: Inputs) -> DataStream:
+    return AsyncDataStream.ordered_wait(inputs.left, Lookup(), Time.seconds(30), 20)
+
+
+@program("operator")
+def async_unordered(inputs: Inputs) -> DataStream:
+    return AsyncDataStream.unordered_wait(inputs.left, Lookup(), Time.seconds(30), 20)
+
+
+@program()
+def full_window_partition(inputs: Inputs) -> DataStream:
+    whole = inputs.left.full_window_partition()
+    return whole.reduce(add).union(whole.sort_partition(1), whole.aggregate(Digits()))
+
+
+@program("source")
+def hybrid_source(inputs: Inputs) -> DataStream:
+    source = HybridSource.builder(Steps("left", batches=3)).add_source(Steps("right!", batches=4))
+    stream = inputs.env.from_source(source.build(), STRATEGY, "hybrid")
+    return stream.key_by(key_of).window(SECOND).aggregate(Digits())
+
+
+@program()
+def pattern(inputs: Inputs) -> DataStream:
+    rise = (
+        Pattern.begin("low")
+        .where(lambda value: value[1] % 2 == 0)
+        .followed_by("high")
+        .where(lambda value: value[1] % 3 == 0)
+        .one_or_more()
+        .within(Time.milliseconds(1_200))
+    )
+    return CEP.pattern(inputs.keyed, rise).select(lambda match: sorted(match.items()))
+
+
+# All in one job
+
+TOGETHER = [name for name, each in PROGRAMS.items() if not each.manual]
+
+
+class Labelled(MapFunction):
+    """Writes a result as a line with the name of its program."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def map(self, value: Any) -> str:
+        return f"{self.name}: {value}"
+
+
+def all_together(env: StreamExecutionEnvironment, names: list[str] | None = None) -> DataStream:
+    """Put programs into one job; the result is a stream of lines."""
+    inputs = Inputs(env)
+    streams = [PROGRAMS[name].build(inputs).map(Labelled(name)) for name in names or TOGETHER]
+    return streams[0].union(*streams[1:])
+
+
+def main(directory: Path, master: str) -> None:
+    configuration = Configuration()
+    for key, value in {
+        "execution.checkpointing.interval": "1 ms",
+        "execution.state-recovery.path": f"{directory}/checkpoints/{JOB_ID}",
+        "penstock.state.inline-threshold": "1 b",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "1000",
+        "restart-strategy.fixed-delay.delay": "0 ms",
+        "spark.master": master,
+        "spark.local.dir": f"{directory}/spark",
+    }.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(PARALLELISM)
+    all_together(env).sink_to(
+        FileSink.for_row_format(f"{directory}/results", Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
+    env.execute("zoo")
+
+
+if __name__ == "__main__":
+    options = json.loads(sys.argv[1])
+    main(Path(options["directory"]), options["master"])
