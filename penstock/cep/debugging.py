@@ -23,8 +23,8 @@ def trace(plan: PatternPlan, events: list[Any], timestamps: list[int] | None = N
     state = KeyRuns()
     lines = [f"pattern {show(plan.nodes)}"]
 
-    def note(what: str, run: Run | None, event: Any) -> None:
-        lines.append(f"  {what:<9}{_text(nfa.match_of(run))}" if run else f"  {what}")
+    def note(what: str, run: Run) -> None:
+        lines.append(f"  {what:<9}{_text(nfa.match_of(run))}")
 
     nfa.trace = note
     for timestamp, event in sorted(zip(timestamps, events, strict=True), key=lambda pair: pair[0]):
@@ -42,6 +42,4 @@ def trace(plan: PatternPlan, events: list[Any], timestamps: list[int] | None = N
 
 
 def _text(match: dict[str, list[Any]]) -> str:
-    return " ".join(
-        f"{name}=[{', '.join(map(repr, events))}]" for name, events in match.items()
-    )
+    return " ".join(f"{name}=[{', '.join(map(repr, events))}]" for name, events in match.items())

@@ -79,13 +79,15 @@ def to_dot(automaton: Automaton) -> str:
     """Return the automaton in Graphviz's language."""
     lines = ["digraph pattern {", "  rankdir=LR;", '  node [shape=circle, fontname="sans-serif"];']
     lines.append('  start [shape=point, width=0.15]; match [shape=doublecircle, label="match"];')
-    for index, name in enumerate(position_names(automaton)):
-        lines.append(f"  p{index} [label={_quoted(name)}];")
-    for arrow in arrows(automaton):
-        lines.append(
-            f"  {arrow.source} -> {arrow.target} "
-            f'[label={_quoted(arrow.label)}, color="{arrow.colour}"];'
-        )
+    lines += [
+        f"  p{index} [label={_quoted(name)}];"
+        for index, name in enumerate(position_names(automaton))
+    ]
+    lines += [
+        f"  {arrow.source} -> {arrow.target} "
+        f'[label={_quoted(arrow.label)}, color="{arrow.colour}"];'
+        for arrow in arrows(automaton)
+    ]
     lines.append("}")
     return "\n".join(lines)
 
@@ -114,10 +116,14 @@ def to_svg(automaton: Automaton) -> str:
     height = middle + _RADIUS + 40 + 44 * below
     width = _STEP * (len(names) + 1) + 2 * 60
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" font-family="sans-serif" font-size="12">',
-        '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" '
-        'orient="auto-start-reverse"><path d="M0 0L10 5L0 10z" fill="context-stroke"/></marker></defs>',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+            f'height="{height}" font-family="sans-serif" font-size="12">'
+        ),
+        (
+            '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" '
+            'orient="auto-start-reverse"><path d="M0 0L10 5L0 10z" fill="context-stroke"/></marker></defs>'
+        ),
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     used: dict[tuple[int, int], int] = {}

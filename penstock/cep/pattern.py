@@ -59,7 +59,7 @@ class Pattern:
                 f"a skip strategy is required, got {type(skip).__name__}",
                 hint="for example AfterMatchSkipStrategy.skip_past_last_event()",
             )
-        return Pattern((), skip)._append(name, Contiguity.STRICT)
+        return Pattern((), skip).next(name)
 
     def next(self, name: str | Pattern) -> Pattern:
         """Go on with a pattern whose event comes right after."""
@@ -82,7 +82,8 @@ class Pattern:
         return self._append_not(name, Contiguity.NOT_FOLLOW)
 
     def _append_not(self, name: str, contiguity: Contiguity) -> Pattern:
-        if isinstance(name, Pattern):
+        given: Any = name
+        if isinstance(given, Pattern):
             raise ArgumentTypeError(
                 "a group cannot be what must not come", hint="give the name of a single pattern"
             )
@@ -272,12 +273,9 @@ class Pattern:
         ):
             raise refuse("not last without within", f"'{last.name}'")
         for node in nodes:
-            if within is not None and node.within_previous is not None:
-                if node.within_previous > within:
-                    raise refuse(
-                        "within between",
-                        f"'{node.name}' has {node.within_previous} ms of {within} ms",
-                    )
+            between = node.within_previous
+            if within is not None and between is not None and between > within:
+                raise refuse("within between", f"'{node.name}' has {between} ms of {within} ms")
         _check_ends(self._nodes)
         wanted = self._skip.pattern_name
         if wanted is not None and wanted not in plan.names():

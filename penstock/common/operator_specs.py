@@ -245,3 +245,20 @@ class CepSpec(OperatorSpec):
     comparator: Any = None
     late_tag: str | None = None
     keyed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicCepSpec(OperatorSpec):
+    """Finds patterns that come from a stream: input 0 is keyed, input 1 is broadcast.
+
+    `pattern_of(record)` returns the id of a pattern and its plan, or None in place of the plan to end it. `state` is the
+    descriptor of the broadcast state that holds the records.
+    """
+
+    pattern_of: Any
+    function: Any
+    state: Any
+    event_time: bool = True
+    comparator: Any = None
+    late_tag: str | None = None
+    keyed: bool = True

@@ -38,7 +38,6 @@ from penstock.datastream._checks import (
     check_text,
 )
 from penstock.datastream._collect import CloseableIterator, collect
-from penstock.datastream._not_implemented import not_implemented
 from penstock.datastream._settings import OperatorSettings
 from penstock.datastream.basic_functions import (
     FilterFunction,
@@ -66,6 +65,7 @@ from penstock.graph.transformations import (
 
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
+    from penstock.datastream.cached_stream import CachedDataStream
     from penstock.datastream.co_group import CoGroupedStreams
     from penstock.datastream.connected_streams import (
         BroadcastConnectedStream,
@@ -100,10 +100,6 @@ class DataStream(OperatorSettings):
     >>> doubled.get_name(), doubled.get_type() == Types.INT()
     ('double', True)
     """
-
-    cache = not_implemented(
-        "a stream cannot be kept between two jobs", hint="write it to files and read them again"
-    )
 
     def __init__(
         self, environment: StreamExecutionEnvironment, transformation: Transformation
@@ -451,6 +447,12 @@ class DataStream(OperatorSettings):
         a list of at most so many elements.
         """
         return collect(self, job_execution_name, limit)
+
+    def cache(self) -> CachedDataStream:
+        """Keep the elements of this stream: the first job that uses it writes them down, later jobs read them."""
+        from penstock.datastream.cached_stream import CachedDataStream
+
+        return CachedDataStream(self._environment, self._transformation)
 
     # How steps are added
 

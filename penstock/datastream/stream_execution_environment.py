@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
@@ -25,6 +26,9 @@ from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramErro
 from penstock.graph.compiler import compile_program, execution_plan_json
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import OperatorTransformation, Transformation
+
+if TYPE_CHECKING:
+    from penstock.datastream.cached_stream import CachedDataStream
 
 DEFAULT_JOB_NAME = "Flink Streaming Job"
 
@@ -52,6 +56,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         self._transformations: list[Transformation] = []
         self._side_outputs: dict[tuple[int, str], Any] = {}
         self._output_paths: dict[str, OperatorTransformation] = {}
+        self._caches: weakref.WeakSet[CachedDataStream] = weakref.WeakSet()
 
     @staticmethod
     def get_execution_environment(
@@ -169,6 +174,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
                 hint="use one OutputTag object, or tags with different names",
             )
 
+    def register_cache(self, stream: CachedDataStream) -> None:
+        """Note that a stream is to be kept by the first job that uses it."""
+        self._caches.add(stream)
+
     def register_sink(self, operator: OperatorTransformation, sink: Any) -> None:
         """Note where a sink writes; refuse a second sink with the same path."""
         path = sink.output_path()
@@ -200,6 +209,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def _submit(self, job_name: str | None) -> tuple[Any, JobClient]:
         settings = self._graph_settings(job_name)
         self._check_program()
+        filling = [cache for cache in self._caches if cache.write_down(self._transformations)]
         controller = _execution.submit(
             tuple(self._transformations),
             settings,
@@ -210,6 +220,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         self._side_outputs = {}
         self._output_paths = {}
         client = JobClient(controller)
+        for cache in filling:
+            client.get_job_execution_result().add_done_callback(cache.on_finished)
         return controller, client
 
     def get_execution_plan(self) -> str:

@@ -127,7 +127,8 @@ class OperatorHarness:
 
     `operator` is a stream, whose last operator is taken with its key selectors and declared types, or a spec, or an operator
     object. With `key_selector` (one, or one per input) records get their keys; a key may also be given with each record.
-    `state_backend` is `hashmap` or `rocksdb`. The operator is open after construction.
+    `state_backend` is `hashmap` or `rocksdb`; `keyed_state` is a
+    backend that is in use already. The operator is open after construction.
     """
 
     def __init__(
@@ -144,10 +145,13 @@ class OperatorHarness:
         batch_mode: bool = False,
         job_parameters: dict[str, str] | None = None,
         state_backend: str = "hashmap",
+        keyed_state: KeyedStateBackend | None = None,
     ) -> None:
         self.clock = clock or ManualClock()
         self.metrics = MetricGroup()
-        self.keyed_state = _backend(state_backend, self.clock, max_parallelism, name)
+        self.keyed_state = keyed_state or _backend(
+            state_backend, self.clock, max_parallelism, name
+        )
         types: dict[str | None, Any] = {}
         if isinstance(operator, DataStream):
             operator, selectors, types = _last_operator(operator)

@@ -51,6 +51,10 @@ class KillLog:
 class LedgerRun:
     """One job from its first start to its end, over as many driver processes as that takes."""
 
+    script = LEDGER
+    job_id = ledger.JOB_ID
+    sinks: tuple[str, ...] = ("windows", "counts")
+
     def __init__(
         self,
         directory: Path,
@@ -93,7 +97,7 @@ class LedgerRun:
             environment["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
         with self._output.open("ab") as output:
             self.driver = subprocess.Popen(
-                [sys.executable, str(LEDGER), json.dumps(options)],
+                [sys.executable, str(self.script), json.dumps(options)],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -147,7 +151,7 @@ class LedgerRun:
 
     @property
     def checkpoints(self) -> Path:
-        return self.directory / "checkpoints" / ledger.JOB_ID
+        return self.directory / "checkpoints" / self.job_id
 
     # Processes
 
@@ -204,14 +208,14 @@ class LedgerRun:
         """Files in the sinks' directories that a reader must not look at."""
         return sorted(
             str(path.relative_to(self.directory))
-            for sink in ("windows", "counts")
+            for sink in self.sinks
             for path in (self.directory / sink).rglob("*")
             if path.is_file() and path.name.startswith((".", "_"))
         )
 
     def unnamed_checkpoint_files(self) -> list[str]:
         """What is on checkpoint storage although no manifest that is kept names it."""
-        store = ManifestStore(CheckpointStorage(str(self.checkpoints.parent)), ledger.JOB_ID)
+        store = ManifestStore(CheckpointStorage(str(self.checkpoints.parent)), self.job_id)
         manifests = store.read_all()
         named = {f"chk-{manifest.epoch}/_metadata" for manifest in manifests}
         named |= {f"chk-{manifest.epoch}" for manifest in manifests} | {"shared"}

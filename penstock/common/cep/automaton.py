@@ -7,6 +7,7 @@ events and the edges that are still open from the last of them; optional parts, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -274,7 +275,7 @@ class _Compiler:
                 limit=node.within_previous,
             )
 
-        for here, there in zip(positions, positions[1:], strict=False):
+        for here, there in itertools.pairwise(positions):
             self._connect(here, inner(there))
         if node.looping:
             self._connect(positions[-1], inner(positions[-1]))

@@ -10,7 +10,7 @@ from penstock.common.cep.automaton import ALWAYS, ANY, END, PENDING, RELAXED, Au
 from penstock.common.cep.runs import KeyRuns, Link, Run, chain
 
 Match = dict[str, list[Any]]  # pattern name -> its events, in order
-Trace = Callable[[str, "Run | None", Any], None]
+Trace = Callable[[str, "Run"], None]  # what happened, to which partial match
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class Nfa:
                 decisions = [shared[run.edges] for run in runs]
         if idle and not begins:
             if self.trace is not None:
-                self._trace_skips(runs, event)
+                self._trace_skips(runs)
             return NOTHING if result is None else result
         result = StepResult() if result is None else result
         result.changed = True
@@ -189,7 +189,7 @@ class Nfa:
                 if accepts:
                     found.append(longer)
                 if trace is not None:
-                    trace("take", longer, event)
+                    trace("take", longer)
             if decision.ends:
                 found.append(run)
             if decision.still is run.edges:
@@ -197,7 +197,7 @@ class Nfa:
             elif decision.still:
                 runs.append(run._replace(edges=decision.still))
             if trace is not None:
-                _trace_decision(trace, run, decision, event)
+                _trace_decision(trace, run, decision)
         for target, goes_on, accepts in begins:
             longer = Run(
                 (None, target, event, timestamp, number), follow[target], timestamp, number
@@ -207,16 +207,16 @@ class Nfa:
             if accepts:
                 found.append(longer)
             if trace is not None:
-                trace("begin", longer, event)
+                trace("begin", longer)
         state.runs = runs
         state.number = number + 1
         if found or state.completed:
             self._complete(state, found, result)
 
-    def _trace_skips(self, runs: list[Run], event: Any) -> None:
+    def _trace_skips(self, runs: list[Run]) -> None:
         assert self.trace is not None
         for run in runs:
-            self.trace("skip", run, event)
+            self.trace("skip", run)
 
     def _decide(
         self,
@@ -369,7 +369,7 @@ class Nfa:
             else:
                 result.timed_out.append((self.match_of(run), when))
             if trace is not None:
-                trace("time out", run, None)
+                trace("time out", run)
         if completed or state.completed:
             matches = len(result.matches)
             self._complete(state, completed, result)
@@ -425,13 +425,13 @@ class Nfa:
 FOREVER = 2**63 - 1
 
 
-def _trace_decision(trace: Trace, run: Run, decision: Decision, event: Any) -> None:
+def _trace_decision(trace: Trace, run: Run, decision: Decision) -> None:
     if decision.ends:
-        trace("complete", run, event)
+        trace("complete", run)
     if decision.still:
-        trace("skip", run, event)
+        trace("skip", run)
     elif not decision.takes and not decision.ends:
-        trace("drop", run, event)
+        trace("drop", run)
 
 
 def _start_number(run: Run) -> int:

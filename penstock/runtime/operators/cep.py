@@ -1,58 +1,50 @@
-"""The CEP operator: looks for a pattern in the events of each key.
+"""The CEP operators: they look for patterns in the events of each key.
 
-In event time, events wait in memory until the watermark passes them, and are then offered to the automaton in order of their
-timestamps. Most events of most patterns begin no match and meet no partial match. They are sorted out before anything
-is sorted: the first condition is evaluated over the whole batch, and only events for which it holds, or whose key has
-partial matches, or begins one among the events at hand, go on. The others cost one call of the condition, and no state.
-
-Waiting events become state at the barrier, by key, so that they can be redistributed. Partial matches are kept per key
-(`KeyRuns`), and are removed as soon as nothing is left of them. When the time of the first one of a key is up is
-kept in a heap, with an entry per key.
-
-Measured with Python 3.11, one core, batches of 4,096 events, 10,000 keys, "amount > 5000 followed by foreign within 10 minutes":
-see benchmarks/jobs/cep_fraud.py.
+In event time, events wait in memory until the watermark passes them, and are then offered to the patterns in order of their
+timestamps. Waiting events become state at the barrier, by key, so that they can be redistributed. Partial matches are
+kept per key, and are removed as soon as nothing is left of them.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cmp_to_key
 from itertools import compress
 from typing import Any
 
-from penstock.common.cep import KeyRuns, Match, Nfa, StepResult, compile_pattern
-from penstock.common.cep.nfa import NOTHING
-from penstock.common.operator_specs import CepSpec
+from penstock.common.cep import Match
+from penstock.common.operator_specs import CepSpec, DynamicCepSpec
 from penstock.errors import PenstockError, RecordError
 from penstock.runtime.operators.base import (
     OperatorContext,
-    RecordFailedError,
     StreamOperator,
     UserCodeError,
-    call_each,
     close_functions,
     open_function,
 )
+from penstock.runtime.operators.cep_engine import Order, PatternEngine
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.records import Batch
 
 RUNS = "cep/runs"
+DYNAMIC_RUNS = "cep/dynamic-runs"  # by key and pattern
 QUEUE = "cep/queue"
 
 
 class MatchContext:
     """What functions see besides the match."""
 
-    __slots__ = ("_clock", "_key", "_timestamp")
+    __slots__ = ("_clock", "_key", "_pattern_id", "_timestamp")
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
+        self._pattern_id: Any = None
         self._key: Any = None
         self._timestamp = 0
 
-    def bind(self, key: Any, timestamp: int) -> None:
+    def bind(self, pattern_id: Any, key: Any, timestamp: int) -> None:
         """Point to the match at hand."""
+        self._pattern_id = pattern_id
         self._key = key
         self._timestamp = timestamp
 
@@ -68,55 +60,74 @@ class MatchContext:
         """Return the key."""
         return self._key
 
+    def get_pattern_id(self) -> Any:
+        """Return which pattern matched, where patterns come from a stream; else None."""
+        return self._pattern_id
 
-class CepOperator(StreamOperator):
-    """Finds the matches of one pattern. `live` holds the partial matches of all keys that have any."""
 
-    def __init__(self, spec: CepSpec) -> None:
+class CepOperatorBase(StreamOperator):
+    """A CEP operator without its patterns: waiting events, late ones, results."""
+
+    def __init__(self, spec: Any) -> None:
         super().__init__(spec)
-        self.nfa = Nfa(compile_pattern(spec.pattern))
-        self._start = self.nfa.automaton.start_test()
-        self._functions = [spec.function, *spec.pattern.conditions()]
+        self.functions: list[Any] = [spec.function]
         self._on_timeout = getattr(spec.function, "process_timed_out_match", None)
-        self._compare = None if spec.comparator is None else cmp_to_key(spec.comparator)
-        self.live: dict[Any, KeyRuns] = {}
-        self._changed: dict[Any, None] = {}
-        self._deadlines: list[tuple[int, int, Any]] = []  # heap: time, serial number, key
-        self._scheduled: dict[Any, int] = {}  # the earliest time in the heap, by key
-        self._serial = 0
+        self._order = None if spec.comparator is None else self._create_order(spec.comparator)
         self._values: list[Any] = []  # waiting events, in order of arrival
         self._times: list[int] = []
         self._keys: list[Any] = []
         self._restored: set[Any] = set()  # keys with entries in the queue's table
 
+    def engines(self) -> Iterable[PatternEngine]:
+        """Return the patterns at work."""
+        raise NotImplementedError
+
+    def restore(self, context: OperatorContext) -> None:
+        """Find the partial matches that were restored."""
+        raise NotImplementedError
+
+    def write(self, engine: PatternEngine) -> None:
+        """Write the changed keys of a pattern to the state."""
+        raise NotImplementedError
+
+    def _create_order(self, comparator: Callable[[Any, Any], int]) -> Order:
+        def compare(first: Any, second: Any) -> int:
+            try:
+                return comparator(first, second)
+            except Exception as error:
+                raise self.guard(error, first, known=True) from error
+
+        in_order = cmp_to_key(compare)
+        return lambda timestamp, event: (timestamp, in_order(event))
+
     def open(self, context: OperatorContext) -> None:
         """Find the partial matches and waiting events that were restored."""
         super().open(context)
         self._bind(context)
-        for key, state in self._table.items():
-            self.live[key] = state
-            self._schedule(key, state)
+        for function in self.functions:
+            open_function(function, context.runtime_context)
+        self.restore(context)
+        for engine in self.engines():
+            engine.nfa.clock = context.clock
         for key, events in self._queue.items():
             self._restored.add(key)
             for timestamp, value in events:
                 self._keys.append(key)
                 self._times.append(timestamp)
                 self._values.append(value)
-        for function in self._functions:
-            open_function(function, context.runtime_context)
 
     def open_epoch(self, context: OperatorContext) -> None:
         """Go on with another output and clock."""
         super().open_epoch(context)
         self._bind(context)
+        for engine in self.engines():
+            engine.nfa.clock = context.clock
 
     def _bind(self, context: OperatorContext) -> None:
         self.backend = context.keyed_state
         self.timers = context.timers
         self.collector = Collector(context.output)
         self.match_context = MatchContext(context.clock)
-        self.nfa.clock = context.clock
-        self._table = context.keyed_state.table(RUNS)
         self._queue = context.keyed_state.table(QUEUE)
         group = getattr(context.runtime_context, "get_metrics_group", None)
         self._late_counter = group().counter("numLateRecordsDropped") if callable(group) else None
@@ -176,7 +187,8 @@ class CepOperator(StreamOperator):
         if self.spec.event_time:
             if self._times:
                 self._run(*self._take_due(watermark))
-            self._expire(watermark)
+            for engine in self.engines():
+                engine.expire(watermark)
             self.collector.flush()
         self.output.emit_watermark(watermark)
 
@@ -195,134 +207,43 @@ class CepOperator(StreamOperator):
     def advance_processing_time(self, now: int) -> None:
         """Give up partial matches that are too old, if the pattern follows the wall clock."""
         if not self.spec.event_time:
-            self._expire(now)
+            for engine in self.engines():
+                engine.expire(now)
             self.collector.flush()
 
     def next_wakeup(self) -> int | None:
         """Return when the first partial match is up, if the pattern follows the wall clock."""
-        if self.spec.event_time or not self._deadlines:
+        if self.spec.event_time:
             return None
-        return self._deadlines[0][0]
-
-    def _schedule(self, key: Any, state: KeyRuns) -> None:
-        deadline = self.nfa.deadline(state)
-        if deadline is None:
-            return
-        known = self._scheduled.get(key)
-        if known is None or deadline < known:
-            self._scheduled[key] = deadline
-            self._serial += 1
-            heapq.heappush(self._deadlines, (deadline, self._serial, key))
-
-    def _expire(self, now: int) -> None:
-        deadlines = self._deadlines
-        while deadlines and deadlines[0][0] <= now:
-            deadline, _, key = heapq.heappop(deadlines)
-            if self._scheduled.get(key) != deadline:
-                continue  # an earlier time was put in after this one
-            del self._scheduled[key]
-            state = self.live.get(key)
-            if state is None:
-                continue
-            try:
-                result = self.nfa.expire(state, now)
-            except PenstockError:
-                raise
-            self._take_result(key, state, result, now)
-            if state:
-                self._schedule(key, state)
-
-    # -- the automaton
+        times = [engine.next_deadline() for engine in self.engines()]
+        return min((each for each in times if each is not None), default=None)
 
     def _run(self, values: list[Any], times: list[int], keys: list[Any]) -> None:
-        """Offer events to the automaton, in order of time."""
-        begins: list[Any] | None = None
-        if self._start is not None:
-            try:
-                begins = call_each(self._start[1], values)
-            except RecordFailedError as failed:
-                raise self.guard(failed.cause, failed.record, known=True) from failed.cause
-            beginning = set(compress(keys, begins))
-            live = self.live
-            if not beginning and not live:
-                return
-            chosen = [
-                index for index, key in enumerate(keys) if key in beginning or key in live
-            ]
-        else:
-            chosen = list(range(len(values)))
-        if self.spec.event_time:
-            chosen.sort(key=times.__getitem__)
-        if self._compare is not None:
-            compare = self._compare
-            try:
-                chosen.sort(key=lambda index: (times[index], compare(values[index])))
-            except Exception as error:
-                raise self.guard(error) from error
-        self._step_all(chosen, values, times, keys, begins)
+        if values:
+            for engine in self.engines():
+                engine.run(values, times, keys, self._order)
 
-    def _step_all(
-        self,
-        chosen: list[int],
-        values: list[Any],
-        times: list[int],
-        keys: list[Any],
-        begins: list[Any] | None,
-    ) -> None:
-        live, step, take = self.live, self.nfa.step, self._take_result
-        start = -1 if self._start is None else self._start[0]
-        known: dict[Any, Any] | None = None
-        for index in chosen:
-            key = keys[index]
-            state = live.get(key)
-            if begins is not None:
-                begin = bool(begins[index])
-                if state is None and not begin:
-                    continue
-                known = {start: begin}
-            if state is None:
-                state = KeyRuns()
-            value, timestamp = values[index], times[index]
-            try:
-                result = step(state, value, timestamp, known)
-            except PenstockError:
-                raise
-            except Exception as error:
-                raise self.guard(error, value, known=True) from error
-            if result is not NOTHING:
-                take(key, state, result, timestamp)
-            if begins is None:
-                known = None
+    # -- results
 
-    def _take_result(self, key: Any, state: KeyRuns, result: StepResult, timestamp: int) -> None:
-        """Emit what a step found, and keep what is left."""
-        if result.timed_out and self._on_timeout is not None:
-            for match, when in result.timed_out:
-                self._emit(self._on_timeout, match, key, when)
-        for match, when in result.completed:
-            self._emit(self.spec.function.process_match, match, key, when)
-        for match in result.matches:
-            self._emit(self.spec.function.process_match, match, key, timestamp)
-        if not result.changed:
-            return
-        if state:
-            if key not in self.live:
-                self.live[key] = state
-            self._changed[key] = None
-            if key not in self._scheduled:
-                self._schedule(key, state)
-            elif self.nfa.automaton.has_limits:
-                self._schedule(key, state)
-        else:
-            if self.live.pop(key, None) is not None:
-                self._changed[key] = None
-            self._scheduled.pop(key, None)
+    def emit(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
+        """Take a match."""
+        self._emit(self.spec.function.process_match, engine, match, key, timestamp)
+
+    def emit_timed_out(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
+        """Take a partial match whose time was up."""
+        if self._on_timeout is not None:
+            self._emit(self._on_timeout, engine, match, key, timestamp)
 
     def _emit(
-        self, call: Callable[[Match, Any], Any], match: Match, key: Any, timestamp: int
+        self,
+        call: Callable[[Match, Any], Any],
+        engine: PatternEngine,
+        match: Match,
+        key: Any,
+        timestamp: int,
     ) -> None:
         self.backend.current_key = key
-        self.match_context.bind(key if self.spec.keyed else None, timestamp)
+        self.match_context.bind(engine.pattern_id, key if self.spec.keyed else None, timestamp)
         # Results of processing time have no event timestamp, as in Flink.
         emitted = timestamp if self.spec.event_time else None
         try:
@@ -342,14 +263,8 @@ class CepOperator(StreamOperator):
 
     def barrier(self) -> list[Any]:
         """Write what changed to the state."""
-        table, live = self._table, self.live
-        for key in self._changed:
-            state = live.get(key)
-            if state is None:
-                table.remove(key)
-            else:
-                table.put(key, state)
-        self._changed.clear()
+        for engine in self.engines():
+            self.write(engine)
         self._write_queue()
         return []
 
@@ -376,8 +291,122 @@ class CepOperator(StreamOperator):
 
     def close(self) -> None:
         """Close the user's functions."""
-        close_functions(self._functions)
+        close_functions(self.functions)
 
 
 def _no_timer(time: int, key: Any, namespace: Any) -> None:
     """Ignore timers: there are none."""
+
+
+class CepOperator(CepOperatorBase):
+    """Finds the matches of one pattern."""
+
+    def __init__(self, spec: CepSpec) -> None:
+        super().__init__(spec)
+        self.engine = PatternEngine(self, spec.pattern)
+        self.functions += spec.pattern.conditions()
+
+    def engines(self) -> Iterable[PatternEngine]:
+        """Return the one pattern."""
+        return (self.engine,)
+
+    def restore(self, context: OperatorContext) -> None:
+        """Find the partial matches that were restored."""
+        for key, state in context.keyed_state.table(RUNS).items():
+            self.engine.restore(key, state)
+
+    def write(self, engine: PatternEngine) -> None:
+        """Write the changed keys of the pattern to the state."""
+        table, live = self.backend.table(RUNS), engine.live
+        for key in engine.changed:
+            state = live.get(key)
+            if state is None:
+                table.remove(key)
+            else:
+                table.put(key, state)
+        engine.changed.clear()
+
+
+class DynamicCepOperator(CepOperatorBase):
+    """Finds the matches of patterns that come from a broadcast stream (input 1).
+
+    The broadcast state holds the records that describe the patterns, by pattern id; patterns are made of them again after a
+    restore. A record that is equal to the one before changes nothing; another one for the same id gives up the partial
+    matches of that pattern, and only of that.
+    """
+
+    def __init__(self, spec: DynamicCepSpec) -> None:
+        super().__init__(spec)
+        self._engines: dict[Any, PatternEngine] = {}
+
+    def engines(self) -> Iterable[PatternEngine]:
+        """Return the patterns that are at work now."""
+        return self._engines.values()
+
+    def restore(self, context: OperatorContext) -> None:
+        """Make the patterns again, and find their partial matches."""
+        self._records = context.operator_state.get_broadcast_state(self.spec.state)
+        for pattern_id, record in self._records.items():
+            _, plan = self._plan_of(record)
+            self._engines[pattern_id] = self._create(pattern_id, plan)
+        table = context.keyed_state.table(DYNAMIC_RUNS, namespaced=True)
+        for (key, pattern_id), state in table.items():
+            engine = self._engines.get(pattern_id)
+            if engine is not None:
+                engine.restore(key, state)
+
+    def _plan_of(self, record: Any) -> tuple[Any, Any]:
+        try:
+            pattern_id, plan = self.spec.pattern_of(record)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise self.guard(error, record, known=True) from error
+        return pattern_id, plan
+
+    def _create(self, pattern_id: Any, plan: Any) -> PatternEngine:
+        engine = PatternEngine(self, plan, pattern_id)
+        engine.nfa.clock = self.context.clock
+        for function in plan.conditions():
+            open_function(function, self.context.runtime_context)
+        return engine
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Take events, or descriptions of patterns."""
+        if input_index == 0:
+            super().process(batch)
+            return
+        for record in batch.values:
+            self._update(record)
+
+    def _update(self, record: Any) -> None:
+        pattern_id, plan = self._plan_of(record)
+        before = self._engines.get(pattern_id)
+        if before is not None and plan is not None and self._records.get(pattern_id) == record:
+            return
+        if before is not None:
+            table = self.backend.table(DYNAMIC_RUNS, namespaced=True)
+            for key in {**before.live, **before.changed}:
+                table.remove((key, pattern_id))
+            close_functions(before.plan.conditions())
+            del self._engines[pattern_id]
+            self._records.remove(pattern_id)
+        if plan is not None:
+            self._engines[pattern_id] = self._create(pattern_id, plan)
+            self._records.put(pattern_id, record)
+
+    def write(self, engine: PatternEngine) -> None:
+        """Write the changed keys of a pattern to the state."""
+        table, live = self.backend.table(DYNAMIC_RUNS, namespaced=True), engine.live
+        for key in engine.changed:
+            state = live.get(key)
+            if state is None:
+                table.remove((key, engine.pattern_id))
+            else:
+                table.put((key, engine.pattern_id), state)
+        engine.changed.clear()
+
+    def close(self) -> None:
+        """Close the user's functions, those of the patterns too."""
+        conditions = [each for engine in self.engines() for each in engine.plan.conditions()]
+        close_functions([*self.functions, *conditions])

@@ -8,11 +8,11 @@ from typing import Any
 from penstock.common import operator_specs as specs
 from penstock.errors import UnsupportedOperationError
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.operators.cep import CepOperator
 from penstock.runtime.operators.broadcast import (
     BroadcastProcessOperator,
     KeyedBroadcastProcessOperator,
 )
+from penstock.runtime.operators.cep import CepOperator, DynamicCepOperator
 from penstock.runtime.operators.co_group_window import CoGroupWindowOperator
 from penstock.runtime.operators.co_map import CoFlatMapOperator, CoMapOperator
 from penstock.runtime.operators.co_process import CoProcessOperator, KeyedCoProcessOperator
@@ -49,6 +49,7 @@ _OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any], StreamOperator]] = {
     specs.KeyedReduceSpec: KeyedReduceOperator,
     specs.WindowSpec: create_window_operator,
     specs.CepSpec: CepOperator,
+    specs.DynamicCepSpec: DynamicCepOperator,
     specs.CoMapSpec: CoMapOperator,
     specs.CoFlatMapSpec: CoFlatMapOperator,
     specs.CoProcessSpec: CoProcessOperator,

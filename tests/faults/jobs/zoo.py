@@ -80,7 +80,7 @@ BATCH = 6
 KEYS = 4  # of each split
 STEP_MS = 100
 JITTER_MS = 250
-LATE_MS = 1_600
+LATE_MS = (1_600, 3_200)
 CLOCK_MS = 1_000  # what the manual clock of the in-process tests goes on by in an epoch
 
 Event = tuple[str, int, int]  # key, number, timestamp
@@ -90,9 +90,9 @@ Event = tuple[str, int, int]  # key, number, timestamp
 
 
 def event(side: str, split: int, index: int) -> Event:
-    """Return record number `index` of a split: up to 250 ms out of order, and every ninth very late."""
+    """Return record number `index` of a split: up to 250 ms out of order, and every seventh late or very late."""
     seed = (index * 7919 + split * 104_729 + len(side) * 12_345) * 2_654_435_761 % 2**32
-    late = LATE_MS if seed % 9 == 0 else seed // 9 % JITTER_MS
+    late = LATE_MS[seed // 7 % 2] if seed % 7 == 0 else seed // 7 % JITTER_MS
     return f"{split}-{seed // 11 % KEYS}", index, max(index * STEP_MS - late, 0)
 
 
@@ -348,8 +348,8 @@ def rolling_reduce(inputs: Inputs) -> DataStream:
 
 
 @program()
-def rolling_max_by(inputs: Inputs) -> DataStream:
-    return inputs.keyed.max_by(2)
+def rolling_min(inputs: Inputs) -> DataStream:
+    return inputs.keyed.min(2)
 
 
 class Numbered(MapFunction):
@@ -460,9 +460,7 @@ def window_of_all(inputs: Inputs) -> DataStream:
 def window_with_triggers(inputs: Inputs) -> DataStream:
     early = inputs.windows(TumblingEventTimeWindows.of(Time.seconds(3)))
     early = early.trigger(ContinuousEventTimeTrigger.of(Time.milliseconds(700)))
-    counted = inputs.windows(GlobalWindows.create()).trigger(
-        PurgingTrigger.of(CountTrigger.of(4))
-    )
+    counted = inputs.windows(GlobalWindows.create()).trigger(PurgingTrigger.of(CountTrigger.of(4)))
     return early.aggregate(Digits()).union(counted.process(Contents()))
 
 

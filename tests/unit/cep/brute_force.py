@@ -17,42 +17,57 @@ def holds(condition, event):
     return condition is None or bool(condition.compiled()(event))
 
 
-def unfold(nodes, most, head_gap):
-    """All flat lists of items: ("take", node, gap, inner, stop), or "not", "not first" or "greedy" with a node."""
+def unfold(nodes, most, head_gap, after=()):
+    """All flat lists of items: ("take", node, gap, inner, stop, behind), or "not" or "greedy" with a node.
+
+    `after` and `behind` are what must not come right after the sequence, or the slot, if it ends there.
+    """
     lists = [[]]
     for index, node in enumerate(nodes):
         if node.contiguity.negative:
-            lists = [items + [("not", node)] for items in lists]
+            lists = [[*items, ("not", node)] for items in lists]
             continue
         following = nodes[index + 1] if index + 1 < len(nodes) else None
         gap = head_gap if index == 0 else node.contiguity
-        ways = repeat(node, most, gap, following)
+        ways = repeat(node, most, gap, following, reachable_nots(nodes[index + 1 :], after))
         lists = [items + way for items in lists for way in ways]
         lists = [items for items in lists if sum(i[0] == "take" for i in items) <= most]
     return lists
 
 
-def repeat(node, most, gap, following):
+def reachable_nots(nodes, after):
+    found = []
+    for node in nodes:
+        if node.contiguity.negative:
+            found.append(node)
+        elif not may_be_empty(node):
+            return tuple(found)
+    return (*found, *after)
+
+
+def may_be_empty(node):
+    return node.optional or (node.group is not None and all(map(may_be_empty, node.group)))
+
+
+def repeat(node, most, gap, following, after):
     greedy = [("greedy", node)] if node.greedy and node.least != node.most else []
     ways = [greedy] if node.optional else []
     limit = most if node.most is None else min(node.most, most)
+    stop = following if following and following.contiguity is Contiguity.NOT_FOLLOW else None
     for count in range(node.least, limit + 1):
         if node.group is None:
-            stop = (
-                following if following and following.contiguity is Contiguity.NOT_FOLLOW else None
-            )
             slots = []
             for i in range(count):
-                if i >= node.least and following and following.contiguity.negative:
-                    slots.append(("not first", following))  # where the loop could have ended
-                slots.append(("take", node, node.inner if i else gap, i > 0, stop if i else None))
+                behind = after if i + 1 >= node.least else ()
+                slots.append(
+                    ("take", node, node.inner if i else gap, i > 0, stop if i else None, behind)
+                )
             ways.append(slots + greedy)
         else:
             partial = [[]]
             for i in range(count):
-                inside = unfold(node.group, most, node.inner if i else gap)
-                if i >= node.least and following and following.contiguity.negative:
-                    inside = [[("not first", following), *way] for way in inside]
+                behind = after if i + 1 >= node.least else ()
+                inside = unfold(node.group, most, node.inner if i else gap, behind)
                 partial = [p + way for p in partial for way in inside]
                 partial = [p for p in partial if sum(x[0] == "take" for x in p) <= most]
             ways.extend(partial)
@@ -78,7 +93,7 @@ def is_match(plan, items, slots, chosen, events, end):
     if within is not None and events[chosen[-1]][1] - first_time >= within:
         return False
     for position, (slot, number) in enumerate(zip(slots, chosen, strict=True)):
-        _, node, gap, inner, stop = items[slot]
+        _, node, gap, inner, stop, _ = items[slot]
         event, time = events[number]
         if not holds(node.condition, event):
             return False
@@ -93,9 +108,9 @@ def is_match(plan, items, slots, chosen, events, end):
         else:
             before = chosen[position - 1]
             skipped = [events[i][0] for i in range(before + 1, number)]
-            if node.within_previous is not None:
-                if time - events[before][1] >= node.within_previous:
-                    return False
+            limit = node.within_previous
+            if limit is not None and time - events[before][1] >= limit:
+                return False
         if skipped and gap is STRICT:
             return False
         if gap is RELAXED and any(holds(node.condition, x) for x in skipped):
@@ -105,17 +120,19 @@ def is_match(plan, items, slots, chosen, events, end):
         forbidden = [item[1] for item in between if item[0] == "not"]
         if stop is not None:
             forbidden.append(stop)
+        behind = items[slots[position - 1]][5] if position else ()
+        for other in behind:
+            if other not in forbidden and holds(other.condition, (skipped or [event])[0]):
+                return False
         for other in forbidden:
             if other.contiguity is Contiguity.NOT_NEXT:
                 if holds(other.condition, (skipped or [event])[0]):
                     return False
-            elif any(holds(other.condition, x) for x in skipped):
-                return False
-            elif holds(other.condition, event) and not completes:
+            elif any(holds(other.condition, x) for x in skipped) or (
+                holds(other.condition, event) and not completes
+            ):
                 return False
         for item in between:
-            if item[0] == "not first" and holds(item[1].condition, (skipped or [event])[0]):
-                return False
             if item[0] == "greedy" and not greedy_allows(between, [*skipped, event]):
                 return False
     return trailing(items[slots[-1] + 1 :], chosen, events, end, within)

@@ -56,7 +56,7 @@ def patterns(draw, *, depth=1, names=None, nots=True, limits=True, skip=None, gr
         if can_not and draw(st.integers(0, 4)) == 0:
             step = draw(st.sampled_from([pattern.not_next, pattern.not_followed_by]))
             letter = draw(st.sampled_from(LETTERS))
-            pattern = attempt(pattern, lambda p: step(next(names)).where(Has(letter)))  # noqa: B023
+            pattern = attempt(pattern, lambda p: step(next(names)).where(Has(letter)))
             continue
         step = draw(st.sampled_from(steps))
         if depth and draw(st.integers(0, 4)) == 0:
@@ -70,7 +70,7 @@ def patterns(draw, *, depth=1, names=None, nots=True, limits=True, skip=None, gr
         pattern = draw(quantified(pattern))
         if limits and index > 0 and draw(st.integers(0, 7)) == 0:
             time = draw(st.integers(1, 4))
-            pattern = attempt(pattern, lambda p: p.within(time, WithinType.PREVIOUS_AND_CURRENT))  # noqa: B023
+            pattern = attempt(pattern, lambda p: p.within(time, WithinType.PREVIOUS_AND_CURRENT))
     if limits and draw(st.booleans()):
         pattern = pattern.within(draw(st.integers(1, 8)))
     return pattern

@@ -124,9 +124,9 @@ def test_nothing_is_left_in_the_state_after_within():
     assert test.state_entries() == {"cep/runs": 20}
     test.process_watermark(15)
     assert test.state_entries() == {}
-    assert test.operator.live == {}
-    assert not test.operator._deadlines
-    assert not test.operator._scheduled
+    assert test.operator.engine.live == {}
+    assert not test.operator.engine._deadlines
+    assert not test.operator.engine._scheduled
 
 
 def test_a_match_that_waits_for_its_time_is_emitted_with_it():

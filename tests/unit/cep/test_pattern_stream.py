@@ -145,7 +145,9 @@ def test_a_pattern_that_cannot_be_is_refused_with_the_stream(env):
         pytest.param(lambda s: CEP.pattern(s, AB).select(3), id="no function"),
         pytest.param(lambda s: CEP.pattern(s, AB).process(times), id="no process function"),
         pytest.param(
-            lambda s: CEP.pattern(s, AB).select(times, timed_out_partial_matches_tag=OutputTag("t")),
+            lambda s: CEP.pattern(s, AB).select(
+                times, timed_out_partial_matches_tag=OutputTag("t")
+            ),
             id="tag without timeout function",
         ),
         pytest.param(lambda s: CEP.pattern(s, AB).side_output_late_data("late"), id="no tag"),
@@ -181,7 +183,9 @@ class TestExplain:
 
 
 def test_debug_prints_what_each_event_did(capsys):
-    pattern = Pattern.begin("a").where(lambda e: e == "a").followed_by("b").where(lambda e: e == "b")
+    pattern = (
+        Pattern.begin("a").where(lambda e: e == "a").followed_by("b").where(lambda e: e == "b")
+    )
     text = pattern.debug(["a", "x", "b"], timestamps=[1, 2, 3])
     assert capsys.readouterr().out == text + "\n"
     assert text.splitlines() == [

@@ -44,7 +44,9 @@ EXAMPLES = {
     "within between": lambda: a().next("b").within(9, PREVIOUS).within(5).build(),
     "within previous at start": lambda: a().within(5, PREVIOUS),
     "within previous of group": lambda: a().next(group()).within(5, PREVIOUS),
-    "skip to unknown": lambda: Pattern.begin("a", AfterMatchSkipStrategy.skip_to_first("z")).build(),
+    "skip to unknown": lambda: Pattern.begin(
+        "a", AfterMatchSkipStrategy.skip_to_first("z")
+    ).build(),
     "skip in group": lambda: a().next(
         Pattern.begin("g", AfterMatchSkipStrategy.skip_to_next()).next("h")
     ),

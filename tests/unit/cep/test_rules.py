@@ -134,9 +134,7 @@ def test_skip_strategies_on_three_times(skip, expected):
         pytest.param(
             AfterMatchSkipStrategy.skip_to_next(), ["b1 b2 b3 c", "b2 b3 c", "b3 c"], id="next"
         ),
-        pytest.param(
-            AfterMatchSkipStrategy.skip_past_last_event(), ["b1 b2 b3 c"], id="past last"
-        ),
+        pytest.param(AfterMatchSkipStrategy.skip_past_last_event(), ["b1 b2 b3 c"], id="past last"),
         pytest.param(
             AfterMatchSkipStrategy.skip_to_first("b"),
             ["b1 b2 b3 c", "b1 b2 c", "b1 c"],  # the others wait: the loop of b1 may go on
@@ -167,7 +165,9 @@ def test_a_skip_strategy_that_misses_fails_if_told_so(target, detail):
 def test_a_match_waits_for_partial_matches_that_began_before():
     skip = AfterMatchSkipStrategy.skip_past_last_event()
     pattern = Pattern.begin("x", skip).where(lambda e: e[0] in "ab").followed_by("y")
-    pattern = pattern.where(lambda e, ctx: e[0] == {"a": "z", "b": "y"}[ctx.get_events_for_pattern("x")[0][0]])
+    pattern = pattern.where(
+        lambda e, ctx: e[0] == {"a": "z", "b": "y"}[ctx.get_events_for_pattern("x")[0][0]]
+    )
     assert find(pattern, ["a", "b", "y"]) == []
     assert find(pattern, ["a", "b", "y", "z"]) == ["a z"]
 
@@ -204,9 +204,7 @@ def test_what_must_not_come(pattern, events, expected):
         pytest.param(lambda p: p.times(0, 1), ["c a1 b", "c b"], id="range from zero"),
         pytest.param(lambda p: p.times_or_more(2), ["c a1 a2 a3 b", "c a1 a2 b"], id="or more"),
         pytest.param(lambda p: p.one_or_more().greedy(), ["c a1 a2 a3 b"], id="greedy"),
-        pytest.param(
-            lambda p: p.one_or_more().until(lambda e: e == "a2"), ["c a1 b"], id="until"
-        ),
+        pytest.param(lambda p: p.one_or_more().until(lambda e: e == "a2"), ["c a1 b"], id="until"),
     ],
 )
 def test_quantifiers(quantify, expected):

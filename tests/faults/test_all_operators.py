@@ -1,0 +1,186 @@
+"""Exactly once for every stateful operator: the programs of `jobs/zoo.py`, disturbed and undisturbed.
+
+In this process a job fails between any two steps of its checkpoint protocol, at several epochs, and every time it starts
+anew from its last checkpoint. On Spark all programs run as one job while its Python workers are killed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from fault_harness import KillLog, LedgerRun, judge
+
+import zoo  # isort: skip - fault_harness puts the jobs' folder on the path
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.sources import SourceCoordinator
+from penstock.runtime import subtask, subtask_cache
+from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
+from penstock.testing.mini_cluster import MiniCluster
+
+WORKER_KILLS = 6
+
+
+def faults_at(*epochs: int) -> list[StepFault]:
+    """Strike at each moment of these epochs, give or take one."""
+    return [
+        StepFault(moment, epoch + number % 3 - 1)
+        for number, moment in enumerate(MOMENTS)
+        for epoch in epochs
+    ]
+
+
+# A restart with RocksDB opens some databases: fewer of them.
+FAULTS = {"hashmap": faults_at(2, 5, 8), "rocksdb": faults_at(5)}
+
+Results = Counter[str]
+
+
+class EpochClock:
+    """A wall clock that shows the number of the epoch: an epoch that is run again has the same time."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def on_step(self, moment: str, epoch: int) -> None:
+        if moment == "before run_pipe":
+            self.now = epoch * zoo.CLOCK_MS
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def _epoch_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = EpochClock()
+    monkeypatch.setattr(subtask, "wall_clock", clock)
+    monkeypatch.setattr(JobMaster, "step_hooks", [clock.on_step])
+
+
+def environment(backend: str) -> StreamExecutionEnvironment:
+    configuration = Configuration.from_dict(
+        {
+            "execution.checkpointing.interval": "1 ms",
+            "penstock.state.inline-threshold": "1 b",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": str(len(FAULTS[backend])),
+            "restart-strategy.fixed-delay.delay": "0 ms",
+            "state.backend.type": backend,
+        }
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(zoo.PARALLELISM)
+    return env
+
+
+def run(name: str, backend: str) -> tuple[Results, JobMaster]:
+    """Run a program to its end; return what it put out, and who ran it."""
+    with MiniCluster() as cluster:
+        stream = zoo.PROGRAMS[name].build(zoo.Inputs(environment(backend)))
+        with stream.execute_and_collect() as found:
+            return Counter(map(repr, found)), cluster.masters[0]
+
+
+def differences(expected: Results, found: Results) -> dict[str, list[str]]:
+    lost, surplus = expected - found, found - expected
+    return {"lost": sorted(lost.elements())[:10], "surplus": sorted(surplus.elements())[:10]}
+
+
+NONE: dict[str, list[str]] = {"lost": [], "surplus": []}
+
+
+@pytest.fixture
+def undisturbed(name: str) -> Results:
+    """The output of a run that nothing happens to."""
+    results, master = run(name, "hashmap")
+    assert results.total() > 0
+    assert master.restarts == 0
+    return results
+
+
+@pytest.mark.parametrize("backend", FAULTS)
+@pytest.mark.parametrize("name", zoo.PROGRAMS)
+def test_faults_between_any_two_steps_lose_and_repeat_nothing(
+    name: str, backend: str, undisturbed: Results
+) -> None:
+    with protocol_faults(*FAULTS[backend]) as faults:
+        found, master = run(name, backend)
+    assert differences(undisturbed, found) == NONE
+    # Whether there are files to delete depends on the program.
+    assert {fault.moment for fault in faults.waiting} <= set(MOMENTS[-2:])
+    assert master.restarts == len(faults.struck)
+
+
+@pytest.mark.parametrize("name", zoo.PROGRAMS)
+def test_epochs_may_each_run_in_a_process_of_their_own(
+    name: str, undisturbed: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nothing stays in memory: every epoch begins with what the checkpoint before it holds.
+    monkeypatch.setattr(subtask_cache, "put", lambda job, each, epoch, snapshot: each.close())
+    found, _ = run(name, "hashmap")
+    assert differences(undisturbed, found) == NONE
+
+
+def lose_keyed_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KeyedStateBackend, "restore", lambda *_: None)
+
+
+def lose_operator_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    restore = subtask.restore_local
+    monkeypatch.setattr(subtask, "restore_local", lambda *args: {**restore(*args), "operators": {}})
+
+
+def lose_enumerators(monkeypatch: pytest.MonkeyPatch) -> None:
+    restore = SourceCoordinator.restore
+    monkeypatch.setattr(SourceCoordinator, "restore", lambda self, known: restore(self, None))
+
+
+LOSE = {
+    "keyed": lose_keyed_state,
+    "operator": lose_operator_state,
+    "source": lose_enumerators,
+}
+
+
+@pytest.mark.parametrize("name", zoo.PROGRAMS)
+def test_the_programs_would_notice_if_their_state_were_not_restored(
+    name: str, undisturbed: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LOSE[zoo.PROGRAMS[name].keeps](monkeypatch)
+    with protocol_faults(StepFault("after write_manifest", 4)) as faults:
+        found, _ = run(name, "hashmap")
+    assert faults.struck
+    assert differences(undisturbed, found) != NONE
+
+
+class ZooRun(LedgerRun):
+    """A run of all programs as one job on Spark."""
+
+    script = Path(zoo.__file__)
+    job_id = zoo.JOB_ID
+    sinks = ("results",)
+
+
+def test_all_operators_at_once_survive_that_python_workers_are_killed(
+    tmp_path: Path, kill_log: KillLog, rng: random.Random, seed: str
+) -> None:
+    with MiniCluster(), zoo.all_together(environment("hashmap")).execute_and_collect() as found:
+        expected = {"results": sorted(f"{line}\n" for line in found)}
+    job = ZooRun(tmp_path / "run", kill_log)
+    try:
+        job.start()
+        killed = 0
+        while killed < WORKER_KILLS and job.wait_for_epochs(1):
+            job.pause(rng.uniform(0, 0.3))
+            if victims := job.workers():
+                killed += job.kill("worker", rng.choice(victims))
+        assert job.wait() == 0, job.story()
+        judge(job, expected, seed)
+    finally:
+        job.leftovers(patience_s=0)
+    assert killed == WORKER_KILLS, f"only {killed} kills, seed {seed}"

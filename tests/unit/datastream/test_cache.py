@@ -1,0 +1,102 @@
+"""A cached stream is computed once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.common import WatermarkStrategy
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors import DataGeneratorSource
+from penstock.errors import InvalidProgramError, JobExecutionError
+from penstock.testing.mini_cluster import MiniCluster
+
+
+class Count(MapFunction):
+    """Leaves a mark in a file for each record."""
+
+    def __init__(self, path: Path, fails: bool = False):
+        self.path = str(path)
+        self.fails = fails
+
+    def map(self, value):
+        with open(self.path, "a") as marks:
+            marks.write("x")
+        if self.fails and value == 3:
+            raise ValueError("three")
+        return value * value
+
+
+@pytest.fixture
+def env():
+    with MiniCluster():
+        environment = StreamExecutionEnvironment.get_execution_environment()
+        environment.set_parallelism(2)
+        yield environment
+
+
+def collected(stream):
+    with stream.execute_and_collect() as found:
+        return sorted(found)
+
+
+def calls(path):
+    return len(path.read_text())
+
+
+def test_later_jobs_read_what_the_first_one_computed(env, tmp_path):
+    squares = env.from_collection([1, 2, 3]).map(Count(tmp_path / "calls")).cache()
+    assert collected(squares) == [1, 4, 9]
+    assert collected(squares.map(lambda x: -x)) == [-9, -4, -1]
+    assert collected(squares.cache()) == [1, 4, 9]
+    assert calls(tmp_path / "calls") == 3
+
+
+def test_timestamps_are_kept(env, tmp_path):
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda v, _: v * 10
+    )
+    stamped = env.from_collection([1, 2]).assign_timestamps_and_watermarks(strategy).cache()
+    assert collected(stamped) == [1, 2]
+
+    from penstock.datastream import ProcessFunction
+
+    class Stamp(ProcessFunction):
+        def process_element(self, value, ctx):
+            yield ctx.timestamp()
+
+    assert collected(stamped.process(Stamp())) == [10, 20]
+
+
+def test_an_invalidated_stream_is_computed_again(env, tmp_path):
+    squares = env.from_collection([1, 2, 3]).map(Count(tmp_path / "calls")).cache()
+    assert collected(squares) == [1, 4, 9]
+    squares.invalidate()
+    assert collected(squares) == [1, 4, 9]
+    assert calls(tmp_path / "calls") == 6
+
+
+def test_a_failed_job_leaves_no_cache(env, tmp_path):
+    squares = env.from_collection([1, 2, 3]).map(Count(tmp_path / "calls", fails=True)).cache()
+    for _ in range(2):
+        with pytest.raises(JobExecutionError, match="three"):
+            collected(squares)
+    assert calls(tmp_path / "calls") > 3
+
+
+def test_a_program_that_does_not_use_the_stream_does_not_fill_it(env, tmp_path):
+    squares = env.from_collection([1, 2, 3]).map(Count(tmp_path / "calls")).cache()
+    env._transformations.clear()
+    assert collected(env.from_collection([7])) == [7]
+    assert collected(squares) == [1, 4, 9]
+    assert collected(squares) == [1, 4, 9]
+    assert calls(tmp_path / "calls") == 3
+
+
+def test_an_endless_stream_is_refused(env):
+    endless = env.from_source(
+        DataGeneratorSource(lambda i: i), WatermarkStrategy.no_watermarks(), "endless"
+    )
+    with pytest.raises(InvalidProgramError, match="does not end"):
+        endless.map(lambda x: x).cache()
