@@ -48,6 +48,44 @@ def expect_fees(source: Path) -> Totals:
     return Totals(len(price), int(price.sum()), int((price // 100).sum()))
 
 
+def expect_balances(source: Path) -> Totals:
+    bids = read_bids(source)
+    price, odd = bids["price"].to_numpy(), bids["bidder"].to_numpy() % 2
+    auctions = np.unique(bids["auction"].to_numpy())
+    return Totals(len(auctions), int((price * (1 - 2 * odd)).sum()), int(auctions.sum()))
+
+
+def expect_rule_fees(source: Path) -> Totals:
+    bids = read_bids(source)
+    auctions = np.unique(bids["auction"].to_numpy())
+    fees = 0
+    for channel, percent in {"Google": 3, "Facebook": 5, "Baidu": 2, "Apple": 30}.items():
+        price = bids.filter(pc.equal(bids["channel"], channel))["price"].to_numpy()
+        fees += int((price * percent // 100).sum())
+    return Totals(len(auctions), fees, int(auctions.sum()))
+
+
+def expect_answers(source: Path) -> Totals:
+    bids = read_bids(source)
+    # One number per bid, ordered by auction and then by time: partners are a range of the sorted numbers.
+    places = (bids["auction"].to_numpy() << 42) + bids["ts"].to_numpy()
+    price, odd = bids["price"].to_numpy(), bids["bidder"].to_numpy() % 2 == 1
+    order = np.argsort(places[odd])
+    partners = places[odd][order]
+    first = np.searchsorted(partners, places[~odd])
+    last = np.searchsorted(partners, places[~odd] + 2_000, side="right")
+
+    def sums(values: np.ndarray) -> int:
+        """Add up a column over the partners of all left bids."""
+        before = np.concatenate([[0], np.cumsum(values[odd][order])])
+        return int((before[last] - before[first]).sum())
+
+    pairs = last - first
+    prices = int((price[~odd] * pairs).sum()) + sums(price)
+    delays = sums(bids["ts"].to_numpy()) - int((bids["ts"].to_numpy()[~odd] * pairs).sum())
+    return Totals(int(pairs.sum()), prices, delays)
+
+
 @dataclass(frozen=True)
 class Case:
     """A job on a data set.
@@ -88,6 +126,16 @@ def cases(scale: float, cap: int) -> list[Case]:
         case("windows, 10 000 keys", "windowed_bids", 2 * m, 10_000, expect_windows, sql),
         case("five maps", "stateless_maps", m, 100, expect_maps, limit=m),
         case("state and timers", "state_and_timer", m, 100, expect_totals),
+        case("connected streams", "connected", m, 100, expect_balances),
+        case("broadcast rules", "broadcast_rules", m, 100, expect_rule_fees),
+        case(
+            "interval join",
+            "interval_join",
+            m,
+            1_000,
+            expect_answers,
+            without=("PyFlink, process", "PyFlink, thread"),  # it has none
+        ),
         case(
             "lookups of 5 ms",
             "async_lookup",

@@ -18,7 +18,7 @@ from penstock.testing.mini_cluster import MiniCluster
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults" / "jobs"))
 
-import zoo  # noqa: E402
+import zoo
 
 PARALLELISMS = [1, 3]
 HOUR_MS = 3_600_000

@@ -49,9 +49,7 @@ def test_what_is_not_implemented_is_known():
         if coverage.features:
             features[coverage.name] = sorted(coverage.features)
     assert features == {
-        "DataStream": ["cache"],
         "EmbeddedRocksDBStateBackend": ["get_options", "set_options"],
-        "KeyedStream": ["cache"],
         "StreamExecutionEnvironment": ["create_input"],
     }
 
