@@ -87,7 +87,9 @@ class World:
             if timers and key % step == 0:
                 self.harness.timers.event.register(1000 + key // step, key, None)
             if key % 50_000 == 49_999:
-                backend._write_out()
+                backend.relieve()
+        backend.snapshot()
+        backend.store.compact()  # as in a job that has run for a while
 
     def run(self, chosen):
         """One epoch: records, timers, checkpoint; return the seconds and the bytes added."""

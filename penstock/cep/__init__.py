@@ -12,13 +12,14 @@ from penstock.cep.functions import (
     TimedOutPartialMatchHandler,
 )
 from penstock.cep.pattern import Pattern, WithinType
-from penstock.cep.pattern_stream import CEP, PatternStream
+from penstock.cep.pattern_stream import CEP, DynamicPatternStream, PatternStream
 from penstock.cep.refusals import MalformedPatternError
 from penstock.common.cep.skip import AfterMatchSkipStrategy
 
 __all__ = [
     "CEP",
     "AfterMatchSkipStrategy",
+    "DynamicPatternStream",
     "IterativeCondition",
     "MalformedPatternError",
     "Pattern",

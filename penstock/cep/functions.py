@@ -64,6 +64,10 @@ class PatternProcessFunction(Function):
         def get_current_key(self) -> Any:
             """Return the key; None on a stream without keys."""
 
+        @abstractmethod
+        def get_pattern_id(self) -> Any:
+            """Return which pattern matched, where patterns come from a stream; else None."""
+
     @abstractmethod
     def process_match(self, match: Match, ctx: Context) -> Iterable[Any] | None:
         """Process a match; it maps pattern names to lists of events."""

@@ -16,7 +16,8 @@ from penstock.cep.functions import (
     PatternTimeoutFunction,
 )
 from penstock.cep.pattern import Pattern, show
-from penstock.common.operator_specs import CepSpec
+from penstock.common.operator_specs import CepSpec, DynamicCepSpec
+from penstock.common.state import MapStateDescriptor
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
 from penstock.datastream._checks import check_function, check_instance, check_object
@@ -24,7 +25,8 @@ from penstock.datastream._event_time import check_timestamps
 from penstock.datastream.keyed_stream import KeyedStream
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
-from penstock.errors import ArgumentTypeError
+from penstock.errors import ArgumentTypeError, InvalidProgramError
+from penstock.graph.transformations import OperatorTransformation
 
 
 class CEP:
@@ -53,6 +55,26 @@ class CEP:
         pattern.build()
         return PatternStream(input, pattern, compare)
 
+    @staticmethod
+    def dynamic_patterns(
+        input: DataStream,
+        descriptions: DataStream,
+        pattern_of: Callable[[Any], tuple[Any, Pattern | None]],
+    ) -> DynamicPatternStream:
+        """Look for patterns that come from a stream, and may change while the job runs.
+
+        `pattern_of(description)` returns the id of a pattern and the Pattern, or None to end that one. Every subtask gets all
+        descriptions. One that is equal to the last one for its id changes nothing; another one gives up the partial
+        matches of that pattern, and those of the other patterns go on. Descriptions are part of the state, so they must
+        pickle; the patterns are made of them anew after a restore.
+        """
+        check_instance(input, DataStream, "a stream for patterns")
+        check_instance(descriptions, DataStream, "descriptions")
+        check_function(pattern_of, Pattern, "pattern_of", ("description",))
+        if input.get_execution_environment() is not descriptions.get_execution_environment():
+            raise InvalidProgramError("the streams belong to different environments")
+        return DynamicPatternStream(input, _PatternOf(pattern_of), descriptions=descriptions)
+
 
 def _check_two(compare: Any) -> None:
     try:
@@ -72,7 +94,7 @@ class PatternStream:
     def __init__(
         self,
         stream: DataStream,
-        pattern: Pattern,
+        pattern: Any,
         comparator: Any = None,
         *,
         event_time: bool = True,
@@ -86,7 +108,8 @@ class PatternStream:
 
     def get_pattern(self) -> Pattern:
         """Return the pattern."""
-        return self._pattern
+        pattern: Pattern = self._pattern
+        return pattern
 
     def get_input_stream(self) -> DataStream:
         """Return the stream."""
@@ -205,22 +228,75 @@ class PatternStream:
         kind = _typed.check_type(output_type)
         keyed = isinstance(self._stream, KeyedStream)
         stream = self._stream if keyed else self._stream.key_by(_NoKey())
-        spec = CepSpec(
-            pattern=self._pattern.build(),
-            function=function,
-            event_time=self._event_time,
-            comparator=self._comparator,
-            late_tag=None if self._late_tag is None else self._late_tag.tag_id,
-            keyed=keyed,
-        )
+        settings = {
+            "function": function,
+            "event_time": self._event_time,
+            "comparator": self._comparator,
+            "late_tag": None if self._late_tag is None else self._late_tag.tag_id,
+            "keyed": keyed,
+        }
+        return self._transform(stream, settings, kind)
+
+    def _transform(
+        self, stream: DataStream, settings: dict[str, Any], kind: TypeInformation | None
+    ) -> DataStream:
         plan = self._pattern.build()
         return stream.transform(
             "CepOperator",
-            spec,
+            CepSpec(pattern=plan, **settings),
             kind,
             description=f"Pattern({show(plan.nodes)})",
-            non_parallel=not keyed,
+            non_parallel=not settings["keyed"],
         )
+
+
+class DynamicPatternStream(PatternStream):
+    """The matches of patterns that come from a stream. `ctx.get_pattern_id()` tells which one matched."""
+
+    def __init__(
+        self, stream: DataStream, pattern: Any, *, descriptions: DataStream, **settings: Any
+    ) -> None:
+        super().__init__(stream, pattern, **settings)
+        self._descriptions = descriptions
+
+    def _with(self, **changes: Any) -> DynamicPatternStream:
+        settings = {"event_time": self._event_time, "late_tag": self._late_tag, **changes}
+        return DynamicPatternStream(
+            self._stream, self._pattern, descriptions=self._descriptions, **settings
+        )
+
+    def _transform(
+        self, stream: DataStream, settings: dict[str, Any], kind: TypeInformation | None
+    ) -> DataStream:
+        assert isinstance(stream, KeyedStream)
+        operator = OperatorTransformation(
+            "DynamicCepOperator",
+            inputs=(stream.transformation, self._descriptions.broadcast().transformation),
+            output_type=kind,
+            spec=DynamicCepSpec(
+                pattern_of=self._pattern, state=MapStateDescriptor("patterns"), **settings
+            ),
+            key_selectors=(stream.key_selector, None),
+            parallelism=None if settings["keyed"] else 1,
+            parallelism_fixed=not settings["keyed"],
+        )
+        environment = stream.get_execution_environment()
+        environment.add_operator(operator)
+        return DataStream(environment, operator)
+
+
+@dataclass(frozen=True, slots=True)
+class _PatternOf:
+    """The user's function, with the pattern built and checked."""
+
+    function: Any
+
+    def __call__(self, description: Any) -> tuple[Any, Any]:
+        pattern_id, pattern = _method(self.function, "pattern_of")(description)
+        if pattern is None:
+            return pattern_id, None
+        check_instance(pattern, Pattern, f"pattern '{pattern_id}'")
+        return pattern_id, pattern.build()
 
 
 class _NoKey:

@@ -256,14 +256,24 @@ def write_state(
 
 def read_state(storage: CheckpointStorage, handle: StateHandle) -> bytes:
     """Return the bytes of a snapshot after checking them."""
-    data = storage.read(handle.name) if handle.name is not None else handle.data
+    data = read_file(storage, handle.name) if handle.name is not None else handle.data
     assert data is not None
     check_state(storage, handle.name, data, handle.size, handle.crc32)
     return data
 
 
 class DamagedStateError(CheckpointError):
-    """The bytes of a state file are not the ones that were written."""
+    """The bytes of a state file are not the ones that were written, or the file is gone."""
+
+
+def read_file(storage: CheckpointStorage, name: str) -> bytes:
+    """Return the bytes of a state file; raises DamagedStateError if it does not exist."""
+    try:
+        return storage.read(name)
+    except CheckpointError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise DamagedStateError(error.message, detail=error.detail, hint=error.hint) from error
+        raise
 
 
 def check_state(

@@ -20,6 +20,7 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError
 
 METADATA = "_metadata"
+DAMAGED = "_damaged"
 STAGING = "staging"
 INPUT = "input"
 
@@ -118,6 +119,18 @@ class ManifestStore:
     def delete(self, epoch: int) -> None:
         """Delete the manifest of an epoch; its state files stay."""
         self.storage.delete_tree(f"chk-{epoch}")
+
+    def set_aside(self, epoch: int) -> bool:
+        """Give up a checkpoint whose state cannot be read, if there is one before it; return whether there is.
+
+        Its manifest stays beside, as `_damaged`, for whoever wants to find out what happened.
+        """
+        if not any(before < epoch for before in self.list_epochs()):
+            return False
+        name = _metadata_name(epoch)
+        self.storage.write_atomic(f"chk-{epoch}/{DAMAGED}", self.storage.read(name))
+        self.storage.delete(name)
+        return True
 
     def delete_files(self, names: tuple[str, ...]) -> None:
         """Delete state files."""

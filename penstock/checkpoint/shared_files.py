@@ -13,6 +13,7 @@ from penstock.checkpoint.handles import (
     SharedFile,
     StateHandle,
     check_state,
+    read_file,
     read_state,
     state_file_name,
     write_state,
@@ -90,7 +91,7 @@ def download(
     """Read the files of a snapshot into a directory, after checking them."""
 
     def fetch(file: SharedFile) -> None:
-        data = storage.read(file.name)
+        data = read_file(storage, file.name)
         check_state(storage, file.name, data, file.size, file.crc32)
         (directory / file.local).write_bytes(data)
 

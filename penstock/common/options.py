@@ -296,6 +296,10 @@ ROCKSDB_BLOOM_FILTER = _option(
     _key(_ROCKSDB + "use-bloom-filter").boolean_type().default_value(True),
     "Whether files have filters that tell which keys they do not hold.",
 )
+ROCKSDB_PARTITIONED = _option(
+    _key(_ROCKSDB + "memory.partitioned-index-filters").boolean_type().default_value(False),
+    "Whether indexes and filters are read in parts: for state that is a hundred times the block cache and more.",
+)
 ROCKSDB_TRANSFER_THREADS = _option(
     _key(_ROCKSDB + "checkpoint.transfer.thread.num").int_type().default_value(4),
     "How many files are moved to and from checkpoint storage at a time.",

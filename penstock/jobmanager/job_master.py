@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
-from penstock.checkpoint.handles import StateChain
+from penstock.checkpoint.handles import DamagedStateError, StateChain
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore, resolve_restore_path
 from penstock.checkpoint.state_io import CheckpointStateIO
@@ -30,6 +30,7 @@ from penstock.jobmanager.restart_strategies import GiveUp, create_restart_strate
 from penstock.runtime.deployment import LevelDeployment, SubtaskRestore
 from penstock.runtime.messages import TaskAck
 from penstock.runtime.metrics import merge
+from penstock.runtime.state.local_directory import remove_job
 
 _POLL_S = 0.05
 
@@ -92,6 +93,7 @@ class JobMaster:
                     self._restore()
                     self._run_epochs()
                 except EpochFailedError as error:
+                    self._leave_damaged_checkpoint(error)
                     self._after_failure(error)
                 else:
                     break
@@ -254,6 +256,19 @@ class JobMaster:
         )
         self._wait_until(time.time() + decision.delay_ms / 1000)
 
+    def _leave_damaged_checkpoint(self, error: EpochFailedError) -> None:
+        """Go back one checkpoint further if the state of the last one cannot be read."""
+        cause, last = root_cause(error), self._runner.manifest
+        if not isinstance(cause, DamagedStateError) or last is None or last.job_id != self.job.job_id:
+            return
+        if self.store.set_aside(last.epoch):
+            _log.warning(
+                "checkpoint %d cannot be read: %s. The checkpoint before it is used; output that was committed "
+                "since then is written again",
+                last.epoch,
+                cause.message,
+            )
+
     def _wait_until(self, moment: float) -> None:
         while (left := moment - time.time()) > 0:
             self._wake.wait(min(left, _POLL_S))
@@ -280,6 +295,8 @@ class JobMaster:
     def _clean_up(self) -> None:
         checkpoints = self.job.checkpoints
         keep = checkpoints.retain_on_cancel or self.status is JobStatus.FAILED
+        if self.job.settings.rocksdb is not None:
+            remove_job(self.job.settings.rocksdb.local_dirs, self.job.job_id)
         if checkpoints.temporary:
             shutil.rmtree(checkpoints.directory, ignore_errors=True)
         elif self.status is JobStatus.CANCELED and not keep:

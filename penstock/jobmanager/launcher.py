@@ -111,6 +111,7 @@ def _rocksdb_settings(configuration: Configuration) -> RocksDBSettings | None:
         background_threads=configuration.get(options.ROCKSDB_THREADS),
         compaction_style="LEVEL" if style == "LEVEL" else "UNIVERSAL",
         bloom_filter=configuration.get(options.ROCKSDB_BLOOM_FILTER),
+        partitioned=configuration.get(options.ROCKSDB_PARTITIONED),
         incremental=configuration.get(options.CHECKPOINT_INCREMENTAL),
         transfer_threads=configuration.get(options.ROCKSDB_TRANSFER_THREADS),
         spill_entries=configuration.get(options.STATE_SPILL_ENTRIES),

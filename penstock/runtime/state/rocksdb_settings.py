@@ -26,6 +26,7 @@ class RocksDBSettings:
     background_threads: int = 2
     compaction_style: Literal["UNIVERSAL", "LEVEL"] = "UNIVERSAL"
     bloom_filter: bool = True
+    partitioned: bool = False  # indexes and filters are read in parts: for much state and little cache
     incremental: bool = True
     transfer_threads: int = 4
     spill_entries: int = 100_000

@@ -29,7 +29,9 @@ class RocksDBStore:
         self._write_options = rocksdict.WriteOptions()
         self._write_options.disable_wal = True
         try:
-            self._db = rocksdict.Rdict(str(directory), _options(rocksdict, settings))
+            options = _options(rocksdict, settings)
+            # Said for the column family too: else the options of a file in the directory count, less the cache.
+            self._db = rocksdict.Rdict(str(directory), options, {"default": options})
         except Exception as error:
             raise CheckpointError(
                 f"the state database '{directory}' could not be opened",
@@ -78,6 +80,11 @@ class RocksDBStore:
         """Link all there is into a directory that does not exist yet."""
         self._rocksdict.Checkpoint(self._db).create_checkpoint(str(directory))
 
+    def compact(self) -> None:
+        """Merge all files into one run, as RocksDB does by and by in the background."""
+        self._db.flush()
+        self._db.compact_range(None, None)
+
     def close(self) -> None:
         """Let go of the files. What was not checkpointed is lost, so it is not written either."""
         self._db.cancel_all_background(True)
@@ -122,6 +129,10 @@ def _options(rocksdict: Any, settings: RocksDBSettings) -> Any:
     table.set_pin_l0_filter_and_index_blocks_in_cache(True)
     if settings.bloom_filter:
         table.set_bloom_filter(10, False)
+    if settings.partitioned:
+        table.set_index_type(rocksdict.BlockBasedIndexType.two_level_index_search())
+        table.set_partition_filters(settings.bloom_filter)
+        table.set_pin_top_level_index_and_filter(True)
     options.set_block_based_table_factory(table)
     return options
 

@@ -79,6 +79,11 @@ FOUND = {
         [("a0", 0)],
         [],
     ),
+    "all that must not come next ends a loop, not only the first of them": (
+        p("c").one_or_more().not_next("q").where(Has("a")).not_next("r").where(Has("c")),
+        [("c0", 0), ("c1", 0), ("b2", 0)],
+        [(("p", 1),)],
+    ),
     "a greedy loop of two or three leaves no event that it could have taken": (
         p("a").times(2, 3).greedy().followed_by("q").where(Has("b")),
         [("a0", 0), ("a1", 0), ("a2", 0), ("a3", 0), ("b4", 0)],

@@ -28,10 +28,14 @@ def test_a_checkpoint_writes_only_files_that_are_new(rocks):
     fill(rocks.backend, range(3))
     second = rocks.barrier()
     new = [path for path in rocks.files() if path.name not in before]
-    assert set(first.files()) < set(second.files())
+    tables = {file.name for file in first.database.files}
+    assert tables < {file.name for file in second.database.files}
     assert sum(path.stat().st_size for path in new) < first.size / 10
     assert second.continues(first)
-    assert not first.continues(second)
+    fill(rocks.backend, [1], "z")
+    third = rocks.barrier()
+    assert third.continues(second)
+    assert not third.continues(first)
 
 
 def test_without_incremental_checkpoints_every_one_has_files_of_its_own(tmp_path):
@@ -258,6 +262,18 @@ def test_the_backend_may_change_between_two_runs(world, other):
     world.chain = world.write(force=True)
     world.crash(lose_local=True)
     assert contents(world.backend) == before
+
+
+def test_a_database_that_is_opened_again_has_its_options(rocks):
+    fill(rocks.backend, range(100))
+    rocks.barrier()
+    for lose_local in (False, True):
+        rocks.crash(lose_local=lose_local)
+        fill(rocks.backend, range(100))
+        rocks.backend.snapshot()
+        rocks.backend.store.compact()
+        properties = rocks.backend.store._db.property_value("rocksdb.aggregated-table-properties")
+        assert "filter block size=0" not in properties
 
 
 def test_files_of_dead_processes_are_deleted(rocks, caplog):

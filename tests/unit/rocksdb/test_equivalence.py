@@ -165,9 +165,10 @@ def test_both_backends_show_and_keep_the_same(operations):
         assert sorted(map(repr, rocksdb.keys("state/value"))) == sorted(
             map(repr, hashmap.keys("state/value"))
         )
-        assert contents(rocksdb) == contents(hashmap)
         for program in programs:
             program.world.barrier()
+        assert contents(rocksdb) == contents(hashmap)
+        for program in programs:
             program.world.crash(lose_local=True)
         hashmap, rocksdb = (program.world.backend for program in programs)
         assert contents(rocksdb) == contents(hashmap)

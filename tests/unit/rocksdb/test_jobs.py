@@ -1,0 +1,161 @@
+"""Whole programs on either backend, in this process: restarts, rescaling, a damaged checkpoint."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common.time import Duration, Time
+from penstock.datastream import (
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    KeyedProcessFunction,
+    StreamExecutionEnvironment,
+)
+from penstock.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.runtime import subtask_cache
+from penstock.testing.faults import StepFault, protocol_faults
+from penstock.testing.mini_cluster import MiniCluster
+
+RECORDS = [(f"key {n % 7}", n) for n in range(120)]
+
+
+@pytest.fixture(autouse=True)
+def cluster():
+    with MiniCluster() as running:
+        yield running
+    for *_, subtask in subtask_cache._entries.values():
+        subtask.close()
+    subtask_cache._entries.clear()
+
+
+def environment(backend, directory, parallelism=2, **options):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(parallelism)
+    if backend == "rocksdb":
+        chosen = EmbeddedRocksDBStateBackend()
+        chosen.set_db_storage_paths(f"{directory}/local")
+        env.set_state_backend(chosen)
+    else:
+        env.set_state_backend(HashMapStateBackend())
+    settings = {
+        "execution.checkpointing.interval": "1 ms",
+        "execution.checkpointing.dir": f"{directory}/checkpoints",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "50",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+        "penstock.state.inline-threshold": "0",
+    }
+    env.configure(Configuration.from_dict({**settings, **options}))
+    return env
+
+
+class Everything(KeyedProcessFunction):
+    """Keeps every kind of state, and counts once more with a timer."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))
+        self.seen = runtime_context.get_list_state(ListStateDescriptor("seen", Types.INT()))
+        self.last = runtime_context.get_map_state(
+            MapStateDescriptor("last", Types.INT(), Types.INT())
+        )
+        kept = ValueStateDescriptor("kept")
+        kept.enable_time_to_live(StateTtlConfig.new_builder(Duration.of_hours(1)).build())
+        self.kept = runtime_context.get_state(kept)
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        self.seen.add(value[1])
+        self.last.put(value[1] % 3, value[1])
+        self.kept.update((self.kept.value() or 0) + value[1])
+        ctx.timer_service().register_event_time_timer(value[1] + 5)
+
+    def on_timer(self, timestamp, ctx):
+        state = self.count.value(), sorted(self.seen.get()), sorted(self.last.items())
+        yield ctx.get_current_key(), timestamp, self.kept.value(), *state
+
+
+def run(env):
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda record, _: record[1]
+    )
+    stream = env.from_collection(RECORDS).assign_timestamps_and_watermarks(strategy)
+    timers = stream.key_by(lambda record: record[0]).process(Everything())
+    windows = (
+        stream.key_by(lambda record: record[0])
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .reduce(lambda x, y: (x[0], x[1] + y[1]))
+    )
+    with timers.map(repr).union(windows.map(repr)).execute_and_collect() as found:
+        return sorted(found)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    with MiniCluster():
+        return run(environment("hashmap", tmp_path_factory.mktemp("expected")))
+
+
+def test_a_program_gives_the_same(backend, tmp_path, expected):
+    assert run(environment(backend, tmp_path)) == expected
+
+
+@pytest.mark.parametrize("spill", ["1", "100000"], ids=["spilled", "kept"])
+def test_a_program_gives_the_same_after_faults_in_its_checkpoints(
+    backend, tmp_path, expected, spill
+):
+    env = environment(backend, tmp_path, **{"penstock.state.spill-entries": spill})
+    with protocol_faults(
+        StepFault("before write_manifest", 1),
+        StepFault("after write_manifest", 1),
+        StepFault("after run_pipe", 2),
+    ) as faults:
+        assert run(env) == expected
+    assert faults.struck
+
+
+def test_nothing_is_left_on_the_local_disk(tmp_path, expected):
+    assert run(environment("rocksdb", tmp_path)) == expected
+    assert not [path for path in Path(tmp_path, "local").rglob("*") if path.is_file()]
+
+
+def test_temporary_options_are_read(tmp_path, cluster):
+    env = environment(
+        "rocksdb",
+        tmp_path,
+        **{
+            "state.backend.rocksdb.block.cache-size": "16 mb",
+            "state.backend.rocksdb.writebuffer.size": "4 mb",
+            "state.backend.rocksdb.compaction.style": "LEVEL",
+            "execution.checkpointing.incremental": "false",
+        },
+    )
+    run(env)
+    settings = cluster.masters[-1].job.settings.rocksdb
+    assert settings.local_dirs == (f"{tmp_path}/local",)
+    assert (settings.block_cache_size, settings.write_buffer_size) == (16 << 20, 4 << 20)
+    assert (settings.compaction_style, settings.incremental) == ("LEVEL", False)
+
+
+class Sum(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total"))
+
+    def process_element(self, value, ctx):
+        self.total.update((self.total.value() or 0) + value[1])
+        yield value[0], self.total.value()
+
+
+def totals(env, records):
+    stream = env.from_collection(records).key_by(lambda record: record[0])
+    with stream.process(Sum()).uid("sum").execute_and_collect() as found:
+        return dict(found)
