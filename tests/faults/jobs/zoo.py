@@ -31,6 +31,7 @@ from penstock.common.connector import (
     SplitEnumerator,
 )
 from penstock.common.serialization import Encoder
+from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.datastream import (
     AggregateFunction,
     AsyncDataStream,
@@ -457,19 +458,28 @@ def window_of_all(inputs: Inputs) -> DataStream:
 
 
 @program()
-def window_with_triggers(inputs: Inputs) -> DataStream:
-    early = inputs.windows(TumblingEventTimeWindows.of(Time.seconds(3)))
-    early = early.trigger(ContinuousEventTimeTrigger.of(Time.milliseconds(700)))
-    counted = inputs.windows(GlobalWindows.create()).trigger(PurgingTrigger.of(CountTrigger.of(4)))
-    return early.aggregate(Digits()).union(counted.process(Contents()))
+def window_that_fires_early(inputs: Inputs) -> DataStream:
+    windows = inputs.windows(TumblingEventTimeWindows.of(Time.seconds(3)))
+    return windows.trigger(ContinuousEventTimeTrigger.of(Time.milliseconds(700))).aggregate(
+        Digits()
+    )
 
 
 @program()
-def evictors(inputs: Inputs) -> DataStream:
-    last = inputs.windows().evictor(CountEvictor.of(2)).process(Contents())
-    kept = inputs.windows(GlobalWindows.create()).trigger(CountTrigger.of(3))
-    recent = kept.evictor(TimeEvictor.of(Time.milliseconds(900))).aggregate(Digits())
-    return last.union(recent)
+def window_that_is_purged(inputs: Inputs) -> DataStream:
+    windows = inputs.windows(GlobalWindows.create())
+    return windows.trigger(PurgingTrigger.of(CountTrigger.of(4))).process(Contents())
+
+
+@program()
+def count_evictor(inputs: Inputs) -> DataStream:
+    return inputs.windows().evictor(CountEvictor.of(2)).process(Contents())
+
+
+@program()
+def time_evictor(inputs: Inputs) -> DataStream:
+    windows = inputs.windows(GlobalWindows.create()).trigger(CountTrigger.of(3))
+    return windows.evictor(TimeEvictor.of(Time.milliseconds(900))).aggregate(Digits())
 
 
 @program()
@@ -483,14 +493,33 @@ def processing_time_windows(inputs: Inputs) -> DataStream:
     return inputs.windows(assigner).aggregate(Digits(), window_function=Listed())
 
 
+class Counted(WatermarkGenerator):
+    """Time goes by the number of records: the generator must know how many there were."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_event(self, event: Event, timestamp: int, output: Any) -> None:
+        self.count += 1
+
+    def on_periodic_emit(self, output: Any) -> None:
+        output.emit_watermark(self.count * STEP_MS - JITTER_MS)
+
+    def snapshot(self) -> int:
+        return self.count
+
+    def restore(self, state: int) -> None:
+        self.count = state
+
+
 @program("operator")
 def watermarks_within_the_program(inputs: Inputs) -> DataStream:
-    stamped = inputs.left.map(lambda value: value).assign_timestamps_and_watermarks(
-        STRATEGY.with_timestamp_assigner(lambda value, _: value[2])
+    strategy = WatermarkStrategy.for_generator(Counted).with_timestamp_assigner(
+        lambda value, _: value[2]
     )
-    return with_late(
-        stamped.key_by(key_of).window(SECOND).side_output_late_data(LATE).aggregate(Digits())
-    )
+    stamped = inputs.left.map(lambda value: value).assign_timestamps_and_watermarks(strategy)
+    windows = stamped.key_by(key_of).window(SECOND).side_output_late_data(LATE)
+    return with_late(windows.aggregate(Digits()))
 
 
 # Two inputs
@@ -606,8 +635,8 @@ def co_group(inputs: Inputs) -> DataStream:
 # Operator state, asynchronous calls, partitions, sources
 
 
-class Pairs(FlatMapFunction, CheckpointedFunction):
-    """Emits the records of a subtask three by three; counts them in union state."""
+class Fives(FlatMapFunction, CheckpointedFunction):
+    """Emits the records of a subtask five at a time; counts them in union state."""
 
     def initialize_state(self, context: Any) -> None:
         store = context.get_operator_state_store()
@@ -626,14 +655,14 @@ class Pairs(FlatMapFunction, CheckpointedFunction):
     def flat_map(self, value: Event) -> Iterator[Any]:
         self.waiting.append(value)
         self.count += 1
-        if len(self.waiting) == 4:
+        if len(self.waiting) == 5:
             yield self.waiting, self.count
             self.waiting = []
 
 
 @program("operator")
 def checkpointed_function(inputs: Inputs) -> DataStream:
-    return inputs.left.flat_map(Pairs())
+    return inputs.left.flat_map(Fives())
 
 
 class Lookup(AsyncFunction):
@@ -658,8 +687,12 @@ def async_unordered(inputs: Inputs) -> DataStream:
 
 @program()
 def full_window_partition(inputs: Inputs) -> DataStream:
-    whole = inputs.left.full_window_partition()
-    return whole.reduce(add).union(whole.sort_partition(1), whole.aggregate(Digits()))
+    return inputs.left.full_window_partition().sort_partition(1)
+
+
+@program()
+def full_window_partition_aggregate(inputs: Inputs) -> DataStream:
+    return inputs.left.full_window_partition().aggregate(Digits())
 
 
 @program("source")
