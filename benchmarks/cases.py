@@ -89,14 +89,18 @@ def expect_answers(source: Path) -> Totals:
 def expect_frauds(source: Path) -> Totals:
     """Match every large payment with the first foreign one after it on the card, if that is within 10 minutes."""
     bids = read_bids(source).sort_by([("auction", "ascending"), ("ts", "ascending")])
-    card, party, price, ts = (bids[name].to_numpy() for name in ("auction", "bidder", "price", "ts"))
+    card, party, price, ts = (
+        bids[name].to_numpy() for name in ("auction", "bidder", "price", "ts")
+    )
     foreign = np.flatnonzero(party % 20 == 0)
     large = np.flatnonzero(price // 190 > 5000)
     following = np.searchsorted(foreign, large, side="right")
     large, following = large[following < len(foreign)], following[following < len(foreign)]
     after = foreign[following]
     matches = (card[after] == card[large]) & (ts[after] - ts[large] < 600_000)
-    return Totals(int(matches.sum()), int(party[large][matches].sum()), int(price[after][matches].sum()))
+    return Totals(
+        int(matches.sum()), int(party[large][matches].sum()), int(price[after][matches].sum())
+    )
 
 
 @dataclass(frozen=True)

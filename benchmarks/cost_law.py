@@ -71,9 +71,7 @@ class World:
         backend = RocksDBStateBackend(self.clock, self.place, self.settings, 128, "operator")
         if self.chain is not None:
             backend.restore(self.io, (self.chain,), None, 128)
-        return OperatorHarness(
-            KeyedProcessSpec(Update()), clock=self.clock, keyed_state=backend
-        )
+        return OperatorHarness(KeyedProcessSpec(Update()), clock=self.clock, keyed_state=backend)
 
     def _fill(self, timers):
         """Write the state without going through the operator."""
@@ -95,6 +93,7 @@ class World:
         """One epoch: records, timers, checkpoint; return the seconds and the bytes added."""
         before = {} if self.chain is None else {f.name for f in self.chain.database.files}
         start = time.perf_counter()
+        self.harness.keyed_state.expect(chosen)
         self.harness.process_batch(Batch(chosen, [None] * len(chosen), chosen))
         self.watermark = max(self.watermark + TIMERS_FIRED, 999 + TIMERS_FIRED)
         self.harness.process_watermark(self.watermark)
@@ -153,8 +152,12 @@ def main():
     parser.add_argument("--keys", type=int, default=5_000_000)
     parser.add_argument("--few", type=int, default=50_000)
     parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--timers", type=int, default=1_000_000, help="pending timers of the large state")
-    parser.add_argument("--memory-mb", type=int, default=0, help="limit on the memory of this process")
+    parser.add_argument(
+        "--timers", type=int, default=1_000_000, help="pending timers of the large state"
+    )
+    parser.add_argument(
+        "--memory-mb", type=int, default=0, help="limit on the memory of this process"
+    )
     parser.add_argument("--directory", default=None)
     options = parser.parse_args()
     if options.memory_mb:
@@ -162,7 +165,10 @@ def main():
     base = tempfile.mkdtemp(prefix="cost-law-", dir=options.directory)
     try:
         worlds = {}
-        for keys, timers in ((options.few, min(options.few, 10_000)), (options.keys, options.timers)):
+        for keys, timers in (
+            (options.few, min(options.few, 10_000)),
+            (options.keys, options.timers),
+        ):
             start = time.perf_counter()
             worlds[f"{keys:,}"] = world = World(f"{base}/{keys}", keys, min(timers, keys))
             size = world.chain.size / 1e6

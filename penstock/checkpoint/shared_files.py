@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,8 @@ from penstock.checkpoint.handles import (
 from penstock.checkpoint.storage import CheckpointStorage
 
 _LARGE = ".sst"
-_NOT_NEEDED = (".log", ".dbtmp")  # the log is not used, and what was to be replaced is not either
+_NOT_NEEDED = (".log", ".dbtmp")  # the log is not used, nor what was to replace another file
+_NOT_READ = ("OPTIONS", "LOG", "LOCK", "IDENTITY")
 
 
 def upload(
@@ -42,25 +44,29 @@ def upload(
     if base is not None and not base.is_foreign:
         known = {file.local: file for file in base.files}
     small: dict[str, bytes] = {}
-    large: list[Path] = []
-    for path in sorted(directory.iterdir()):
-        if path.suffix == _LARGE:
-            large.append(path)
-        elif path.suffix not in _NOT_NEEDED and not path.name.startswith(("OPTIONS", "LOG", "LOCK")):
-            small[path.name] = path.read_bytes()
+    files: dict[str, SharedFile] = {}
+    new: list[str] = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            local = entry.name
+            if local.endswith(_LARGE):
+                before = known.get(local)
+                if before is not None and before.size == entry.stat().st_size:
+                    files[local] = before
+                else:
+                    new.append(local)
+            elif not local.endswith(_NOT_NEEDED) and not local.startswith(_NOT_READ):
+                small[local] = (directory / local).read_bytes()
     prefix = state_file_name(name.epoch, name.operator, name.subtask, name.attempt)
     prefix = prefix.removesuffix(".state")
 
-    def share(path: Path) -> SharedFile:
-        before = known.get(path.name)
-        if before is not None and before.size == path.stat().st_size:
-            return before
-        data = path.read_bytes()
-        target = f"{prefix}-{path.name}"
+    def share(local: str) -> SharedFile:
+        data = (directory / local).read_bytes()
+        target = f"{prefix}-{local}"
         storage.write_new(target, data)
-        return SharedFile(path.name, target, len(data), zlib.crc32(data))
+        return SharedFile(local, target, len(data), zlib.crc32(data))
 
-    files = _each(share, large, threads)
+    files |= {file.local: file for file in _each(share, new, threads)}
     handle = write_state(
         storage,
         zlib.compress(pickle.dumps(small, 5), 1),
@@ -81,7 +87,7 @@ def upload(
         name=handle.name,
         snapshot=prefix.rpartition("/")[2],
         base=base.snapshot if base is not None else None,
-        files=tuple(files),
+        files=tuple(files[local] for local in sorted(files)),
     )
 
 

@@ -297,8 +297,8 @@ ROCKSDB_BLOOM_FILTER = _option(
     "Whether files have filters that tell which keys they do not hold.",
 )
 ROCKSDB_PARTITIONED = _option(
-    _key(_ROCKSDB + "memory.partitioned-index-filters").boolean_type().default_value(False),
-    "Whether indexes and filters are read in parts: for state that is a hundred times the block cache and more.",
+    _key(_ROCKSDB + "memory.partitioned-index-filters").boolean_type().default_value(True),
+    "Whether indexes and filters are read in parts, so that little cache serves much state.",
 )
 ROCKSDB_TRANSFER_THREADS = _option(
     _key(_ROCKSDB + "checkpoint.transfer.thread.num").int_type().default_value(4),

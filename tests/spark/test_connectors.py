@@ -63,7 +63,9 @@ def test_an_unbounded_job_can_be_cancelled(env):
     env.from_source(source, WatermarkStrategy.no_watermarks(), "gen").add_sink(lambda value: None)
     client = env.execute_async("endless")
     deadline = time.time() + 60
-    while "gen.numRecordsIn" not in str(client.get_accumulators().result()) and time.time() < deadline:
+    while (
+        "gen.numRecordsIn" not in str(client.get_accumulators().result()) and time.time() < deadline
+    ):
         threading.Event().wait(0.05)
     client.cancel().result(60)
     assert client.get_job_status().result().name == "CANCELED"

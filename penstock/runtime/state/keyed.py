@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +155,9 @@ class KeyedStateBackend:
             path.mkdir()
             state_io.fetch_files(database, path, RocksDBSettings())
             yield from read_deltas(path, RocksDBSettings(), max_parallelism)
+
+    def expect(self, keys: Iterable[Any]) -> None:
+        """Take note of the keys of the records that come next: a backend may read their state at once."""
 
     def relieve(self) -> None:
         """Make room in memory, where the backend can."""

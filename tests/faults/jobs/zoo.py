@@ -12,28 +12,33 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from penstock.cep import CEP, Pattern
-from penstock.common import Configuration, Duration, Time, WatermarkStrategy
-from penstock.common.connector import (
-    Boundedness,
-    ReadLimits,
-    Source,
-    SourceBatch,
-    SourceReader,
-    SourceSplit,
-    SplitEnumerator,
+import zoo_windows  # noqa: F401 - registers its programs
+from zoo_inputs import (
+    CLOCK_MS,
+    LATE,
+    PARALLELISM,
+    PROGRAMS,
+    SECOND,
+    STRATEGY,
+    Digits,
+    Event,
+    Inputs,
+    Program,
+    Steps,
+    add,
+    key_of,
+    program,
+    with_late,
 )
+
+from penstock.cep import CEP, Pattern
+from penstock.common import Configuration, Time
 from penstock.common.serialization import Encoder
-from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.datastream import (
-    AggregateFunction,
     AsyncDataStream,
     AsyncFunction,
     BroadcastProcessFunction,
@@ -44,11 +49,8 @@ from penstock.datastream import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
-    KeyedStream,
     MapFunction,
-    OutputTag,
     ProcessJoinFunction,
-    ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
@@ -61,183 +63,11 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.datastream.window import (
-    ContinuousEventTimeTrigger,
-    CountEvictor,
-    CountTrigger,
-    EventTimeSessionWindows,
-    GlobalWindows,
-    PurgingTrigger,
-    SlidingEventTimeWindows,
-    TimeEvictor,
-    TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows,
-)
+from penstock.datastream.window import EventTimeSessionWindows
 
 JOB_ID = "200" + "0" * 29
-PARALLELISM = 2
-BATCHES = 9  # of each split: so many epochs, and one that finds the end
-BATCH = 6
-KEYS = 4  # of each split
-STEP_MS = 100
-JITTER_MS = 250
-LATE_MS = (1_600, 3_200)
-CLOCK_MS = 1_000  # what the manual clock of the in-process tests goes on by in an epoch
-
-Event = tuple[str, int, int]  # key, number, timestamp
-
-
-# Sources
-
-
-def event(side: str, split: int, index: int) -> Event:
-    """Return record number `index` of a split: up to 250 ms out of order, and every seventh late or very late."""
-    seed = (index * 7919 + split * 104_729 + len(side) * 12_345) * 2_654_435_761 % 2**32
-    late = LATE_MS[seed // 7 % 2] if seed % 7 == 0 else seed // 7 % JITTER_MS
-    return f"{split}-{seed // 11 % KEYS}", index, max(index * STEP_MS - late, 0)
-
-
-class Steps(Source):
-    """Two splits of numbered records; `skip` batches at their beginning are empty."""
-
-    def __init__(self, side: str, skip: int = 0, batches: int = BATCHES) -> None:
-        self.side = side
-        self.skip = skip
-        self.batches = batches
-
-    def get_boundedness(self) -> Boundedness:
-        return Boundedness.BOUNDED
-
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        return StepsEnumerator(found=bool(restored))
-
-    def create_reader(self) -> SourceReader:
-        return StepsReader(self)
-
-
-class StepsEnumerator(SplitEnumerator):
-    def __init__(self, *, found: bool) -> None:
-        self._found = found
-
-    def discover(self) -> list[SourceSplit]:
-        if self._found:
-            return []
-        self._found = True
-        return [SourceSplit(str(split), payload=split, start=0) for split in range(PARALLELISM)]
-
-    def no_more_splits(self) -> bool:
-        return self._found
-
-    def snapshot(self) -> bool:
-        return self._found
-
-
-class StepsReader(SourceReader):
-    def __init__(self, source: Steps) -> None:
-        self._source = source
-
-    def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
-        source = self._source
-        while position < source.skip + source.batches:
-            first = (position - source.skip) * BATCH
-            rows = [event(source.side, split.payload, n) for n in range(first, first + BATCH)]
-            rows = rows if position >= source.skip else []
-            position += 1
-            # So that this batch is the only one of the epoch: the deadline is 1 ms after its start.
-            while limits.deadline is not None and time.time() < limits.deadline:
-                pass
-            yield SourceBatch(rows, position, [row[2] for row in rows])
-
-
-STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(JITTER_MS))
-
-
-def key_of(value: Event) -> str:
-    return value[0]
-
-
-class Inputs:
-    """The streams that programs begin with; each source is in the job once."""
-
-    def __init__(self, env: StreamExecutionEnvironment) -> None:
-        self.env = env
-
-    @cached_property
-    def left(self) -> DataStream:
-        return self.env.from_source(Steps("left"), STRATEGY, "left")
-
-    @cached_property
-    def right(self) -> DataStream:
-        return self.env.from_source(Steps("right!"), STRATEGY, "right")
-
-    @cached_property
-    def rules(self) -> DataStream:
-        """The records that are broadcast: all of them before the first of `later`."""
-        return self.env.from_source(Steps("rules", batches=1), STRATEGY, "rules")
-
-    @cached_property
-    def later(self) -> DataStream:
-        return self.env.from_source(Steps("later", skip=2), STRATEGY, "later")
-
-    @property
-    def keyed(self) -> KeyedStream:
-        return self.left.key_by(key_of)
-
-    def windows(self, assigner: Any = None) -> Any:
-        return self.keyed.window(assigner or SECOND)
-
-
-SECOND = TumblingEventTimeWindows.of(Time.seconds(1))
-LATE = OutputTag("late")
-
-
-# Programs
-
-
-@dataclass(frozen=True)
-class Program:
-    """A program; `keeps` says what its result depends on: keyed state, operator state or the source's enumerator.
-
-    With `manual` it needs the manual clock.
-    """
-
-    build: Callable[[Inputs], DataStream]
-    keeps: str = "keyed"
-    manual: bool = False
-
-
-PROGRAMS: dict[str, Program] = {}
-
-
-def program(keeps: str = "keyed", *, manual: bool = False) -> Any:
-    def register(build: Any) -> Any:
-        PROGRAMS[build.__name__] = Program(build, keeps, manual)
-        return build
-
-    return register
-
 
 # Keyed state and timers
-
-
-def add(first: Event, second: Event) -> Event:
-    return first[0], first[1] + second[1], max(first[2], second[2])
-
-
-class Digits(AggregateFunction):
-    """Puts the numbers one after another: the order counts, and each one counts."""
-
-    def create_accumulator(self) -> list[int]:
-        return []
-
-    def add(self, value: Event, accumulator: list[int]) -> list[int]:
-        return [*accumulator, value[1]]
-
-    def get_result(self, accumulator: list[int]) -> tuple[int, ...]:
-        return tuple(accumulator)
-
-    def merge(self, acc_a: list[int], acc_b: list[int]) -> list[int]:
-        return sorted([*acc_a, *acc_b])
 
 
 class Kept:
@@ -365,161 +195,6 @@ class Numbered(MapFunction):
 @program()
 def keyed_map(inputs: Inputs) -> DataStream:
     return inputs.keyed.map(Numbered())
-
-
-# Windows
-
-
-class Contents(ProcessWindowFunction):
-    """Emits all that is in a window, and how often it and its key were evaluated."""
-
-    def process(self, key: str, context: Any, elements: Any) -> Iterator[Any]:
-        counts = []
-        for store in (context.window_state(), context.global_state()):
-            state = store.get_state(ValueStateDescriptor("evaluated"))
-            state.update((state.value() or 0) + 1)
-            counts.append(state.value())
-        yield key, str(context.window()), list(elements), counts
-
-    def clear(self, context: Any) -> None:
-        context.window_state().get_state(ValueStateDescriptor("evaluated")).clear()
-
-
-class Listed(ProcessWindowFunction):
-    """Emits all that is in a window that may merge with others."""
-
-    def process(self, key: str, context: Any, elements: Any) -> Iterator[Any]:
-        yield key, str(context.window()), list(elements)
-
-
-def with_late(stream: DataStream) -> DataStream:
-    return stream.union(stream.get_side_output(LATE).map(lambda value: ("late", value)))
-
-
-@program()
-def tumbling_reduce(inputs: Inputs) -> DataStream:
-    return inputs.windows().reduce(add)
-
-
-@program()
-def tumbling_aggregate_with_window_function(inputs: Inputs) -> DataStream:
-    return inputs.windows().aggregate(Digits(), window_function=Listed())
-
-
-@program()
-def tumbling_process_with_lateness(inputs: Inputs) -> DataStream:
-    windows = inputs.windows().allowed_lateness(700).side_output_late_data(LATE)
-    return with_late(windows.process(Contents()))
-
-
-@program()
-def tumbling_aggregate_with_lateness(inputs: Inputs) -> DataStream:
-    windows = inputs.windows().allowed_lateness(700).side_output_late_data(LATE)
-    return with_late(windows.aggregate(Digits()))
-
-
-@program()
-def sliding_aggregate(inputs: Inputs) -> DataStream:
-    assigner = SlidingEventTimeWindows.of(Time.seconds(2), Time.milliseconds(500))
-    return with_late(inputs.windows(assigner).side_output_late_data(LATE).aggregate(Digits()))
-
-
-@program()
-def sliding_process(inputs: Inputs) -> DataStream:
-    assigner = SlidingEventTimeWindows.of(Time.seconds(2), Time.milliseconds(500))
-    return inputs.windows(assigner).process(Contents())
-
-
-@program()
-def session_reduce(inputs: Inputs) -> DataStream:
-    return inputs.windows(EventTimeSessionWindows.with_gap(Time.milliseconds(400))).reduce(add)
-
-
-@program()
-def session_process_with_lateness(inputs: Inputs) -> DataStream:
-    windows = inputs.windows(EventTimeSessionWindows.with_gap(Time.milliseconds(400)))
-    windows = windows.allowed_lateness(500).side_output_late_data(LATE)
-    return with_late(windows.process(Listed()))
-
-
-@program()
-def count_window(inputs: Inputs) -> DataStream:
-    return inputs.keyed.count_window(3).reduce(add)
-
-
-@program()
-def sliding_count_window(inputs: Inputs) -> DataStream:
-    return inputs.keyed.count_window(5, 2).process(Listed())
-
-
-@program()
-def window_of_all(inputs: Inputs) -> DataStream:
-    return inputs.left.window_all(SECOND).reduce(lambda a, b: ("all", a[1] + b[1], 0))
-
-
-@program()
-def window_that_fires_early(inputs: Inputs) -> DataStream:
-    windows = inputs.windows(TumblingEventTimeWindows.of(Time.seconds(3)))
-    return windows.trigger(ContinuousEventTimeTrigger.of(Time.milliseconds(700))).aggregate(
-        Digits()
-    )
-
-
-@program()
-def window_that_is_purged(inputs: Inputs) -> DataStream:
-    windows = inputs.windows(GlobalWindows.create())
-    return windows.trigger(PurgingTrigger.of(CountTrigger.of(4))).process(Contents())
-
-
-@program()
-def count_evictor(inputs: Inputs) -> DataStream:
-    return inputs.windows().evictor(CountEvictor.of(2)).process(Contents())
-
-
-@program()
-def time_evictor(inputs: Inputs) -> DataStream:
-    windows = inputs.windows(GlobalWindows.create()).trigger(CountTrigger.of(3))
-    return windows.evictor(TimeEvictor.of(Time.milliseconds(900))).aggregate(Digits())
-
-
-@program()
-def local_global_aggregate(inputs: Inputs) -> DataStream:
-    return inputs.windows().aggregate(Digits(), local_global=True)
-
-
-@program(manual=True)
-def processing_time_windows(inputs: Inputs) -> DataStream:
-    assigner = TumblingProcessingTimeWindows.of(Time.milliseconds(2 * CLOCK_MS))
-    return inputs.windows(assigner).aggregate(Digits(), window_function=Listed())
-
-
-class Counted(WatermarkGenerator):
-    """Time goes by the number of records: the generator must know how many there were."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def on_event(self, event: Event, timestamp: int, output: Any) -> None:
-        self.count += 1
-
-    def on_periodic_emit(self, output: Any) -> None:
-        output.emit_watermark(self.count * STEP_MS - JITTER_MS)
-
-    def snapshot(self) -> int:
-        return self.count
-
-    def restore(self, state: int) -> None:
-        self.count = state
-
-
-@program("operator")
-def watermarks_within_the_program(inputs: Inputs) -> DataStream:
-    strategy = WatermarkStrategy.for_generator(Counted).with_timestamp_assigner(
-        lambda value, _: value[2]
-    )
-    stamped = inputs.left.map(lambda value: value).assign_timestamps_and_watermarks(strategy)
-    windows = stamped.key_by(key_of).window(SECOND).side_output_late_data(LATE)
-    return with_late(windows.aggregate(Digits()))
 
 
 # Two inputs
@@ -730,10 +405,10 @@ class Labelled(MapFunction):
         return f"{self.name}: {value}"
 
 
-def all_together(env: StreamExecutionEnvironment, names: list[str] | None = None) -> DataStream:
+def all_together(env: StreamExecutionEnvironment) -> DataStream:
     """Put programs into one job; the result is a stream of lines."""
     inputs = Inputs(env)
-    streams = [PROGRAMS[name].build(inputs).map(Labelled(name)) for name in names or TOGETHER]
+    streams = [PROGRAMS[name].build(inputs).map(Labelled(name)) for name in TOGETHER]
     return streams[0].union(*streams[1:])
 
 

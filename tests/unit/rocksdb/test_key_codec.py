@@ -21,7 +21,12 @@ from penstock.runtime.state.rocksdb_store import after
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 PLAIN = st.recursive(
-    st.none() | st.integers() | st.text() | st.binary() | st.floats(allow_nan=False) | st.booleans(),
+    st.none()
+    | st.integers()
+    | st.text()
+    | st.binary()
+    | st.floats(allow_nan=False)
+    | st.booleans(),
     lambda inner: st.lists(inner, max_size=3).map(tuple),
     max_leaves=6,
 )

@@ -82,6 +82,4 @@ class World:
 def contents(backend):
     """All entries of all tables that have some, comparable between backends."""
     backend.snapshot()
-    return {
-        name: delta.written for name, delta in backend.full_snapshot().items() if delta.written
-    }
+    return {name: delta.written for name, delta in backend.full_snapshot().items() if delta.written}

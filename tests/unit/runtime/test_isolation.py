@@ -114,7 +114,9 @@ def test_two_consumers_do_not_see_each_others_changes(env):
         ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", [1, "a", 2.5, None, (), (1, "a", None), ((1, 2), ("a", (3,)))], ids=repr)
+@pytest.mark.parametrize(
+    "value", [1, "a", 2.5, None, (), (1, "a", None), ((1, 2), ("a", (3,)))], ids=repr
+)
 def test_values_that_nobody_can_change_are_not_copied(value):
     assert isolated(value) is value
 
