@@ -259,7 +259,11 @@ class JobMaster:
     def _leave_damaged_checkpoint(self, error: EpochFailedError) -> None:
         """Go back one checkpoint further if the state of the last one cannot be read."""
         cause, last = root_cause(error), self._runner.manifest
-        if not isinstance(cause, DamagedStateError) or last is None or last.job_id != self.job.job_id:
+        if (
+            not isinstance(cause, DamagedStateError)
+            or last is None
+            or last.job_id != self.job.job_id
+        ):
             return
         if self.store.set_aside(last.epoch):
             _log.warning(

@@ -149,9 +149,7 @@ class OperatorHarness:
     ) -> None:
         self.clock = clock or ManualClock()
         self.metrics = MetricGroup()
-        self.keyed_state = keyed_state or _backend(
-            state_backend, self.clock, max_parallelism, name
-        )
+        self.keyed_state = keyed_state or _backend(state_backend, self.clock, max_parallelism, name)
         types: dict[str | None, Any] = {}
         if isinstance(operator, DataStream):
             operator, selectors, types = _last_operator(operator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,9 @@ class KeyedStateBackend:
         self.operator = operator
         self.current_key: Any = None
         self.current_namespace: Any = None
-        self.schemas: dict[str, StateSchema] = {}  # what is known of states, by the name of their table
+        self.schemas: dict[
+            str, StateSchema
+        ] = {}  # what is known of states, by the name of their table
         self._tables: dict[str, Any] = {}
         self._states: dict[str, KeyedState] = {}
 
@@ -155,9 +157,6 @@ class KeyedStateBackend:
             path.mkdir()
             state_io.fetch_files(database, path, RocksDBSettings())
             yield from read_deltas(path, RocksDBSettings(), max_parallelism)
-
-    def expect(self, keys: Iterable[Any]) -> None:
-        """Take note of the keys of the records that come next: a backend may read their state at once."""
 
     def relieve(self) -> None:
         """Make room in memory, where the backend can."""

@@ -30,9 +30,7 @@ _swept: set[Path] = set()
 class LocalDirectory:
     """The directory of one operator in one subtask."""
 
-    def __init__(
-        self, roots: Collection[str], job_id: str, operator: str, subtask: int
-    ) -> None:
+    def __init__(self, roots: Collection[str], job_id: str, operator: str, subtask: int) -> None:
         chosen = list(roots) or _default_roots()
         self._root = Path(chosen[subtask % len(chosen)]) / _ROOT
         self.job = self._root / job_id

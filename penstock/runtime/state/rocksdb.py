@@ -13,14 +13,13 @@ from __future__ import annotations
 import contextlib
 import pickle
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.common.key_groups import key_group_of
 from penstock.errors import CheckpointError
-from penstock.runtime.state.key_codec import skip
+from penstock.runtime.state.key_codec import encode, skip
 from penstock.runtime.state.keyed import KeyedStateBackend, database_of, owner_of
 from penstock.runtime.state.local_directory import LocalDirectory, remove
 from penstock.runtime.state.panes import PANE_PREFIX
@@ -28,7 +27,7 @@ from penstock.runtime.state.rocksdb_map_state import RocksDBMapState, RocksDBTtl
 from penstock.runtime.state.rocksdb_panes import RocksDBPaneTable
 from penstock.runtime.state.rocksdb_settings import RocksDBSettings
 from penstock.runtime.state.rocksdb_store import RocksDBStore, after
-from penstock.runtime.state.rocksdb_tables import RocksDBMapTable, RocksDBTable, StoredTable
+from penstock.runtime.state.rocksdb_tables import DATA, RocksDBMapTable, RocksDBTable
 from penstock.runtime.state.rocksdb_timers import RocksDBTimerTable
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.states import KeyedState
@@ -129,11 +128,6 @@ class RocksDBStateBackend(KeyedStateBackend):
         """Return all there is, after `snapshot`, without state that has expired: everything in memory at once."""
         return super().full_snapshot()
 
-    def expect(self, keys: Iterable[Any]) -> None:
-        """Take note of the keys of the records that come next."""
-        for table in self._tables.values():
-            table.fetch(keys)
-
     def relieve(self) -> None:
         """Write to the database before the barrier if the epoch has touched more than is good to keep in memory."""
         if sum(table.pending() for table in self._tables.values()) > self.settings.spill_entries:
@@ -152,7 +146,9 @@ class RocksDBStateBackend(KeyedStateBackend):
         except BaseException:
             remove(directory)
             raise
-        snapshots = [database.snapshot for each in (result, chain) if (database := database_of(each))]
+        snapshots = [
+            database.snapshot for each in (result, chain) if (database := database_of(each))
+        ]
         self.place.publish(directory, snapshots[0])
         self.place.prune(snapshots)
         self._changed = False
@@ -160,7 +156,11 @@ class RocksDBStateBackend(KeyedStateBackend):
 
     def _end_epoch(self) -> None:
         for name, state in self._states.items():
-            if isinstance(state, TtlState) and state.cleans_in_background and self.store is not None:
+            if (
+                isinstance(state, TtlState)
+                and state.cleans_in_background
+                and self.store is not None
+            ):
                 self._clean(self._tables[name], state)
         self._write_out()
         for table in self._tables.values():
@@ -298,6 +298,17 @@ class RocksDBStateBackend(KeyedStateBackend):
         self._tables.clear()
         self._open_tables()
 
+    def deltas_of(
+        self, directory: Path, at_once: int = _IMPORT_AT_ONCE
+    ) -> Iterator[dict[str, TableDelta]]:
+        """Open the database of a directory and read all its tables, some entries at a time."""
+        self.store = RocksDBStore(directory, self.settings)
+        self._open_tables()
+        for name, table in self._tables.items():
+            entries = table.items()
+            while some := dict(islice(entries, at_once)):
+                yield {name: TableDelta(table.namespaced, some, [], self.schemas.get(name))}
+
     def close(self) -> None:
         """Close the database and delete its directory; local copies of snapshots stay."""
         store, self.store = self.store, None
@@ -325,9 +336,6 @@ def entries_of(
     store: RocksDBStore, name: str, owned: range | None
 ) -> Iterator[tuple[bytes, bytes]]:
     """Iterate over the entries of a table that belong to some key groups."""
-    from penstock.runtime.state.key_codec import encode
-    from penstock.runtime.state.rocksdb_tables import DATA
-
     prefix = DATA + encode(name)
     in_time_order = name.startswith((PANE_PREFIX, TIMER_PREFIX))
     if owned is None:
@@ -344,21 +352,16 @@ def entries_of(
 
 
 def read_deltas(
-    directory: Path, settings: RocksDBSettings, max_parallelism: int, at_once: int = _IMPORT_AT_ONCE
+    directory: Path, settings: RocksDBSettings, max_parallelism: int
 ) -> Iterator[dict[str, TableDelta]]:
     """Read all tables of a snapshot's files, some entries at a time, as the hashmap backend keeps them."""
     place = LocalDirectory((str(directory.parent),), "reading", directory.name, 0)
     backend = RocksDBStateBackend(lambda: 0, place, settings, max_parallelism)
-    backend.store = RocksDBStore(place.clone(directory), settings)
     try:
-        backend._open_tables()
-        for name, table in backend._tables.items():
-            entries = table.items()
-            while some := dict(islice(entries, at_once)):
-                yield {name: TableDelta(table.namespaced, some, [], backend.schemas.get(name))}
+        yield from backend.deltas_of(place.clone(directory))
     finally:
         backend.close()
         remove(place.job)
 
 
-__all__ = ["RocksDBStateBackend", "StoredTable", "key_group_of", "read_deltas"]
+__all__ = ["RocksDBStateBackend", "read_deltas", "read_tables"]

@@ -98,7 +98,7 @@ class RocksDBPaneTable(StoredTable):
         """Remove a namespace and return its entries by key."""
         stored = self.data.pop(namespace, None)
         self._handed_out.pop(namespace, None)
-        pane: dict[Any, Any] = self.touched.pop(namespace, None) or {}
+        pane = self.touched.pop(namespace, {})
         if stored is None:
             return pane
         base = dict(stored.items())

@@ -8,7 +8,7 @@ bytes.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,9 +54,6 @@ class StoredTable:
         """Return the bytes of a key's key group."""
         return key_group_of(key, self._groups).to_bytes(2, "big")
 
-    def fetch(self, keys: Iterable[Any]) -> None:
-        """Take note of the keys of the records that come next."""
-
     def pending(self) -> int:
         """Return how many entries are kept as objects."""
         raise NotImplementedError
@@ -93,34 +90,13 @@ class StoredTable:
 class RocksDBTable(StoredTable):
     """Entries by key, or by (key, namespace): the counterpart of HashMapTable.
 
-    `touched` has what this epoch wrote (REMOVED for what it removed), `loaded` what it read, `_fetched` the bytes of
-    what it will probably read.
+    `touched` has what this epoch wrote (REMOVED for what it removed), `loaded` what it read.
     """
 
     def __init__(self, backend: RocksDBStateBackend, name: str, namespaced: bool) -> None:
         super().__init__(backend, name, namespaced)
         self.touched: dict[Any, Any] = {}
         self.loaded: dict[Any, Any] = {}
-        self._fetched: dict[Any, bytes | None] = {}
-        self._asked = 0  # keys of the last batch that were not in memory
-        self._read = 0  # how many of them were read
-
-    def fetch(self, keys: Iterable[Any]) -> None:
-        """Read the entries of a batch's keys at once, if those of the last batch were read.
-
-        Measured with 1 GB of state: 6 us a key, against 7 us one by one.
-        """
-        store = self.backend.store
-        if store is None or self.namespaced:
-            return
-        worthwhile = self._asked and 2 * self._read >= self._asked
-        touched, loaded = self.touched, self.loaded
-        wanted = [key for key in set(keys) if key not in touched and key not in loaded]
-        self._asked, self._read = len(wanted), 0
-        self._fetched = {}
-        if worthwhile and wanted:
-            found = store.get([self.encode_entry(key) for key in wanted])
-            self._fetched = dict(zip(wanted, found, strict=True))
 
     def encode_entry(self, entry: Any) -> bytes:
         """Return the database's key of an entry."""
@@ -144,11 +120,8 @@ class RocksDBTable(StoredTable):
         if value is MISSING:
             value = self.loaded.get(key, MISSING)
             if value is MISSING:
-                self._read += 1
-                data = self._fetched.get(key, MISSING)
-                if data is MISSING:
-                    store = self.backend.store
-                    data = None if store is None else store.get(self.encode_entry(key))
+                store = self.backend.store
+                data = None if store is None else store.get(self.encode_entry(key))
                 value = self.loaded[key] = REMOVED if data is None else load(data)
         return default if value is REMOVED else value
 
@@ -195,7 +168,7 @@ class RocksDBTable(StoredTable):
     def write(self, batch: Any) -> bool:
         """Add what changed to a batch and forget it; return whether there was anything."""
         touched, self.touched = self.touched, {}
-        self.loaded, self._fetched = {}, {}
+        self.loaded = {}
         put, encode_entry = batch.put, self.encode_entry
         for key, value in touched.items():
             if value is REMOVED:

@@ -52,11 +52,7 @@ class RocksDBTimerTable(StoredTable):
     def _encode(self, timer: Timer) -> bytes:
         timestamp, key, namespace = timer
         return (
-            self.prefix
-            + order_of(timestamp)
-            + self.group_of(key)
-            + encode(key)
-            + encode(namespace)
+            self.prefix + order_of(timestamp) + self.group_of(key) + encode(key) + encode(namespace)
         )
 
     def _decode(self, data: bytes, value: bytes) -> Timer:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
 from penstock.checkpoint.handles import DamagedStateError, StateChain, epoch_of_file
 from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common.key_groups import key_group_of
 from penstock.common.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import CheckpointError
 
@@ -216,8 +215,6 @@ def test_state_follows_its_key_groups_to_another_parallelism(world, steps, targe
                 -(-subtask * MAX_PARALLELISM // parallelism),
                 -(-(subtask + 1) * MAX_PARALLELISM // parallelism),
             )
-            from penstock.common.key_groups import key_group_of
-
             for key in [k for k in range(200) if key_group_of(k, MAX_PARALLELISM) in owned]:
                 backend.current_key = key
                 assert count.value() == expected.get(key)
@@ -276,8 +273,7 @@ def test_a_database_that_is_opened_again_has_its_options(rocks):
         assert "filter block size=0" not in properties
 
 
-def test_files_of_dead_processes_are_deleted(rocks, caplog):
-    caplog.set_level(logging.WARNING)
+def test_files_of_dead_processes_are_deleted(rocks):
     fill(rocks.backend, [1])
     rocks.barrier()
     stale = rocks.backend.place.path / "work-999999999-0"

@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from semantics.scripted import Script
 
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.common.time import Duration, Time
@@ -146,16 +147,42 @@ def test_temporary_options_are_read(tmp_path, cluster):
     assert (settings.compaction_style, settings.incremental) == ("LEVEL", False)
 
 
-class Sum(KeyedProcessFunction):
+class FailWhenRestored(KeyedProcessFunction):
+    """Sums up. After some records it damages the newest checkpoint and fails, once."""
+
+    damaged = False
+
+    def __init__(self, directory):
+        self.directory = directory
+
     def open(self, runtime_context):
         self.total = runtime_context.get_state(ValueStateDescriptor("total"))
 
     def process_element(self, value, ctx):
+        if value[1] == 100 and not FailWhenRestored.damaged:
+            FailWhenRestored.damaged = True
+            files = Path(self.directory, "checkpoints").rglob("shared/*")
+            newest = max(files, key=lambda path: int(path.name.partition("-")[0]))
+            newest.write_bytes(newest.read_bytes()[:-1])
+            for local in Path(self.directory, "local").rglob("snap-*"):
+                local.rename(local.with_name("work-999999999-0" + local.name))
+            raise RuntimeError("as planned")
         self.total.update((self.total.value() or 0) + value[1])
         yield value[0], self.total.value()
 
 
-def totals(env, records):
-    stream = env.from_collection(records).key_by(lambda record: record[0])
-    with stream.process(Sum()).uid("sum").execute_and_collect() as found:
-        return dict(found)
+def test_a_damaged_checkpoint_is_left_for_the_one_before_it(backend, tmp_path, caplog):
+    caplog.set_level(logging.WARNING)
+    FailWhenRestored.damaged = False
+    env = environment(backend, tmp_path, 1, **{"execution.checkpointing.num-retained": "3"})
+    source = Script([[(record, record[1])] for record in RECORDS])
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "script")
+    summed = stream.key_by(lambda record: record[0]).process(FailWhenRestored(str(tmp_path)))
+    with summed.execute_and_collect() as found:
+        totals = dict(found)
+    expected = {}
+    for key, number in RECORDS:
+        expected[key] = expected.get(key, 0) + number
+    assert totals == expected
+    assert "The checkpoint before it is used" in caplog.text
+    assert "is damaged" in caplog.text
