@@ -46,7 +46,7 @@ class ArrowFiles:
                 self._fs.delete_file(path)
                 self._fs.move(temporary, path)
 
-    def write_new(self, path: str, data: bytes) -> None:
+    def write_new(self, path: str, data: Any) -> None:
         """Write a file that must not exist yet; two writers at one time are not told apart."""
         with _os_errors():
             if self.exists(path):
@@ -105,7 +105,7 @@ class ArrowFiles:
             infos: Sequence[Any] = self._fs.get_file_info(selector)
             return infos
 
-    def _write(self, path: str, data: bytes) -> None:
+    def _write(self, path: str, data: Any) -> None:
         with self._fs.open_output_stream(path) as stream:
             stream.write(data)
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import uuid
 from pathlib import Path
+from typing import Any
 
 
 class LocalFiles:
@@ -30,7 +31,7 @@ class LocalFiles:
             raise
         self._sync_directory(target.parent)
 
-    def write_new(self, path: str, data: bytes) -> None:
+    def write_new(self, path: str, data: Any) -> None:
         """Write a file that must not exist yet."""
         target = Path(path)
         self._make_directory(target.parent)
@@ -73,7 +74,7 @@ class LocalFiles:
         except FileNotFoundError:
             return
 
-    def _write(self, path: Path, data: bytes) -> None:
+    def _write(self, path: Path, data: Any) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

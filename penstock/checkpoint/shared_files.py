@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import pickle
 import zlib
@@ -61,10 +62,13 @@ def upload(
     prefix = prefix.removesuffix(".state")
 
     def share(local: str) -> SharedFile:
-        data = (directory / local).read_bytes()
         target = f"{prefix}-{local}"
-        storage.write_new(target, data)
-        return SharedFile(local, target, len(data), zlib.crc32(data))
+        with (
+            (directory / local).open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,  # not in memory at once
+        ):
+            storage.write_new(target, data)
+            return SharedFile(local, target, len(data), zlib.crc32(data))
 
     files |= {file.local: file for file in _each(share, new, threads)}
     handle = write_state(

@@ -10,10 +10,13 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from penstock.checkpoint.local_files import LocalFiles
 from penstock.errors import ArgumentError, CheckpointError
+
+
+Buffer: TypeAlias = Any  # bytes, or a file that is mapped into memory
 
 
 class Files(Protocol):
@@ -22,7 +25,7 @@ class Files(Protocol):
     def write_atomic(self, path: str, data: bytes) -> None:
         """Write a file so that readers see the old bytes or the new ones."""
 
-    def write_new(self, path: str, data: bytes) -> None:
+    def write_new(self, path: str, data: Buffer) -> None:
         """Write a file that must not exist yet."""
 
     def read(self, path: str) -> bytes:
@@ -84,7 +87,7 @@ class CheckpointStorage:
             files, root = self._open()
             files.write_atomic(f"{root}/{_checked(name)}", data)
 
-    def write_new(self, name: str, data: bytes) -> None:
+    def write_new(self, name: str, data: Buffer) -> None:
         """Write a file that must not exist yet."""
         with self._reporting("write", name):
             files, root = self._open()
