@@ -9,7 +9,7 @@ from benchmarks import alone, compare, report
 from benchmarks.cases import cases
 from benchmarks.runner import PYFLINK
 
-PARTS = ("compare", "scaling", "cold", "memory")
+PARTS = ("compare", "scaling", "skew", "cold", "memory")
 ROOT = Path(__file__).parent.parent
 
 
@@ -69,6 +69,15 @@ def main() -> None:
             costs = alone.scaling(work, [int(m * 1_000_000 * scale) for m in (1, 3, 10)])
         show(report.scaling_table(costs))
         sections["scaling"] = costs
+    if "skew" in parts:
+        records = int(2_000_000 * scale)
+        with report.console.status("a hot key"):
+            one_stage, two_stages = alone.skew(work, records)
+        show(
+            f"{records:,} records, nine of ten on one key: {one_stage:.1f} s in one stage, {two_stages:.1f} s with "
+            f"local_global, {one_stage / two_stages:.1f}x as fast"
+        )
+        sections["skew"] = {"one_stage": one_stage, "local_global": two_stages}
     if "cold" in parts:
         with report.console.status("cold start"):
             start = alone.cold_start(3)

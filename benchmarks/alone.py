@@ -46,6 +46,18 @@ def cold_start(repeat: int) -> dict[str, float]:
     return best
 
 
+def skew(work: Path, records: int) -> tuple[float, float]:
+    """Return the seconds of one-stage and of two-stage aggregation where one key has nine of ten records."""
+    source = DataSet(records, 1_000).write(work / "data")
+    runs = []
+    for options in ((), ("--local-global",)):
+        shutil.rmtree(work / "out", ignore_errors=True)
+        runs.append(run_job("skewed_windows", "penstock", source, work / "out", *options))
+    one_stage, two_stages = runs
+    check("two stages against one", two_stages.totals, one_stage.totals)
+    return one_stage.seconds, two_stages.seconds
+
+
 def memory(work: Path, records: int) -> tuple[float, int]:
     """Run the windowed job over all records in one epoch; return seconds and the largest worker's bytes."""
     source = DataSet(records, 10_000).write(work / "data")

@@ -20,6 +20,7 @@ class Run:
         parser.add_argument("--input", required=True)
         parser.add_argument("--output", required=True)
         parser.add_argument("--parallelism", type=int, default=2)
+        parser.add_argument("--local-global", action="store_true")
         parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE")
         self.args = parser.parse_args()
 

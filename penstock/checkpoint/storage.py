@@ -15,7 +15,6 @@ from typing import Any, Protocol, TypeAlias
 from penstock.checkpoint.local_files import LocalFiles
 from penstock.errors import ArgumentError, CheckpointError
 
-
 Buffer: TypeAlias = Any  # bytes, or a file that is mapped into memory
 
 
