@@ -36,7 +36,13 @@ def start(*arguments):
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        preexec_fn=heed_interrupts,
     )
+
+
+def heed_interrupts():
+    """Undo what a shell does to commands in the background: they, and all below them, ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for(process, condition):

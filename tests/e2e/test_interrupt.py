@@ -23,11 +23,20 @@ env.execute("endless")
 """
 
 
+def heed_interrupts() -> None:
+    """Undo what a shell does to commands in the background: they, and all below them, ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupted_program_says_how_to_go_on_and_shows_no_traceback(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM.format(directory=str(tmp_path / "checkpoints")))
     process = subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
     )
     deadline = time.monotonic() + 90
     while not list(tmp_path.glob("checkpoints/*/chk-*/_metadata")) and time.monotonic() < deadline:
