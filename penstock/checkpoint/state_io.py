@@ -18,6 +18,7 @@ from penstock.checkpoint.handles import (
 )
 from penstock.checkpoint.shared_files import download, upload
 from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common.pickling import dumps
 
 Tables = dict[str, Any]
 
@@ -40,9 +41,9 @@ class CheckpointStateIO:
     ) -> StateChain:
         """Write a delta, or everything if that is due; return the new chain."""
         kept: tuple[StateHandle, ...] = ()
-        payload = pickle.dumps(delta, 5)
+        payload = dumps(delta)
         if chain is None or should_compact(chain, len(payload)):
-            payload = pickle.dumps(full(), 5)
+            payload = dumps(full())
         else:
             kept = chain.handles
         handle = write_state(

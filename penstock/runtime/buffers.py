@@ -10,6 +10,7 @@ import pickle
 from array import array
 from typing import Any, NamedTuple
 
+from penstock.common.pickling import dumps
 from penstock.runtime.records import Batch
 
 
@@ -33,7 +34,7 @@ def encode(values: list[Any], timestamps: list[int | None] | None, keys: list[An
             times = array("q", timestamps)
         except TypeError:
             times = timestamps  # some have none
-    return pickle.dumps((values, times, keys), 5)
+    return dumps((values, times, keys))
 
 
 def decode(payload: bytes) -> Batch:

@@ -16,6 +16,8 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
+from penstock.common.pickling import dumps
+
 UNCHANGEABLE: frozenset[type] = frozenset(
     {
         int,
@@ -67,7 +69,7 @@ def isolate_all(values: list[Any]) -> list[Any]:
 
 def _copy(value: Any) -> Any:
     try:
-        return pickle.loads(pickle.dumps(value, 5))
+        return pickle.loads(dumps(value))
     except Exception:  # noqa: BLE001 - what does not pickle can only be handed on as it is
         return value
 

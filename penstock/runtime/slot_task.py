@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from penstock.common.connector import SourceAssignment
+from penstock.common.pickling import dumps
 from penstock.errors import PenstockError
 from penstock.runtime import subtask_cache
 from penstock.runtime.buffers import Row
@@ -54,7 +55,7 @@ def run_slot(level: LevelDeployment, slot: int, attempt: str, rows: Iterable[Row
     except ChannelError:
         raise
     except PenstockError as error:
-        payload = pickle.dumps(_describe(error, slot_task.current), 5)
+        payload = dumps(_describe(error, slot_task.current))
         yield from _failure_rows(level, slot, payload)
     finally:
         slot_task.abandon()
@@ -96,7 +97,7 @@ class _SlotTask:
             yield from self._receive(rows)
         for subtask in self._subtasks.values():
             self.current = subtask
-            payload = pickle.dumps(subtask.end_epoch(), 5)
+            payload = dumps(subtask.end_epoch())
             self._task.rows.append(Row(self._slot, -1, -1, self._slot, 0, ACK, payload))
             yield
         for number in list(self._subtasks):
@@ -149,7 +150,7 @@ def _describe(error: PenstockError, subtask: Subtask | None) -> TaskFailure:
     wrapped = isinstance(error, UserCodeError) and error.__cause__ is not None
     cause = error.__cause__ if wrapped and error.__cause__ is not None else error
     try:
-        pickled = pickle.dumps(cause, 5)
+        pickled = dumps(cause)
         pickle.loads(pickled)
     except Exception:  # noqa: BLE001 - exceptions of users may refuse to pickle in any way
         pickled = None

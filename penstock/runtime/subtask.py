@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from penstock.common.connector import SourceAssignment
 from penstock.common.key_groups import key_group_range
+from penstock.common.pickling import dumps
 from penstock.errors import PenstockError
 from penstock.runtime.buffers import Row, decode
 from penstock.runtime.chain import ChainOutput
@@ -441,14 +442,13 @@ class Subtask:
             info.operator_id: context.operator_state.snapshot()
             for info, context in zip(self.deployment.operators, self._contexts, strict=True)
         }
-        return pickle.dumps(
+        return dumps(
             {
                 "valve": self._valve.snapshot(),
                 "floor": self._floor,
                 "finished": self.finished,
                 "operators": {name: state for name, state in states.items() if state},
             },
-            5,
         )
 
     def _report_metrics(self) -> dict[str, dict[str, Any]]:

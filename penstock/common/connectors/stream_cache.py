@@ -23,6 +23,7 @@ from penstock.common.connector import (
 )
 from penstock.common.connectors.filesystem import resolve
 from penstock.common.connectors.number_sequence import PlannedOnce
+from penstock.common.pickling import dumps
 
 
 class StreamCacheSink(Sink):
@@ -49,7 +50,7 @@ class _CacheWriter(SinkWriter):
         self._stream: IO[bytes] = self._files.open_output(path)
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
-        pickle.dump((values, timestamps), self._stream, 5)
+        self._stream.write(dumps((values, timestamps)))
 
     def prepare_commit(self) -> list[Any]:
         self._files.finish(self._stream)

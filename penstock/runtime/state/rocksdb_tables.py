@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.key_groups import key_group_of
+from penstock.common.pickling import dumps
 from penstock.runtime.state.key_codec import decode, encode, is_exact, skip
 from penstock.runtime.state.rocksdb_store import after
 from penstock.runtime.state.table import MISSING, REMOVED, TableDelta
@@ -27,8 +28,8 @@ _MANY: Final = 32
 def dump(value: Any, keys: Any) -> bytes:
     """Return the bytes of a value; `keys` are its keys if they cannot be read back, else MISSING."""
     if keys is MISSING:
-        return b"\0" + pickle.dumps(value, 5)
-    return b"\1" + pickle.dumps((keys, value), 5)
+        return b"\0" + dumps(value)
+    return b"\1" + dumps((keys, value))
 
 
 def load(data: bytes) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.pickling import dumps
 from penstock.runtime.state.key_codec import decode, encode, is_exact, number_of, order_of, skip
 from penstock.runtime.state.rocksdb_tables import StoredTable
 from penstock.runtime.state.table import TableDelta
@@ -193,7 +194,7 @@ class RocksDBTimerTable(StoredTable):
                 exact = is_exact(key) and is_exact(namespace)
                 batch.put(
                     self._encode((timestamp, key, namespace)),
-                    b"" if exact else pickle.dumps((key, namespace), 5),
+                    b"" if exact else dumps((key, namespace)),
                 )
         if changed:
             self._low = self.end if first is None else self.prefix + order_of(first)

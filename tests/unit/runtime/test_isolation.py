@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from penstock.common import Row
@@ -130,6 +132,6 @@ def test_values_that_can_change_are_copied(value):
 
 
 def test_what_does_not_pickle_is_handed_on():
-    value = {"function": lambda: None}
+    value = {"lock": threading.Lock()}
     assert isolated(value) is value
     assert isolate_all([value])[0] is value
