@@ -62,6 +62,14 @@ class CheckpointError(PenstockError, RuntimeError):
     """A checkpoint could not be written, read or restored."""
 
 
+class RestoreRefusedError(CheckpointError):
+    """A checkpoint or savepoint does not fit the program: trying again would not help."""
+
+
+class FencedError(CheckpointError):
+    """Another driver runs the job, so this one may not work on it. Starting again does not help."""
+
+
 class JobExecutionError(PenstockError, RuntimeError):
     """A job failed for good. `__cause__` is the user's own exception where it could be carried over."""
 
@@ -72,3 +80,7 @@ class JobInterrupted(KeyboardInterrupt):
 
 class JobCancelledError(PenstockError, RuntimeError):
     """A job was cancelled before it finished."""
+
+
+class JobRequestError(PenstockError, RuntimeError):
+    """A running job could not be reached, or it refused what was asked of it."""

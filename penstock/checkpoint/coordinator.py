@@ -12,7 +12,7 @@ done again first (they are idempotent), then the next epoch may start.
 from __future__ import annotations
 
 import enum
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -89,6 +89,8 @@ class CheckpointCoordinator:
         # Durable checkpoints in this job's directory, oldest first; the base is the last, unless another job wrote it.
         # Never names a checkpoint whose deletion was asked for.
         self._completed: list[CompletedCheckpoint] = []
+        # Epochs whose checkpoints are being read by somebody else, and how often: retention spares them.
+        self._pinned: Counter[int] = Counter()
         # The last events and phases, for errors.
         self._story: deque[str] = deque(maxlen=20)
         self._handlers: dict[type[Event], Callable[[Any], list[Instruction]]] = {
@@ -117,6 +119,16 @@ class CheckpointCoordinator:
     def completed_epochs(self) -> list[int]:
         """The epochs in this job's directory that are retained, oldest first."""
         return [checkpoint.epoch for checkpoint in self._completed]
+
+    def pin(self, epoch: int) -> None:
+        """Keep a checkpoint until it is unpinned, whatever else is retained."""
+        self._pinned[epoch] += 1
+
+    def unpin(self, epoch: int) -> None:
+        """Undo one `pin`; the next retention may delete the checkpoint."""
+        self._pinned[epoch] -= 1
+        if not self._pinned[epoch]:
+            del self._pinned[epoch]
 
     def handle(self, event: Event) -> list[Instruction]:
         """Take an event and return what is to be done, in order."""
@@ -252,7 +264,7 @@ class CheckpointCoordinator:
         return [*self._retention(), outcome]
 
     def _retention(self) -> list[Instruction]:
-        decision = retain(self._completed, self._retained)
+        decision = retain(self._completed, self._retained, set(self._pinned))
         self._completed = list(decision.kept)
         instructions: list[Instruction] = [DeleteCheckpoint(epoch) for epoch in decision.dropped]
         if decision.files:

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.pickled import Pickled
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import CheckpointStorage, is_absolute
 from penstock.common.connector import CommitRequest, SplitProgress
 from penstock.errors import CheckpointError
 
@@ -158,6 +158,11 @@ class Manifest:
             for chain in op.subtasks
             for name in chain.files()
         )
+
+    @property
+    def needs_other_jobs(self) -> bool:
+        """Whether it refers to files outside of its job's directory."""
+        return any(is_absolute(name) for name in self.files())
 
     def relocated(self, directory: CheckpointStorage) -> Manifest:
         """Return the manifest with absolute file names: `directory` is that of the job that wrote it."""

@@ -63,7 +63,8 @@ class StartEpoch(Event):
     `expected` are the tasks that will run. A subtask that is left out keeps what the last checkpoint says of it, which
     needs an unchanged parallelism. `sources` holds the sources whose splits or enumerator may have changed; the others
     keep theirs. `channels` says on which input channels each task must report; without it only what is reported is
-    checked.
+    checked. `flush` asks the sinks to publish all that they have, as at the end of the job: nothing is pending after such an
+    epoch.
     """
 
     epoch: int
@@ -72,6 +73,7 @@ class StartEpoch(Event):
     now_ms: int
     sources: Mapping[str, SourcePlan] = field(default_factory=dict)
     channels: Mapping[TaskId, frozenset[TaskId]] | None = None
+    flush: bool = False
 
 
 @dataclass(frozen=True, slots=True)

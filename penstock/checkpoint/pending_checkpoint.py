@@ -122,7 +122,7 @@ class PendingCheckpoint:
 
     def commit_requests(self, now_ms: int) -> dict[str, CommitRequest]:
         """Return one request for each committer, committables in order of the subtasks."""
-        final = self._is_final()
+        final = self.plan.flush or self._is_final()
         requests = {}
         for op in self.plan.operators:
             if not op.committer:

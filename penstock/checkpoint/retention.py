@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.checkpoint.handles import epoch_of_file
@@ -32,14 +32,18 @@ class Retention:
     files: tuple[str, ...]
 
 
-def retain(completed: Sequence[CompletedCheckpoint], count: int) -> Retention:
-    """Keep the newest `count` checkpoints.
+def retain(
+    completed: Sequence[CompletedCheckpoint], count: int, pinned: Collection[int] = ()
+) -> Retention:
+    """Keep the newest `count` checkpoints, and those whose epochs are pinned.
 
     A file goes when a dropped checkpoint names it and no kept one does: the deltas of a chain stay for as long as the
     chain does. Files of another job never go.
     """
     ordered = sorted(completed, key=lambda checkpoint: checkpoint.epoch)
-    dropped, kept = ordered[:-count], ordered[-count:]
+    old, kept = ordered[:-count], ordered[-count:]
+    dropped = [checkpoint for checkpoint in old if checkpoint.epoch not in pinned]
+    kept = [checkpoint for checkpoint in old if checkpoint.epoch in pinned] + kept
     needed = _base_names(kept)
     unneeded = {
         name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -39,6 +40,9 @@ class JobController(Protocol):
 
     def trigger_savepoint(self, savepoint_directory: str | None) -> Any:
         """Take a savepoint and return its path."""
+
+    def rescale(self, parallelism: int | Mapping[str, int]) -> Any:
+        """Change the parallelism and return it by vertex name."""
 
 
 class JobClient:
@@ -82,6 +86,14 @@ class JobClient:
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         """Take a savepoint; the result is its path."""
         return self._ask("trigger_savepoint", savepoint_directory)
+
+    def rescale(self, parallelism: int | Mapping[str, int]) -> CompletableFuture[dict[str, int]]:
+        """Change the parallelism from the next epoch on, without a restart; PyFlink has no such thing.
+
+        A number is for all operators that set no parallelism themselves; a mapping names operators by uid, name or id.
+        The result is the parallelism by vertex name, and comes when the job goes on with it.
+        """
+        return self._ask("rescale", parallelism)
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """Ask for the job's accumulators."""

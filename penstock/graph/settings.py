@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from penstock.errors import ArgumentError, ArgumentTypeError
 
@@ -38,6 +39,10 @@ class GraphSettings:
 
     `max_parallelism` None takes `default_max_parallelism` of each operator's parallelism. `runtime_mode` AUTOMATIC turns
     into BATCH if all sources are bounded, else into STREAMING.
+
+    Two mappings by operator id say what is known of a job that runs already: `rescaled` has the parallelism of operators
+    that were rescaled by name, and wins over the program; `key_groups` has the max parallelism that state was written
+    with, for operators whose program sets none.
     """
 
     job_name: str = "Flink Streaming Job"
@@ -45,6 +50,8 @@ class GraphSettings:
     max_parallelism: int | None = None
     chaining_enabled: bool = True
     runtime_mode: str = "STREAMING"
+    rescaled: Mapping[str, int] = field(default_factory=dict)
+    key_groups: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_parallelism(self.parallelism, "the default parallelism")

@@ -146,15 +146,16 @@ class _Generator:
         self, operator: OperatorTransformation, inputs: list[tuple[_Origin, ...]]
     ) -> StreamNode:
         feeds = [(index, origin) for index, origins in enumerate(inputs) for origin in origins]
-        parallelism = self._parallelism(operator)
+        operator_id = self._operator_id(operator, feeds)
+        parallelism = self._parallelism(operator, operator_id)
         node = StreamNode(
             id=len(self.nodes) + 1,
-            operator_id=self._operator_id(operator, feeds),
+            operator_id=operator_id,
             name=_display_name(operator),
             spec=operator.spec,
             kind=operator.kind,
             parallelism=parallelism,
-            max_parallelism=self._max_parallelism(operator, parallelism),
+            max_parallelism=self._max_parallelism(operator, operator_id, parallelism),
             uid=operator.uid,
             description=operator.description,
             slot_sharing_group=_slot_sharing_group(operator, [origin.node for _, origin in feeds]),
@@ -192,17 +193,23 @@ class _Generator:
             return check_uid_hash(operator.uid_hash)
         return by_position if operator.uid is None else id_of_uid(operator.uid)
 
-    def _parallelism(self, operator: OperatorTransformation) -> int:
-        parallelism = operator.parallelism
+    def _parallelism(self, operator: OperatorTransformation, operator_id: str) -> int:
+        parallelism = self.settings.rescaled.get(operator_id, operator.parallelism)
+        if operator.parallelism_fixed and parallelism not in {None, 1}:
+            raise InvalidProgramError(f"'{operator.name}' runs as one subtask and cannot be rescaled")
         if parallelism is None:
             return 1 if operator.parallelism_fixed else self.settings.parallelism
         check_parallelism(parallelism, f"the parallelism of '{operator.name}'")
         return parallelism
 
-    def _max_parallelism(self, operator: OperatorTransformation, parallelism: int) -> int:
+    def _max_parallelism(
+        self, operator: OperatorTransformation, operator_id: str, parallelism: int
+    ) -> int:
         chosen = operator.max_parallelism
         if chosen is None:
             chosen = self.settings.max_parallelism
+        if chosen is None:
+            chosen = self.settings.key_groups.get(operator_id)
         if chosen is None:
             return default_max_parallelism(parallelism)
         check_parallelism(chosen, f"the max parallelism of '{operator.name}'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.errors import JobCancelledError, JobInterrupted, UnsupportedOperationError
+from penstock.errors import JobCancelledError, JobInterrupted
 from penstock.jobmanager.job_master import JobMaster
 
 
@@ -118,16 +119,48 @@ class LocalJobController:
         where = self.master.store.storage.base
         return f"{stopped}; to go on, set execution.state-recovery.path to {where}"
 
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> Future[str]:
+        """Take a savepoint while the job goes on; the result is its path."""
+        return self.master.request_savepoint(savepoint_directory)
+
     def stop_with_savepoint(
-        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None
-    ) -> Any:
-        """Savepoints are not there yet."""
-        raise UnsupportedOperationError(
-            "savepoints are not available yet", hint="cancel the job: its last checkpoint stays"
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> Future[str]:
+        """End the job with a savepoint; the result is its path."""
+        return self.master.request_savepoint(
+            savepoint_directory, stops=True, drains=advance_to_end_of_event_time
         )
 
-    def trigger_savepoint(self, savepoint_directory: str | None) -> Any:
-        """Savepoints are not there yet."""
-        raise UnsupportedOperationError(
-            "savepoints are not available yet", hint="the job's checkpoints can be restored from"
-        )
+    def rescale(self, parallelism: int | Mapping[str, int]) -> Future[dict[str, int]]:
+        """Change the parallelism from the next epoch on; the result is the parallelism by vertex name."""
+        return self.master.request_rescale(parallelism)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what there is to know of the job, as JSON values."""
+        master, job = self.master, self.master.job
+        manifest = master.manifest
+        return {
+            "id": job.job_id,
+            "name": job.name,
+            "status": master.status.name,
+            "start_ms": master.started_ms,
+            "end_ms": master.ended_ms,
+            "epoch": 0 if manifest is None else manifest.epoch,
+            "restarts": master.restarts,
+            "recovery_seconds": list(master.recovery_seconds),
+            "checkpoints": None if job.checkpoints.temporary else master.store.storage.base,
+            "savepoint": master.savepoints.last,
+            "vertices": [
+                {
+                    "id": vertex.id,
+                    "name": vertex.name,
+                    "parallelism": vertex.parallelism,
+                    "max_parallelism": vertex.max_parallelism,
+                    "operators": [
+                        {"id": operator.operator_id, "uid": operator.uid, "name": operator.name}
+                        for operator in vertex.operators
+                    ],
+                }
+                for vertex in job.plan.vertices
+            ],
+        }

@@ -81,6 +81,7 @@ class EpochRunner:
         self._committers: dict[str, Committer] = {}
         self._acks: list[TaskAck] = []
         self._cause: BaseException | None = None
+        self._drain = False  # whether the epoch under way is the one that drains the job
         self.finished = False
 
     @property
@@ -100,7 +101,8 @@ class EpochRunner:
         self.sweep()
         for source in self.sources:
             known = manifest.sources.get(source.operator_id) if manifest is not None else None
-            source.restore(known)
+            foreign = manifest is not None and manifest.job_id != self._job.job_id
+            source.restore(known, foreign=foreign)
 
     def sweep(self) -> None:
         """Delete what failed attempts left: state files, and sinks' output that was never committed.
@@ -129,9 +131,13 @@ class EpochRunner:
         ]
         return min((wakeup for wakeup in wakeups if wakeup is not None), default=None)
 
-    def run_epoch(self) -> None:
-        """Run the next epoch to its end; raises EpochFailedError."""
+    def run_epoch(self, *, flush: bool = False, drain: bool = False) -> None:
+        """Run the next epoch to its end; raises EpochFailedError.
+
+        With `flush` the sinks publish all they have. With `drain` the sources read nothing more and time goes to its end.
+        """
         now = _now_ms()
+        self._drain = drain
         self._handle(
             StartEpoch(
                 epoch=self.coordinator.next_epoch,
@@ -140,6 +146,7 @@ class EpochRunner:
                 now_ms=now,
                 sources={source.operator_id: source.plan() for source in self.sources},
                 channels=self._channels,
+                flush=flush,
             )
         )
         for ack in self._acks:
@@ -204,7 +211,7 @@ class EpochRunner:
     def _pipe(self, epoch: int) -> list[Event]:
         assignments: dict[tuple[int, int], Any] = {}
         for source in self.sources:
-            assignments |= source.assignments()
+            assignments |= source.assignments(drain=self._drain)
         try:
             self._acks = self._run_pipe(epoch, self.coordinator.base, assignments)
         except Exception as error:  # noqa: BLE001 - whatever it was, the epoch has failed

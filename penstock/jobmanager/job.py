@@ -8,7 +8,9 @@ from typing import Any
 from penstock.common.connector import Boundedness
 from penstock.common.operator_specs import SinkSpec, SourceSpec
 from penstock.graph.job_graph import JobGraph
+from penstock.graph.settings import GraphSettings
 from penstock.graph.stage_plan import StagePlan
+from penstock.graph.transformations import Transformation
 from penstock.runtime.deployment import JobSettings, VertexDeployment
 
 
@@ -17,7 +19,8 @@ class CheckpointSettings:
     """Where and how often checkpoints are taken.
 
     `interval_ms` is None if checkpointing was not enabled: then epochs follow one another for recovery inside this process
-    only, and `directory` is temporary.
+    only, and `directory` is temporary. `restore_path` is a savepoint or another job's checkpoint to start from; `claimed`
+    ones are deleted when they are not needed any more.
     """
 
     directory: str
@@ -27,6 +30,20 @@ class CheckpointSettings:
     inline_threshold: int = 20_480
     restore_path: str | None = None
     retain_on_cancel: bool = True
+    claimed: bool = False
+    ignore_unclaimed_state: bool = False
+    savepoint_directory: str | None = None
+    min_pause_ms: int = 0
+    timeout_ms: int | None = None
+    tolerable_failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What the user wrote, to make plans of."""
+
+    transformations: tuple[Transformation, ...]
+    settings: GraphSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +52,7 @@ class Job:
 
     job_id: str
     name: str
+    program: Program
     plan: StagePlan
     job_graph: JobGraph
     deployments: tuple[VertexDeployment, ...]

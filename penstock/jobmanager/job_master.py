@@ -1,4 +1,4 @@
-"""One JobMaster per job: runs its epochs, restarts it after failures, reports on it."""
+"""One JobMaster per job: runs its epochs, restarts it after failures, serves requests between epochs."""
 
 from __future__ import annotations
 
@@ -6,31 +6,37 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, ClassVar, Protocol
 
-from penstock.checkpoint.handles import DamagedStateError, StateChain
+from penstock.checkpoint.handles import DamagedStateError
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore, resolve_restore_path
-from penstock.checkpoint.state_io import CheckpointStateIO
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common.connector import SourceAssignment
 from penstock.common.job_status import JobStatus
-from penstock.common.key_groups import key_group_range
-from penstock.errors import JobCancelledError
+from penstock.errors import JobCancelledError, PenstockError, RestoreRefusedError
 from penstock.graph import execution_graph as graphs
 from penstock.graph.execution_graph import ExecutionGraph
-from penstock.graph.stage_plan import StageVertex
+from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError, CheckpointFailures
 from penstock.jobmanager.epoch_runner import EpochFailedError, EpochRunner, StepHook
 from penstock.jobmanager.execution_tracking import follow
 from penstock.jobmanager.failures import explain_failure, root_cause
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.progress import EpochReport, Progress
+from penstock.jobmanager.replanning import fitted_to, rescaled
+from penstock.jobmanager.requests import Request, RequestQueue, RescaleRequest, SavepointRequest
 from penstock.jobmanager.restart_strategies import GiveUp, create_restart_strategy
-from penstock.runtime.deployment import LevelDeployment, SubtaskRestore
+from penstock.jobmanager.restore_checks import check_restore
+from penstock.jobmanager.restore_points import restore_points
+from penstock.jobmanager.savepoints import SavepointService, savepoint_target
+from penstock.runtime.deployment import LevelDeployment
 from penstock.runtime.messages import TaskAck
 from penstock.runtime.metrics import merge
 from penstock.runtime.state.local_directory import remove_job
+from penstock.savepoint.reader import dispose_savepoint, is_savepoint, read_savepoint
+from penstock.savepoint.state_io import SnapshotStateIO
 
 _POLL_S = 0.05
 
@@ -45,6 +51,11 @@ class Pipe(Protocol):
     ) -> list[TaskAck]:
         """Run one epoch and return its ACKs."""
 
+    def map(
+        self, job_id: str, name: str, function: Callable[[Any], Any], items: Sequence[Any]
+    ) -> list[Any]:
+        """Call a function with each item, in any process."""
+
     def cancel(self, job_id: str) -> None:
         """Cancel what runs for a job."""
 
@@ -52,7 +63,7 @@ class Pipe(Protocol):
 class JobMaster:
     """Drives one job from its first epoch to its last.
 
-    `run` blocks; `cancel` may be called from any thread. With `graceful` the epoch under way is completed first.
+    `run` blocks; `cancel`, `request_savepoint` and `request_rescale` may be called from any thread.
     """
 
     step_hooks: ClassVar[list[StepHook]] = []
@@ -61,26 +72,47 @@ class JobMaster:
         self.job = job
         self._pipe = pipe
         self.status = JobStatus.CREATED
+        self.started_ms = _now_ms()
+        self.ended_ms: int | None = None
         self.restarts = 0
+        # From each failure to the first checkpoint completed after it, in seconds.
+        self.recovery_seconds: list[float] = []
+        self._failed_at: float | None = None
         self._progress = progress
         self._wake = threading.Event()
         self._cancelled = False
         base = CheckpointStorage(job.checkpoints.directory, sync=not job.checkpoints.temporary)
         self.store = ManifestStore(base, job.job_id)
-        self._state_io = CheckpointStateIO(
-            self.store.storage.base, job.checkpoints.inline_threshold
-        )
-        self._runner = EpochRunner(job, self.store, self._run_pipe, self._on_step)
+        self._state_io = SnapshotStateIO(self.store.storage.base, job.checkpoints.inline_threshold)
+        self._runner = self._create_runner()
         self._restart_strategy = create_restart_strategy(
             job.restart_strategy, checkpointing=job.checkpoints.interval_ms is not None
         )
+        self._checkpoint_failures = CheckpointFailures(job.checkpoints.tolerable_failures)
         self.execution_graph: ExecutionGraph = graphs.generate(
-            job.job_graph, job_id=job.job_id, now_ms=_now_ms()
+            job.job_graph, job_id=job.job_id, now_ms=self.started_ms
         )
         # Totals over the completed epochs of this run, by operator id: an epoch that failed is not in them.
         self.metrics: dict[str, dict[str, Any]] = {}
         self._first_epoch = True
         self._deadline: float | None = None
+        self._requests = RequestQueue()
+        # The savepoint whose epoch is to run next; it stays here over failures until it is taken.
+        self._savepoint: SavepointRequest | None = None
+        self.savepoints = SavepointService(
+            self._state_io,
+            lambda function, items: pipe.map(
+                job.job_id, f"savepoint of {job.name}", function, items
+            ),
+        )
+
+    def _create_runner(self) -> EpochRunner:
+        return EpochRunner(self.job, self.store, self._run_pipe, self._on_step)
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The last completed checkpoint."""
+        return self._runner.manifest
 
     # Running
 
@@ -89,7 +121,8 @@ class JobMaster:
         try:
             while True:
                 try:
-                    self._set_status(JobStatus.RUNNING)
+                    if self.status is not JobStatus.RUNNING:
+                        self._set_status(JobStatus.RUNNING)
                     self._restore()
                     self._run_epochs()
                 except EpochFailedError as error:
@@ -106,8 +139,11 @@ class JobMaster:
             self._set_status(JobStatus.FAILED)
             raise
         finally:
+            self.ended_ms = _now_ms()
+            self._refuse_requests()
             self._runner.close()
             self._progress.close(self.status)
+            self.savepoints.wait()
             self._clean_up()
 
     def _starting_point(self) -> Manifest | None:
@@ -116,39 +152,81 @@ class JobMaster:
 
     def _foreign_start(self) -> Manifest | None:
         path = self.job.checkpoints.restore_path
-        return None if path is None else resolve_restore_path(path).manifest
+        if path is None:
+            return None
+        return read_savepoint(path) if is_savepoint(path) else resolve_restore_path(path).manifest
 
     def _restore(self) -> None:
         """Go back to the last checkpoint. What fails at the first start would fail again; later it may be storage."""
         try:
-            self._runner.restore(self._starting_point())
+            start = self._starting_point()
+            if start is not None and self.restarts == 0:
+                self._adopt(fitted_to(self.job, start))
+                check_restore(self.job, start)
+            self._runner.restore(start)
         except EpochFailedError:
             raise
         except Exception as error:
             if self.restarts == 0:
                 raise
             raise EpochFailedError("restoring failed", detail=str(error)) from error
+        self._first_epoch = True
+
+    def _adopt(self, job: Job) -> None:
+        """Go on with another plan of the same program."""
+        if job is self.job:
+            return
+        self._runner.close()
+        self.job = job
+        self._runner = self._create_runner()
+        self.execution_graph = follow(
+            graphs.generate(job.job_graph, job_id=job.job_id, now_ms=_now_ms()),
+            self.status,
+            _now_ms(),
+        )
 
     def _run_epochs(self) -> None:
-        runner = self._runner
-        self._first_epoch = True
         next_trigger = 0.0
-        while not runner.finished:
+        while not self._runner.finished:
             self._check_cancelled()
-            self._wait_for(next_trigger)
-            if not self._work_is_due():
-                self._wake.wait(_POLL_S)
-                continue
-            started = time.time()
-            next_trigger = started + self._interval_s() if self._interval_s() else 0.0
-            self._deadline = None if self._runs_in_one_epoch() else started + self._interval_s()
-            runner.run_epoch()
-            self._first_epoch = False
-            self._report(started)
+            self._serve_requests()
+            if self._savepoint is None:
+                self._wait_for(next_trigger)
+                if self._requests:
+                    continue
+                if not self._work_is_due():
+                    self._wake.wait(_POLL_S)
+                    continue
+            started = time.monotonic()
+            self._run_epoch()
+            ended = time.monotonic()
+            next_trigger = max(
+                started + self._interval_s(), ended + self.job.checkpoints.min_pause_ms / 1000
+            )
+            self._report(ended - started)
+            if self._savepoint is not None and self._take_savepoint():
+                return
+
+    def _run_epoch(self) -> None:
+        savepoint = self._savepoint
+        if savepoint is not None:
+            self._discover()
+            self._deadline = time.time()  # it is wanted now: no more than a batch of each split
+        elif self._runs_in_one_epoch():
+            self._deadline = None
+        else:
+            self._deadline = time.time() + self._interval_s()
+        self._runner.run_epoch(
+            flush=savepoint is not None, drain=savepoint is not None and savepoint.drains
+        )
+        self._first_epoch = False
 
     def _interval_s(self) -> float:
-        interval = self.job.checkpoints.interval_ms
-        return (self.job.epoch_interval_ms if interval is None else interval) / 1000
+        """How long an epoch reads: records are processed within epochs, so that is the pause between two checkpoints."""
+        checkpoints = self.job.checkpoints
+        if checkpoints.interval_ms is None:
+            return self.job.epoch_interval_ms / 1000
+        return max(checkpoints.interval_ms, checkpoints.min_pause_ms) / 1000
 
     def _runs_in_one_epoch(self) -> bool:
         """A bounded job reads all there is in one epoch unless it was asked to checkpoint."""
@@ -157,23 +235,26 @@ class JobMaster:
         )
 
     def _wait_for(self, trigger: float) -> None:
-        """Wait for the next trigger; a bounded job that has more to read does not wait."""
-        while (left := trigger - time.time()) > 0:
+        """Wait for the next trigger; a bounded job that has more to read does not wait, nor does a request."""
+        while (left := trigger - time.monotonic()) > 0 and not self._requests:
             if self.job.bounded and any(source.has_data() for source in self._runner.sources):
                 return
             self._wake.wait(min(left, _POLL_S))
             self._check_cancelled()
 
-    def _work_is_due(self) -> bool:
+    def _discover(self) -> None:
         for source in self._runner.sources:
             try:
                 source.discover()
             except Exception as error:
                 raise EpochFailedError("finding splits failed", detail=str(error)) from error
+
+    def _work_is_due(self) -> bool:
+        self._discover()
         if self._first_epoch or any(source.has_data() for source in self._runner.sources):
             return True
         wakeup = self._runner.next_wakeup()
-        if wakeup is not None and wakeup <= time.time() * 1000:
+        if wakeup is not None and wakeup <= _now_ms():
             return True
         # All splits are read, and what is left is to tell the operators so.
         return all(source.no_more_splits for source in self._runner.sources)
@@ -185,7 +266,7 @@ class JobMaster:
         assignments: dict[tuple[int, int], SourceAssignment],
     ) -> list[TaskAck]:
         job = self.job
-        restore = self._restore_points(base)
+        restore = restore_points(job.plan, base, anew=self._first_epoch)
         slots = [level.slots for level in job.plan.levels]
         levels = [
             LevelDeployment(
@@ -203,58 +284,106 @@ class JobMaster:
             )
             for level in job.plan.levels
         ]
-        return self._pipe.run(job.job_id, job.name, levels, slots)
+        with CheckpointExpiredError.after(
+            job.checkpoints.timeout_ms, lambda: self._pipe.cancel(job.job_id)
+        ):
+            return self._pipe.run(job.job_id, job.name, levels, slots)
 
-    def _restore_points(self, base: Manifest | None) -> dict[tuple[int, int], SubtaskRestore]:
-        """Return where each subtask starts from."""
-        if base is None:
-            return {}
-        points = {}
-        for vertex in self.job.plan.vertices:
-            before = base.vertices.get(vertex.id)
-            former = _former_subtasks(vertex, base)
-            for subtask in range(vertex.parallelism):
-                keyed: dict[str, tuple[Any, ...]] = {}
-                owned = None
-                for operator in vertex.operators:
-                    snapshot = base.operators.get(operator.operator_id)
-                    if snapshot is not None and snapshot.is_stateful:
-                        chains: tuple[StateChain, ...] = snapshot.subtasks
-                        if snapshot.parallelism == vertex.parallelism:
-                            chains = (snapshot.subtasks[subtask],)
-                        else:
-                            owned = key_group_range(
-                                subtask, vertex.parallelism, vertex.max_parallelism
-                            )
-                        keyed[operator.operator_id] = tuple(chain for chain in chains if chain)
-                own = None
-                if before is not None and before.parallelism == vertex.parallelism:
-                    own = before.subtasks[subtask] if len(former) == 1 else None
-                points[vertex.index, subtask] = SubtaskRestore(
-                    # After a start, subtasks that an earlier run left in a worker may be another program's.
-                    snapshot=own.attempt if own is not None and not self._first_epoch else None,
-                    keyed=keyed,
-                    owned=owned,
-                    local=own.local if own is not None else None,
-                    former=former,
-                    anew=self._first_epoch,
-                )
-        return points
+    # Requests
+
+    def request_savepoint(
+        self, directory: str | None, *, stops: bool = False, drains: bool = False
+    ) -> Future[str]:
+        """Ask for a savepoint; with `stops` the job ends with it."""
+        target = savepoint_target(directory, self.job.checkpoints.savepoint_directory)
+        request = SavepointRequest(target, stops=stops, drains=drains)
+        self._ask(request)
+        return request.result
+
+    def request_rescale(
+        self, parallelism: int | Mapping[str, int], reason: str = "asked for"
+    ) -> Future[dict[str, int]]:
+        """Ask for another parallelism from the next epoch on; the result is the parallelism by vertex name."""
+        request = RescaleRequest(parallelism, reason)
+        self._ask(request)
+        return request.result
+
+    def _ask(self, request: Request) -> None:
+        self._requests.add(request)
+        self._wake.set()
+
+    def _serve_requests(self) -> None:
+        self._wake.clear()
+        self.savepoints.release(self._runner.coordinator)
+        while self._savepoint is None and (request := self._requests.take()) is not None:
+            if isinstance(request, SavepointRequest):
+                self._savepoint = request
+            else:
+                self._rescale(request)
+
+    def _rescale(self, request: RescaleRequest) -> None:
+        """Replace the plan between two epochs: the next one starts from the last checkpoint with other subtasks."""
+        try:
+            job = rescaled(self.job, request.parallelism)
+        except PenstockError as error:
+            request.result.set_exception(error)
+            return
+        before = self._runner.manifest
+        self._adopt(job)
+        self._runner.restore(before)
+        self._first_epoch = True
+        parallelism = {vertex.name: vertex.parallelism for vertex in job.plan.vertices}
+        _log.info("job '%s' is rescaled (%s): %s", job.name, request.reason, parallelism)
+        request.result.set_result(parallelism)
+
+    def _take_savepoint(self) -> bool:
+        """Write the savepoint of the epoch that has just been completed; return whether the job ends with it."""
+        request, self._savepoint = self._savepoint, None
+        manifest = self._runner.manifest
+        assert request is not None
+        assert manifest is not None
+        if not request.stops:
+            self.savepoints.take_beside(request, manifest, self._runner.coordinator)
+            return False
+        self.savepoints.take(request, manifest)
+        if request.result.exception() is not None and not self._runner.finished:
+            _log.error("job '%s' goes on: its savepoint could not be written", self.job.name)
+            return False
+        return True
+
+    def _refuse_requests(self) -> None:
+        def error() -> Exception:
+            return JobCancelledError(
+                f"job '{self.job.name}' is over: it {self.status.name.lower()}"
+            )
+
+        self._requests.close(error)
+        if self._savepoint is not None:
+            self._savepoint.result.set_exception(error())
 
     # Failing and ending
 
     def _after_failure(self, error: EpochFailedError) -> None:
         self._check_cancelled()
+        if self._failed_at is None:
+            self._failed_at = time.monotonic()
+        cause = root_cause(error)
+        if isinstance(cause, RestoreRefusedError):
+            raise cause
+        if self._checkpoint_failures.tolerates(cause):
+            _log.warning("%s; it is tried again: %s", error.message, cause)
+            self._wait_until(time.monotonic() + self._interval_s())
+            return
         self._set_status(JobStatus.FAILING)
         decision = self._restart_strategy.on_failure(_now_ms())
         if isinstance(decision, GiveUp):
-            raise explain_failure(self.job, error, decision.reason) from root_cause(error)
+            raise explain_failure(self.job, error, decision.reason) from cause
         self.restarts += 1
         self._set_status(JobStatus.RESTARTING)
         self._progress.on_restart(
             self.restarts, decision.delay_ms, explain_failure(self.job, error)
         )
-        self._wait_until(time.time() + decision.delay_ms / 1000)
+        self._wait_until(time.monotonic() + decision.delay_ms / 1000)
 
     def _leave_damaged_checkpoint(self, error: EpochFailedError) -> None:
         """Go back one checkpoint further if the state of the last one cannot be read."""
@@ -274,8 +403,9 @@ class JobMaster:
             )
 
     def _wait_until(self, moment: float) -> None:
-        while (left := moment - time.time()) > 0:
+        while (left := moment - time.monotonic()) > 0:
             self._wake.wait(min(left, _POLL_S))
+            self._wake.clear()
             self._check_cancelled()
 
     def cancel(self, *, graceful: bool = False) -> None:
@@ -305,7 +435,7 @@ class JobMaster:
             shutil.rmtree(checkpoints.directory, ignore_errors=True)
         elif self.status is JobStatus.CANCELED and not keep:
             self.store.delete_all()
-        elif self.status is JobStatus.FINISHED:
+        elif self._runner.finished:
             self.store.delete_working_files()
 
     # Reporting
@@ -318,29 +448,29 @@ class JobMaster:
         for hook in self.step_hooks:
             hook(step, epoch)
 
-    def _report(self, started: float) -> None:
+    def _report(self, duration_s: float) -> None:
         manifest = self._runner.manifest
         assert manifest is not None
+        self._checkpoint_failures.on_success()
+        if self._failed_at is not None:
+            self.recovery_seconds.append(time.monotonic() - self._failed_at)
+            self._failed_at = None
+        self._dispose_of_claimed(manifest)
         for ack in self._runner.last_acks:
             for operator, report in ack.metrics.items():
                 self.metrics[operator] = merge(self.metrics.get(operator, {}), report)
         self._progress.on_epoch(
-            EpochReport.of(self.job, manifest, self._runner.last_acks, time.time() - started)
+            EpochReport.of(self.job, manifest, self._runner.last_acks, duration_s)
         )
 
-
-def _former_subtasks(vertex: StageVertex, base: Manifest) -> dict[str, tuple[bytes, ...]]:
-    """Return the state besides keyed state of all subtasks that ran the vertex's operators, by vertex id.
-
-    An operator may have been in another chain, so in another vertex.
-    """
-    ids = [operator.operator_id for operator in vertex.operators]
-    homes = [vertex.id, *(base.operators[name].vertex for name in ids if name in base.operators)]
-    return {
-        home: tuple(s.local for s in base.vertices[home].subtasks if s.local is not None)
-        for home in dict.fromkeys(homes)
-        if home in base.vertices
-    }
+    def _dispose_of_claimed(self, manifest: Manifest) -> None:
+        """Delete the savepoint that the job was told to claim, as soon as its own checkpoint needs nothing of it."""
+        checkpoints = self.job.checkpoints
+        path = checkpoints.restore_path
+        if not checkpoints.claimed or path is None or manifest.needs_other_jobs:
+            return
+        if is_savepoint(path):
+            dispose_savepoint(path)
 
 
 def _now_ms() -> int:

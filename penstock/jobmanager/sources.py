@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock.checkpoint.manifest import SourceSnapshot
@@ -32,8 +33,8 @@ class SourceCoordinator:
         self._enumerator: SplitEnumerator | None = None
         self._splits: list[list[SplitProgress]] = []
 
-    def restore(self, snapshot: SourceSnapshot | None) -> None:
-        """Start from a checkpoint, or from the beginning."""
+    def restore(self, snapshot: SourceSnapshot | None, *, foreign: bool = False) -> None:
+        """Start from a checkpoint, or from the beginning; a `foreign` checkpoint is another job's."""
         self.close()
         restored = snapshot.load_enumerator() if snapshot is not None else None
         self._enumerator = self.source.create_enumerator(self.parallelism, restored)
@@ -42,6 +43,11 @@ class SourceCoordinator:
             return
         for subtask in range(snapshot.parallelism):
             unfinished = [split for split in snapshot.load_splits(subtask) if not split.finished]
+            if foreign:
+                unfinished = [
+                    replace(progress, split=self.source.adopt_split(progress.split))
+                    for progress in unfinished
+                ]
             if snapshot.parallelism == self.parallelism:
                 self._splits[subtask] = unfinished
             else:
@@ -82,7 +88,7 @@ class SourceCoordinator:
             splits={subtask: tuple(splits) for subtask, splits in enumerate(self._splits)},
         )
 
-    def assignments(self) -> dict[tuple[int, int], SourceAssignment]:
+    def assignments(self, *, drain: bool = False) -> dict[tuple[int, int], SourceAssignment]:
         """Return what the tasks must know about the next epoch, by (vertex, subtask)."""
         any_splits = any(self._splits)
         done = self.no_more_splits
@@ -91,6 +97,7 @@ class SourceCoordinator:
                 splits=list(splits),
                 no_more_splits=done,
                 idle=any_splits and not splits and not done,
+                drain=drain,
             )
             for subtask, splits in enumerate(self._splits)
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -68,6 +68,11 @@ class _LocalPipe:
         self, job_id: str, name: str, levels: Sequence[LevelDeployment], slots: Sequence[int]
     ) -> list[TaskAck]:
         return run_pipe_locally(levels, slots)
+
+    def map(
+        self, job_id: str, name: str, function: Callable[[Any], Any], items: Sequence[Any]
+    ) -> list[Any]:
+        return [function(item) for item in items]
 
     def cancel(self, job_id: str) -> None:
         """An epoch under way is completed; the JobMaster stops after it."""

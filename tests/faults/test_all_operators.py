@@ -7,15 +7,13 @@ anew from its last checkpoint. On Spark all programs run as one job while its Py
 from __future__ import annotations
 
 import random
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from fault_harness import KillLog, LedgerRun, judge
+from zoo_runs import NONE, Results, differences, environment, follow_epochs, run
 
 import zoo  # isort: skip - fault_harness puts the jobs' folder on the path
-from penstock.common import Configuration
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime import subtask, subtask_cache
@@ -38,66 +36,21 @@ def faults_at(*epochs: int) -> list[StepFault]:
 # A restart with RocksDB opens some databases: fewer of them.
 FAULTS = {"hashmap": faults_at(2, 5, 8), "rocksdb": faults_at(5)}
 
-Results = Counter[str]
 
-
-class EpochClock:
-    """A wall clock that shows the number of the epoch: an epoch that is run again has the same time."""
-
-    def __init__(self) -> None:
-        self.now = 0
-
-    def on_step(self, moment: str, epoch: int) -> None:
-        if moment == "before run_pipe":
-            self.now = epoch * zoo.CLOCK_MS
-
-    def __call__(self) -> int:
-        return self.now
+def run_with_faults(name: str, backend: str) -> tuple[Results, JobMaster]:
+    """Run a program that may be restarted once for each fault."""
+    return run(name, environment(backend, attempts=len(FAULTS[backend])))
 
 
 @pytest.fixture(autouse=True)
 def _epoch_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = EpochClock()
-    monkeypatch.setattr(subtask, "wall_clock", clock)
-    monkeypatch.setattr(JobMaster, "step_hooks", [clock.on_step])
-
-
-def environment(backend: str) -> StreamExecutionEnvironment:
-    configuration = Configuration.from_dict(
-        {
-            "execution.checkpointing.interval": "1 ms",
-            "penstock.state.inline-threshold": "1 b",
-            "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": str(len(FAULTS[backend])),
-            "restart-strategy.fixed-delay.delay": "0 ms",
-            "state.backend.type": backend,
-        }
-    )
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(zoo.PARALLELISM)
-    return env
-
-
-def run(name: str, backend: str) -> tuple[Results, JobMaster]:
-    """Run a program to its end; return what it put out, and who ran it."""
-    with MiniCluster() as cluster:
-        stream = zoo.PROGRAMS[name].build(zoo.Inputs(environment(backend)))
-        with stream.execute_and_collect() as found:
-            return Counter(map(repr, found)), cluster.masters[0]
-
-
-def differences(expected: Results, found: Results) -> dict[str, list[str]]:
-    lost, surplus = expected - found, found - expected
-    return {"lost": sorted(lost.elements())[:10], "surplus": sorted(surplus.elements())[:10]}
-
-
-NONE: dict[str, list[str]] = {"lost": [], "surplus": []}
+    follow_epochs(monkeypatch)
 
 
 @pytest.fixture
 def undisturbed(name: str) -> Results:
     """The output of a run that nothing happens to."""
-    results, master = run(name, "hashmap")
+    results, master = run_with_faults(name, "hashmap")
     assert results.total() > 0
     assert master.restarts == 0
     return results
@@ -109,7 +62,7 @@ def test_faults_between_any_two_steps_lose_and_repeat_nothing(
     name: str, backend: str, undisturbed: Results
 ) -> None:
     with protocol_faults(*FAULTS[backend]) as faults:
-        found, master = run(name, backend)
+        found, master = run_with_faults(name, backend)
     assert differences(undisturbed, found) == NONE
     # Whether there are files to delete depends on the program.
     assert {fault.moment for fault in faults.waiting} <= set(MOMENTS[-2:])
@@ -122,7 +75,7 @@ def test_epochs_may_each_run_in_a_process_of_their_own(
 ) -> None:
     # Nothing stays in memory: every epoch begins with what the checkpoint before it holds.
     monkeypatch.setattr(subtask_cache, "put", lambda job, each, epoch, snapshot: each.close())
-    found, _ = run(name, "hashmap")
+    found, _ = run_with_faults(name, "hashmap")
     assert differences(undisturbed, found) == NONE
 
 
@@ -137,7 +90,7 @@ def lose_operator_state(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lose_enumerators(monkeypatch: pytest.MonkeyPatch) -> None:
     restore = SourceCoordinator.restore
-    monkeypatch.setattr(SourceCoordinator, "restore", lambda self, known: restore(self, None))
+    monkeypatch.setattr(SourceCoordinator, "restore", lambda self, known, **_: restore(self, None))
 
 
 LOSE = {
@@ -153,7 +106,7 @@ def test_the_programs_would_notice_if_their_state_were_not_restored(
 ) -> None:
     LOSE[zoo.PROGRAMS[name].keeps](monkeypatch)
     with protocol_faults(StepFault("after write_manifest", 4)) as faults:
-        found, _ = run(name, "hashmap")
+        found, _ = run_with_faults(name, "hashmap")
     assert faults.struck
     assert differences(undisturbed, found) != NONE
 

@@ -18,6 +18,7 @@ from penstock.common.connector import (
     SourceReader,
     SourceSplit,
     SplitEnumerator,
+    SplitProgress,
 )
 from penstock.common.connectors.filesystem import resolve
 from penstock.common.connectors.number_sequence import PlannedOnce
@@ -89,7 +90,24 @@ class CollectionSource(Source):
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
         """Create the enumerator; the elements are pickled here."""
         if restored is not None:
-            return PlannedOnce((), restored)
+            return PlannedOnce((), restored, left=_elements_left)
+        return PlannedOnce(self._plan_splits(), left=_elements_left)
+
+    def adopt_split(self, split: SourceSplit) -> SourceSplit:
+        """Take elements that the other job has put into files from this program: those files went with their job."""
+        if split.payload.file is None:
+            return split
+        own = {planned.split_id: planned for planned in self._plan_splits()}
+        found = own.get(split.split_id)
+        if found is None or found.payload.ends != split.payload.ends:
+            raise RecordError(
+                "a collection of the program is not the one that the checkpoint was reading",
+                detail=f"{split.split_id} had {split.payload.ends[-1]} elements",
+                hint="keep the collection as it was, or give the source another uid to read it from its start",
+            )
+        return found
+
+    def _plan_splits(self) -> list[SourceSplit]:
         if self._elements is None:
             raise RecordError(
                 "the elements of a collection source are gone",
@@ -108,7 +126,7 @@ class CollectionSource(Source):
             else:
                 payload = CollectionBlocks(ends, blocks)
             splits.append(SourceSplit(f"collection-{index}", payload, 0))
-        return PlannedOnce(splits)
+        return splits
 
     def create_reader(self) -> SourceReader:
         """Create a reader."""
@@ -142,6 +160,11 @@ class CollectionSource(Source):
     def __repr__(self) -> str:
         size = "?" if self._elements is None else len(self._elements)
         return f"CollectionSource({size} elements)"
+
+
+def _elements_left(progress: SplitProgress) -> int:
+    data: CollectionBlocks = progress.split.payload
+    return max(0, data.ends[-1] - (progress.position or 0)) if data.ends else 0
 
 
 def _store(storage: str, blocks: tuple[bytes, ...], ends: tuple[int, ...]) -> CollectionBlocks:

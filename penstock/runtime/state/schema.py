@@ -19,7 +19,7 @@ from penstock.common.typeinfo import (
     RowTypeInfo,
     TupleTypeInfo,
 )
-from penstock.errors import CheckpointError
+from penstock.errors import RestoreRefusedError
 
 VERSION: Final = 1  # of the way in which values are kept
 
@@ -116,7 +116,7 @@ def check(operator: str, state: str, old: StateSchema, new: StateSchema) -> None
     else:
         reason = difference(old.shape, new.shape)
     if reason is not None:
-        raise CheckpointError(
+        raise RestoreRefusedError(
             f"state '{state}' of operator '{operator}' was {old.kind} state of {old.text}, the program asks for "
             f"{new.kind} state of {new.text}",
             detail=reason,

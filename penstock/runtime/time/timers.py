@@ -100,7 +100,9 @@ class TimerManager:
         self.watermark = -(2**63)
 
     def advance_watermark(self, watermark: int, fire: Fire) -> None:
-        """Move event time on and fire what is due."""
+        """Move event time on and fire what is due; time that was told before a restart is told again, and changes nothing."""
+        if watermark < self.watermark:
+            return
         self.watermark = watermark
         self.event.fire_until(watermark, fire)
 

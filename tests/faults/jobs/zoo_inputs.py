@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -50,26 +50,34 @@ def event(side: str, split: int, index: int) -> Event:
 
 
 class Steps(Source):
-    """Two splits of numbered records; `skip` batches at their beginning are empty."""
+    """Two splits of numbered records; `skip` batches at their beginning are empty.
 
-    def __init__(self, side: str, skip: int = 0, batches: int = BATCHES) -> None:
+    An `endless` one never says that it has ended. It gives one batch of each split per epoch with any parallelism, however long
+    that takes.
+    """
+
+    def __init__(
+        self, side: str, skip: int = 0, batches: int = BATCHES, *, endless: bool = False
+    ) -> None:
         self.side = side
         self.skip = skip
         self.batches = batches
+        self.endless = endless
 
     def get_boundedness(self) -> Boundedness:
-        return Boundedness.BOUNDED
+        return Boundedness.CONTINUOUS_UNBOUNDED if self.endless else Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        return StepsEnumerator(found=bool(restored))
+        return StepsEnumerator(found=bool(restored), end=self.skip + self.batches)
 
     def create_reader(self) -> SourceReader:
         return StepsReader(self)
 
 
 class StepsEnumerator(SplitEnumerator):
-    def __init__(self, *, found: bool) -> None:
+    def __init__(self, *, found: bool, end: int) -> None:
         self._found = found
+        self._end = end
 
     def discover(self) -> list[SourceSplit]:
         if self._found:
@@ -79,6 +87,9 @@ class StepsEnumerator(SplitEnumerator):
 
     def no_more_splits(self) -> bool:
         return self._found
+
+    def has_data(self, positions: Sequence[int]) -> bool:
+        return any(position < self._end for position in positions)
 
     def snapshot(self) -> bool:
         return self._found
@@ -95,6 +106,9 @@ class StepsReader(SourceReader):
             rows = [event(source.side, split.payload, n) for n in range(first, first + BATCH)]
             rows = rows if position >= source.skip else []
             position += 1
+            if source.endless:
+                yield SourceBatch(rows, position, [row[2] for row in rows])
+                return
             # So that this batch is the only one of the epoch: the deadline is 1 ms after its start.
             while limits.deadline is not None and time.time() < limits.deadline:
                 pass
@@ -111,25 +125,30 @@ def key_of(value: Event) -> str:
 class Inputs:
     """The streams that programs begin with; each source is in the job once."""
 
-    def __init__(self, env: StreamExecutionEnvironment) -> None:
+    def __init__(self, env: StreamExecutionEnvironment, *, endless: bool = False) -> None:
         self.env = env
+        self.endless = endless
+
+    def _source(self, side: str, name: str, **more: int) -> DataStream:
+        steps = Steps(side, endless=self.endless, **more)
+        return self.env.from_source(steps, STRATEGY, name).uid(name)
 
     @cached_property
     def left(self) -> DataStream:
-        return self.env.from_source(Steps("left"), STRATEGY, "left")
+        return self._source("left", "left")
 
     @cached_property
     def right(self) -> DataStream:
-        return self.env.from_source(Steps("right!"), STRATEGY, "right")
+        return self._source("right!", "right")
 
     @cached_property
     def rules(self) -> DataStream:
         """The records that are broadcast: all of them before the first of `later`."""
-        return self.env.from_source(Steps("rules", batches=1), STRATEGY, "rules")
+        return self._source("rules", "rules", batches=1)
 
     @cached_property
     def later(self) -> DataStream:
-        return self.env.from_source(Steps("later", skip=2), STRATEGY, "later")
+        return self._source("later", "later", skip=2)
 
     @property
     def keyed(self) -> KeyedStream:

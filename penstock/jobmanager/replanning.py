@@ -1,0 +1,93 @@
+"""The same program with another parallelism: for rescaling, and for state that fixes the number of key groups."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import replace
+
+from penstock.checkpoint.manifest import Manifest
+from penstock.errors import ArgumentError
+from penstock.graph.compiler import compile_program
+from penstock.graph.settings import GraphSettings, check_parallelism
+from penstock.graph.stage_plan import StagePlan, StageVertex
+from penstock.jobmanager.job import Job
+from penstock.spark.deploy import deploy
+
+
+def replanned(job: Job, settings: GraphSettings) -> Job:
+    """Return the job with plans made anew."""
+    plans = compile_program(job.program.transformations, settings)
+    return replace(
+        job,
+        program=replace(job.program, settings=settings),
+        plan=plans.stage_plan,
+        job_graph=plans.job_graph,
+        deployments=deploy(plans.stage_plan),
+    )
+
+
+def rescaled(job: Job, parallelism: int | Mapping[str, int]) -> Job:
+    """Return the job with another parallelism: of all operators that set none themselves, or of some by name.
+
+    Names are uids, names or ids of operators, or ids of vertices; what is chained together is rescaled together. The
+    number of key groups stays.
+    """
+    settings = replace(job.program.settings, key_groups=_key_groups(job.plan))
+    if not isinstance(parallelism, Mapping):
+        check_parallelism(parallelism, "the parallelism")
+        return replanned(job, replace(settings, parallelism=parallelism))
+    if not parallelism:
+        raise ArgumentError("no operator is named to be rescaled", hint="give a name and a number")
+    chosen = dict(settings.rescaled)
+    for name, wanted in parallelism.items():
+        check_parallelism(wanted, f"the parallelism of '{name}'")
+        vertex = _find_vertex(job.plan, name)
+        chosen |= {operator.operator_id: wanted for operator in vertex.operators}
+    return replanned(job, replace(settings, rescaled=chosen))
+
+
+def fitted_to(job: Job, manifest: Manifest) -> Job:
+    """Return the job with the numbers of key groups that the manifest's state was written with.
+
+    Operators whose program sets a max parallelism keep it; if it differs, the checkpoint is refused later.
+    """
+    written = {
+        name: operator.max_parallelism
+        for name, operator in manifest.operators.items()
+        if operator.is_stateful
+    }
+    current = _key_groups(job.plan)
+    if all(current.get(name, groups) == groups for name, groups in written.items()):
+        return job
+    return replanned(job, replace(job.program.settings, key_groups=written))
+
+
+def _key_groups(plan: StagePlan) -> dict[str, int]:
+    return {
+        operator.operator_id: vertex.max_parallelism
+        for vertex in plan.vertices
+        for operator in vertex.operators
+    }
+
+
+def _find_vertex(plan: StagePlan, name: str) -> StageVertex:
+    names: dict[str, list[StageVertex]] = {}
+    for vertex in plan.vertices:
+        known = {vertex.id, vertex.name}
+        for operator in vertex.operators:
+            known |= {operator.operator_id, operator.name, operator.uid or operator.operator_id}
+        for each in known:
+            names.setdefault(each, []).append(vertex)
+    found = names.get(name, [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ArgumentError(
+            f"'{name}' names {len(found)} vertices of the job", hint="use a uid or an id instead"
+        )
+    near = difflib.get_close_matches(name, names, n=3)
+    raise ArgumentError(
+        f"the job has no operator '{name}'",
+        hint=f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(sorted(names))}",
+    )

@@ -1,0 +1,86 @@
+"""Where each subtask of a plan starts from, given a completed checkpoint. Pure functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.checkpoint.handles import StateChain
+from penstock.checkpoint.manifest import Manifest, OperatorSnapshot
+from penstock.common.key_groups import key_group_range
+from penstock.graph.stage_plan import StagePlan, StageVertex
+from penstock.runtime.deployment import SubtaskRestore
+
+
+def restore_points(
+    plan: StagePlan, base: Manifest | None, *, anew: bool
+) -> dict[tuple[int, int], SubtaskRestore]:
+    """Return where each subtask starts from, by (vertex index, subtask).
+
+    `anew` says that the plan has just begun to run: subtasks that workers still hold in memory are not to be used, they may
+    be another program's.
+    """
+    if base is None:
+        return {}
+    points = {}
+    for vertex in plan.vertices:
+        before = base.vertices.get(vertex.id)
+        former = _former_subtasks(vertex, base)
+        for subtask in range(vertex.parallelism):
+            own = None
+            if before is not None and before.parallelism == vertex.parallelism:
+                own = before.subtasks[subtask] if len(former) == 1 else None
+            keyed, owned = _keyed_state(vertex, subtask, base)
+            points[vertex.index, subtask] = SubtaskRestore(
+                snapshot=own.attempt if own is not None and not anew else None,
+                keyed=keyed,
+                owned=owned,
+                local=own.local if own is not None else None,
+                former=former,
+                anew=anew,
+            )
+    return points
+
+
+def _keyed_state(
+    vertex: StageVertex, subtask: int, base: Manifest
+) -> tuple[dict[str, tuple[StateChain, ...]], range | None]:
+    """Return the chains to read, by operator id, and the key groups to keep of them (None: all)."""
+    keyed: dict[str, tuple[StateChain, ...]] = {}
+    owned = None
+    groups = key_group_range(subtask, vertex.parallelism, vertex.max_parallelism)
+    for operator in vertex.operators:
+        snapshot = base.operators.get(operator.operator_id)
+        if snapshot is None or not snapshot.is_stateful:
+            continue
+        if snapshot.parallelism == vertex.parallelism:
+            chains: tuple[StateChain, ...] = (snapshot.subtasks[subtask],)
+        else:
+            chains, owned = _overlapping(snapshot, groups), groups
+        keyed[operator.operator_id] = tuple(chain for chain in chains if chain)
+    return keyed, owned
+
+
+def _overlapping(snapshot: OperatorSnapshot, groups: range) -> tuple[StateChain, ...]:
+    """Return the chains of the former subtasks that may hold entries of these key groups."""
+    return tuple(
+        chain
+        for chain in snapshot.subtasks
+        if any(
+            handle.key_groups[0] < groups.stop and groups.start < handle.key_groups[1]
+            for handle in chain
+        )
+    )
+
+
+def _former_subtasks(vertex: StageVertex, base: Manifest) -> dict[str, tuple[Any, ...]]:
+    """Return the state besides keyed state of all subtasks that ran the vertex's operators, by vertex id.
+
+    An operator may have been in another chain, so in another vertex.
+    """
+    ids = [operator.operator_id for operator in vertex.operators]
+    homes = [vertex.id, *(base.operators[name].vertex for name in ids if name in base.operators)]
+    return {
+        home: tuple(s.local for s in base.vertices[home].subtasks if s.local is not None)
+        for home in dict.fromkeys(homes)
+        if home in base.vertices
+    }

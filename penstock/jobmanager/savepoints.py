@@ -1,0 +1,91 @@
+"""Takes savepoints of completed checkpoints, beside the job or at its end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator
+from penstock.checkpoint.manifest import Manifest
+from penstock.errors import ArgumentError
+from penstock.jobmanager.requests import SavepointRequest
+from penstock.savepoint.state_io import SnapshotStateIO
+from penstock.savepoint.writer import write_savepoint
+
+_log = logging.getLogger(__name__)
+
+RunAll = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+
+
+def savepoint_target(given: str | None, default: str | None) -> str:
+    """Return the directory that savepoints go to."""
+    target = given if given is not None else default
+    if not target:
+        raise ArgumentError(
+            "a savepoint needs a directory",
+            hint="name one, or set execution.checkpointing.savepoint-dir",
+        )
+    return target
+
+
+class SavepointService:
+    """Writes savepoints. A checkpoint that is being written from is pinned, so that the job can go on meanwhile."""
+
+    def __init__(self, state_io: SnapshotStateIO, run: RunAll) -> None:
+        self._state_io = state_io
+        self._run = run
+        self._running: list[tuple[int, threading.Thread]] = []
+        self.last: str | None = None
+
+    def take(self, request: SavepointRequest, manifest: Manifest) -> None:
+        """Write a savepoint now; the request gets its path, or the error."""
+        _warn_of_missing_uids(manifest)
+        try:
+            path = write_savepoint(
+                manifest, self._state_io, request.target, drained=request.drains, run=self._run
+            )
+        except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
+            request.result.set_exception(error)
+        else:
+            self.last = path
+            request.result.set_result(path)
+
+    def take_beside(
+        self, request: SavepointRequest, manifest: Manifest, coordinator: CheckpointCoordinator
+    ) -> None:
+        """Write a savepoint while the job goes on."""
+        coordinator.pin(manifest.epoch)
+        thread = threading.Thread(
+            target=self.take, args=(request, manifest), name="penstock-savepoint", daemon=True
+        )
+        self._running.append((manifest.epoch, thread))
+        thread.start()
+
+    def release(self, coordinator: CheckpointCoordinator) -> None:
+        """Unpin the checkpoints of savepoints that are done."""
+        for entry in list(self._running):
+            epoch, thread = entry
+            if not thread.is_alive():
+                self._running.remove(entry)
+                coordinator.unpin(epoch)
+
+    def wait(self) -> None:
+        """Wait for all savepoints that are being written."""
+        for _, thread in self._running:
+            thread.join()
+
+
+def _warn_of_missing_uids(manifest: Manifest) -> None:
+    nameless = [
+        operator.name
+        for name, operator in manifest.operators.items()
+        if operator.uid is None and (operator.is_stateful or name in manifest.sources)
+    ]
+    if nameless:
+        _log.warning(
+            "the savepoint has state of operators without a uid: %s. It finds its way back only if the program's "
+            "shape stays the same; call .uid(...) on them",
+            ", ".join(f"'{name}'" for name in nameless),
+        )

@@ -1,0 +1,51 @@
+"""Rescaling without a restart: the output is that of a run that nothing happens to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from zoo_runs import NONE, differences, environment, follow_epochs, run
+
+import zoo  # isort: skip - zoo_runs puts the jobs' folder on the path
+from penstock.jobmanager.job_master import JobMaster
+
+STEPS = {2: 3, 4: 1, 6: 7, 8: 2}  # epoch -> parallelism from the next one on
+
+# What they put out depends on which records meet in a subtask, and so on the parallelism: in Flink too.
+BY_SUBTASK = {
+    "checkpointed_function",
+    "full_window_partition_aggregate",
+    "hybrid_source",  # it ends by itself
+    "watermarks_within_the_program",
+}
+PROGRAMS = [name for name in zoo.PROGRAMS if name not in BY_SUBTASK]
+
+
+@pytest.fixture(autouse=True)
+def _epoch_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    follow_epochs(monkeypatch, deadlines=False)
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_job_that_is_rescaled_between_epochs_puts_out_the_same(
+    name: str, backend: str, tmp_path: Path
+) -> None:
+    answers: list[Any] = []
+
+    def stop(master: JobMaster, epoch: int) -> None:
+        if epoch == 8:  # there is no epoch without a cause, so it may be the last but one
+            master.request_savepoint(str(tmp_path), stops=True, drains=True)
+
+    def rescale(master: JobMaster, epoch: int) -> None:
+        if epoch in STEPS:
+            answers.append(master.request_rescale(STEPS[epoch]))
+        stop(master, epoch)
+
+    undisturbed, _ = run(name, environment("hashmap"), stop)
+    found, master = run(name, environment(backend), rescale)
+    assert differences(undisturbed, found) == NONE
+    assert master.restarts == 0
+    assert [max(answer.result(0).values()) for answer in answers] == list(STEPS.values())

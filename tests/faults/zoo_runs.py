@@ -1,0 +1,105 @@
+"""Runs programs of `jobs/zoo.py` in this process: with a clock that follows the epochs, and something done between epochs."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import fault_harness  # noqa: F401 - puts the jobs' folder on the path
+import pytest
+
+import zoo  # isort: skip
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.jobmanager.job_master import JobMaster
+from penstock.runtime import subtask
+from penstock.runtime.operators import source
+from penstock.testing.mini_cluster import MiniCluster
+
+Results = Counter[str]
+NONE: dict[str, list[str]] = {"lost": [], "surplus": []}
+
+
+class EpochClock:
+    """A wall clock that shows the number of the epoch: an epoch that is run again has the same time."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def on_step(self, moment: str, epoch: int) -> None:
+        if moment == "before run_pipe":
+            self.now = epoch * zoo.CLOCK_MS
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class _NoDeadline:
+    """What source operators take for the module `time`: no deadline ever comes."""
+
+    monotonic = staticmethod(time.monotonic)
+
+    @staticmethod
+    def time() -> float:
+        return 0.0
+
+
+def follow_epochs(monkeypatch: pytest.MonkeyPatch, *, deadlines: bool = True) -> None:
+    """Let all clocks of tasks follow the epochs; without `deadlines` sources read what their readers give."""
+    clock = EpochClock()
+    monkeypatch.setattr(subtask, "wall_clock", clock)
+    monkeypatch.setattr(JobMaster, "step_hooks", [clock.on_step])
+    if not deadlines:
+        monkeypatch.setattr(source, "time", _NoDeadline)
+
+
+def environment(
+    backend: str, *, attempts: int = 0, parallelism: int = zoo.PARALLELISM, **more: str
+) -> StreamExecutionEnvironment:
+    """Return an environment whose state goes to files, in the backend asked for."""
+    configuration = Configuration.from_dict(
+        {
+            "execution.checkpointing.interval": "1 ms",
+            "penstock.state.inline-threshold": "1 b",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": str(attempts),
+            "restart-strategy.fixed-delay.delay": "0 ms",
+            "state.backend.type": backend,
+            **more,
+        }
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(parallelism)
+    return env
+
+
+def run(
+    name: str,
+    env: StreamExecutionEnvironment,
+    between: Callable[[JobMaster, int], Any] | None = None,
+) -> tuple[Results, JobMaster]:
+    """Run a program to its end; return the output, and who ran it.
+
+    With `between`, which is called before each epoch, its sources have no end: somebody must stop the job.
+    """
+    with MiniCluster() as cluster:
+        stream = zoo.PROGRAMS[name].build(zoo.Inputs(env, endless=between is not None))
+
+        def hook(moment: str, epoch: int) -> None:
+            if moment == "before run_pipe" and between is not None:
+                between(cluster.masters[0], epoch)
+
+        JobMaster.step_hooks.append(hook)
+        try:
+            with stream.execute_and_collect() as found:
+                return Counter(map(repr, found)), cluster.masters[0]
+        finally:
+            JobMaster.step_hooks.remove(hook)
+
+
+def differences(expected: Results, found: Results) -> dict[str, list[str]]:
+    """Return what is missing and what is there too often, some of each."""
+    lost, surplus = expected - found, found - expected
+    return {"lost": sorted(lost.elements())[:10], "surplus": sorted(surplus.elements())[:10]}

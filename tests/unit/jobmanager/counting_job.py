@@ -1,0 +1,119 @@
+"""Small programs that run in this process, epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from penstock.common import Configuration, WatermarkStrategy
+from penstock.common.connector import (
+    Boundedness,
+    ReadLimits,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
+from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.jobmanager.job_master import JobMaster
+
+KEYS = 5
+
+
+class Counting(Source):
+    """Endless: gives the next ten numbers in every epoch, as long as there are any."""
+
+    def __init__(self, batches: int = 1_000_000) -> None:
+        self.batches = batches
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.CONTINUOUS_UNBOUNDED
+
+    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+        return _Enumerator(self.batches, found=bool(restored))
+
+    def create_reader(self) -> SourceReader:
+        return _Reader(self.batches)
+
+
+class _Enumerator(SplitEnumerator):
+    def __init__(self, batches: int, *, found: bool) -> None:
+        self._batches = batches
+        self._found = found
+
+    def discover(self) -> list[SourceSplit]:
+        found, self._found = self._found, True
+        return [] if found else [SourceSplit("numbers", start=0)]
+
+    def no_more_splits(self) -> bool:
+        return False
+
+    def has_data(self, positions: Sequence[int]) -> bool:
+        return any(position < self._batches for position in positions)
+
+    def snapshot(self) -> bool:
+        return self._found
+
+
+class _Reader(SourceReader):
+    def __init__(self, batches: int) -> None:
+        self._batches = batches
+
+    def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
+        if position < self._batches:
+            numbers = list(range(position * 10, position * 10 + 10))
+            yield SourceBatch(numbers, position + 1, numbers)
+
+
+class Total(KeyedProcessFunction):
+    """Emits (key, sum so far) for each number."""
+
+    def __init__(self, state: Any = None) -> None:
+        self.descriptor = state or ValueStateDescriptor("total")
+
+    def open(self, runtime_context: Any) -> None:
+        self.total = runtime_context.get_state(self.descriptor)
+
+    def process_element(self, value: int, ctx: Any) -> Iterator[tuple[int, int]]:
+        self.total.update((self.total.value() or 0) + value)
+        yield value % KEYS, self.total.value()
+
+
+def environment(parallelism: int = 1, **options: str) -> StreamExecutionEnvironment:
+    """Return an environment with checkpoints as fast as they come; names of options with _ for - and __ for a dot."""
+    configuration = Configuration.from_dict(
+        {
+            "execution.checkpointing.interval": "1 ms",
+            **{name.replace("__", ".").replace("_", "-"): text for name, text in options.items()},
+        }
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(parallelism)
+    return env
+
+
+def totals(env: StreamExecutionEnvironment, source: Source | None = None, **names: Any) -> Any:
+    """Return the stream of running totals."""
+    numbers = env.from_source(
+        source or Counting(), WatermarkStrategy.for_monotonous_timestamps(), "numbers"
+    ).uid("numbers")
+    keyed = numbers.key_by(lambda number: number % KEYS)
+    return keyed.process(Total(names.get("state"))).uid(names.get("uid", "totals"))
+
+
+@contextmanager
+def before_each_epoch(act: Callable[[int], Any]) -> Iterator[None]:
+    """Call a function with the number of each epoch, on the job's own thread, before it runs."""
+
+    def hook(moment: str, epoch: int) -> None:
+        if moment == "before run_pipe":
+            act(epoch)
+
+    JobMaster.step_hooks.append(hook)
+    try:
+        yield
+    finally:
+        JobMaster.step_hooks.remove(hook)
