@@ -18,6 +18,7 @@ MIN_COMPACTION_BYTES = 64 * 1024
 MAX_DELTAS = 16
 
 SnapshotKind = Literal["full", "delta"]
+StateFormat = Literal["pickle", "parquet"]
 
 _STATE_FILE = re.compile(r"(?:.*/)?(\d+)-[^/]*\.(?:state|sst)")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
@@ -42,6 +43,8 @@ class StateHandle:
 
     A snapshot of a database has a name of its own, `snapshot`. Its bytes are the database's small files; the large
     ones, `files`, may be shared with earlier snapshots. `base` names the snapshot that the database started from.
+
+    `format` is what the bytes are: a pickle of tables, or one table (a part of it) as Parquet, as savepoints have it.
     """
 
     kind: SnapshotKind
@@ -53,6 +56,7 @@ class StateHandle:
     snapshot: str | None = None
     base: str | None = None
     files: tuple[SharedFile, ...] = ()
+    format: StateFormat = "pickle"
 
     def __post_init__(self) -> None:
         if self.kind not in {"full", "delta"}:
@@ -106,6 +110,7 @@ class StateHandle:
             "size": self.size,
             "crc32": self.crc32,
             "key_groups": list(self.key_groups),
+            **({} if self.format == "pickle" else {"format": self.format}),
             **where,
             **database,
         }
@@ -125,6 +130,7 @@ class StateHandle:
             snapshot=value.get("snapshot"),
             base=value.get("base"),
             files=tuple(SharedFile(*file) for file in value.get("files", ())),
+            format=value.get("format", "pickle"),
         )
 
 
@@ -174,6 +180,11 @@ class StateChain:
         """The snapshot of a database that the chain is, or None if it is of another kind."""
         is_database = bool(self.handles) and self.handles[0].snapshot is not None
         return self.handles[0] if is_database else None
+
+    @property
+    def is_savepoint(self) -> bool:
+        """Whether any of its state is in the format of savepoints; no snapshot of a job continues such a chain."""
+        return any(handle.format != "pickle" for handle in self.handles)
 
     def files(self) -> list[str]:
         """Return the names of the files it needs."""

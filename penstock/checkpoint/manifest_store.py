@@ -5,6 +5,7 @@
 <base>/<job id>/shared/             state files
 <base>/<job id>/staging/            sinks' output that waits for its commit
 <base>/<job id>/input/              large collections, as sources read them
+<base>/<job id>/.lock, lease/       which driver runs the job
 ```
 """
 
@@ -15,6 +16,7 @@ import re
 from dataclasses import dataclass
 
 from penstock.checkpoint.handles import SHARED
+from penstock.checkpoint.lease import DEFAULT_STALE_AFTER_S, Lease, acquire
 from penstock.checkpoint.manifest import DamagedManifestError, Manifest, decode, encode
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError
@@ -30,7 +32,12 @@ _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
 
 
 class ManifestStore:
-    """Writes, finds and deletes the manifests of a job. Writing one is the commit point of its epoch."""
+    """Writes, finds and deletes the manifests of a job. Writing one is the commit point of its epoch.
+
+    A store that has acquired the job changes nothing any more once another driver has it: what would, raises FencedError.
+    """
+
+    _lease: Lease | None = None
 
     def __init__(self, base: CheckpointStorage, job_id: str) -> None:
         if not job_id or "/" in job_id or job_id.startswith("."):
@@ -51,29 +58,51 @@ class ManifestStore:
         """The directory (path or URI) for output that waits for its commit."""
         return self.storage.path(STAGING)
 
+    # The lease
+
+    def acquire(self, job_name: str, *, stale_after_s: float = DEFAULT_STALE_AFTER_S) -> None:
+        """Become the one driver of the job; raises FencedError if another one is. Call it before anything else."""
+        self._lease = acquire(self.storage, job_name, stale_after_s=stale_after_s)
+
+    def check_lease(self) -> None:
+        """Raise FencedError if the job was acquired and another driver has it now."""
+        if self._lease is not None:
+            self._lease.check()
+
+    def release(self) -> None:
+        """Let another driver have the job; does nothing if it was not acquired."""
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.release()
+
+    # Manifests
+
     def write(self, manifest: Manifest) -> None:
         """Make a manifest durable, all of it or nothing.
 
         Writing the same manifest again changes nothing. A different one under the same epoch is refused: then another
-        driver runs this job too.
+        driver runs this job too. On a local file system, of two that write at the same moment one is refused.
         """
+        self.check_lease()
         name = _metadata_name(manifest.epoch)
         data = encode(manifest)
-        if self.storage.exists(name):
-            found = self.storage.read(name)
-            if found == data:
-                return
-            try:
-                decode(found, self.storage.path(name))
-            except DamagedManifestError as error:
-                _log.warning("%s: it is written anew", error.message)
-            else:
-                raise CheckpointError(
-                    f"checkpoint {manifest.epoch} of job {self.job_id} exists already",
-                    detail=f"'{self.storage.path(name)}' was written by another run of the job",
-                    hint="stop the other run, or start this one under a new job id",
-                )
-        self.storage.write_atomic(name, data)
+        if self.storage.create(name, data):
+            return
+        found = self.storage.read(name)
+        if found == data:
+            return
+        try:
+            decode(found, self.storage.path(name))
+        except DamagedManifestError as error:
+            _log.warning("%s: it is written anew", error.message)
+            self.storage.write_atomic(name, data)
+            return
+        self.check_lease()
+        raise CheckpointError(
+            f"checkpoint {manifest.epoch} of job {self.job_id} exists already",
+            detail=f"'{self.storage.path(name)}' was written by another run of the job",
+            hint="stop the other run, or start this one under a new job id",
+        )
 
     def read(self, epoch: int) -> Manifest:
         """Return the manifest of an epoch."""
@@ -118,6 +147,7 @@ class ManifestStore:
 
     def delete(self, epoch: int) -> None:
         """Delete the manifest of an epoch; its state files stay."""
+        self.check_lease()
         self.storage.delete_tree(f"chk-{epoch}")
 
     def set_aside(self, epoch: int) -> bool:
@@ -125,6 +155,7 @@ class ManifestStore:
 
         Its manifest stays beside, as `_damaged`, for whoever wants to find out what happened.
         """
+        self.check_lease()
         if not any(before < epoch for before in self.list_epochs()):
             return False
         name = _metadata_name(epoch)
@@ -134,20 +165,25 @@ class ManifestStore:
 
     def delete_files(self, names: tuple[str, ...]) -> None:
         """Delete state files."""
+        self.check_lease()
         for name in names:
             self.storage.delete(name)
 
     def delete_working_files(self) -> None:
         """Delete what only a running job needs: staged output and input blocks. Checkpoints stay."""
+        self.check_lease()
         for name in (STAGING, INPUT):
             self.storage.delete_tree(name)
 
     def delete_all(self) -> None:
-        """Delete everything of the job, its checkpoints too."""
+        """Delete everything of the job, its checkpoints and its lease too."""
         self.delete_working_files()
         self.storage.delete_tree(SHARED)
-        for epoch in self.list_epochs():
-            self.delete(epoch)
+        for directory in {name.partition("/")[0] for name in self.storage.list("chk-")}:
+            self.storage.delete_tree(directory)
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.release(forget=True)
 
     def list_state_files(self) -> list[str]:
         """Return the names of all state files, needed or not."""

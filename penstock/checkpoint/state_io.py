@@ -30,8 +30,8 @@ class CheckpointStateIO:
     directory: str
     inline_threshold: int = DEFAULT_INLINE_THRESHOLD
 
-    def load(self, chain: StateChain) -> Iterator[Tables]:
-        """Read the snapshots of a chain, oldest first."""
+    def load(self, chain: StateChain, owned: range | None = None) -> Iterator[Tables]:
+        """Read the snapshots of a chain, oldest first; with `owned`, entries of other key groups may be left out."""
         storage = CheckpointStorage(self.directory)
         for handle in chain:
             yield pickle.loads(read_state(storage, handle))

@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import penstock
+from penstock.cli import jobs, replay, state
 from penstock.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.cli.jobs import Commands
 
 _RUN_EPILOG = """\
 Options of penstock stand before the program, its own arguments after it:
@@ -19,12 +24,35 @@ What the program itself sets wins over -D, -p and -m. It may say 'import pyflink
 
 
 def create_parser() -> argparse.ArgumentParser:
-    """Describe the command line."""
+    """Describe the command line.
+
+    Every sub-command sets `call`: the function that takes what was given and returns the exit code.
+    """
     parser = argparse.ArgumentParser(
         prog="penstock", description="Flink's streaming model, in Python, on Spark."
     )
     parser.add_argument("--version", action="version", version=f"penstock {penstock.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_run(commands)
+    _add_info(commands)
+    jobs.add_commands(commands)
+    state.add_commands(commands)
+    replay.add_commands(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    given = create_parser().parse_args(arguments)
+    try:
+        code: int = given.call(given)
+    except PenstockError as error:
+        sys.stderr.write(f"penstock: {error}\n")
+        return 2
+    return code
+
+
+def _add_run(commands: Commands) -> None:
     run = commands.add_parser(
         "run",
         help="run a program",
@@ -32,6 +60,7 @@ def create_parser() -> argparse.ArgumentParser:
         epilog=_RUN_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    run.set_defaults(call=_run)
     run.add_argument(
         "-D",
         dest="options",
@@ -49,7 +78,22 @@ def create_parser() -> argparse.ArgumentParser:
         "--from",
         dest="recover",
         metavar="PATH",
-        help="start from the checkpoints in this directory, or from one checkpoint",
+        help="start from a savepoint, from one checkpoint, or from the checkpoints in a directory",
+    )
+    run.add_argument(
+        "-n",
+        "--allow-non-restored-state",
+        action="store_true",
+        help="leave out state of operators that the program no longer has",
+    )
+    run.add_argument(
+        "-rm",
+        "--claim-mode",
+        type=str.upper,
+        choices=["NO_CLAIM", "CLAIM"],
+        metavar="MODE",
+        help="who owns what -s names: NO_CLAIM, still you (the default); CLAIM, the job, which "
+        "deletes it in time",
     )
     run.add_argument(
         "--py-files",
@@ -72,34 +116,39 @@ def create_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="what the program gets"
     )
-    commands.add_parser("info", help="show versions and where they are")
-    return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
-    given = create_parser().parse_args(arguments)
-    try:
-        if given.command == "run":
-            from penstock.cli.run import RunOptions, run
+def _run(given: argparse.Namespace) -> int:
+    from penstock.cli.run import RunOptions, run
 
-            return run(
-                RunOptions(
-                    script=given.script,
-                    arguments=tuple(given.arguments),
-                    options=tuple(given.options),
-                    parallelism=given.parallelism,
-                    master=given.master,
-                    recover=given.recover,
-                    python_files=given.py_files,
-                    pyflink=given.pyflink,
-                    spark=given.spark,
-                )
-            )
-        from penstock.cli.info import info
+    return run(
+        RunOptions(
+            script=given.script,
+            arguments=tuple(given.arguments),
+            options=tuple(given.options),
+            parallelism=given.parallelism,
+            master=given.master,
+            recover=given.recover,
+            allow_non_restored_state=given.allow_non_restored_state,
+            claim_mode=given.claim_mode,
+            python_files=given.py_files,
+            pyflink=given.pyflink,
+            spark=given.spark,
+        )
+    )
 
-        sys.stdout.write(info())
-    except PenstockError as error:
-        sys.stderr.write(f"penstock: {error}\n")
-        return 2
+
+def _add_info(commands: Commands) -> None:
+    info = commands.add_parser(
+        "info",
+        help="show versions and where they are",
+        description="Show versions and where they are: what a report of a problem should say.",
+    )
+    info.set_defaults(call=_info)
+
+
+def _info(_given: argparse.Namespace) -> int:
+    from penstock.cli.info import info
+
+    sys.stdout.write(info())
     return 0

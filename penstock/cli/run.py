@@ -28,6 +28,8 @@ class RunOptions:
     parallelism: int | None = None
     master: str | None = None
     recover: str | None = None
+    allow_non_restored_state: bool = False
+    claim_mode: str | None = None
     python_files: str | None = None
     pyflink: bool = True
     spark: bool = True
@@ -47,6 +49,8 @@ def configuration_of(given: RunOptions) -> Configuration:
         options.PARALLELISM.key: given.parallelism,
         "spark.master": given.master,
         options.RECOVERY_PATH.key: given.recover,
+        options.RECOVERY_IGNORE_UNCLAIMED.key: "true" if given.allow_non_restored_state else None,
+        options.RECOVERY_CLAIM_MODE.key: given.claim_mode,
         "python.files": given.python_files,
     }
     for key, setting in named.items():
@@ -72,9 +76,9 @@ def run(given: RunOptions) -> int:
         if given.pyflink:
             stack.enter_context(pyflink_compat.pyflink_names())
         if not given.spark:
-            from penstock.testing.mini_cluster import MiniCluster
+            from penstock.cli.local_cluster import LocalCluster
 
-            stack.enter_context(MiniCluster())
+            stack.enter_context(LocalCluster())
         stack.enter_context(_as_main(script, given))
         return _execute(code, sys.modules["__main__"])
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.not_implemented import not_implemented
+from penstock.errors import RestoreRefusedError
 
 
 class Boundedness(enum.Enum):
@@ -68,6 +69,9 @@ class ReadLimits:
 class SplitEnumerator(ABC):
     """Finds the splits of a source. Lives on the driver."""
 
+    # What `backlog` counts: "records" or "bytes".
+    backlog_unit: str = "records"
+
     @abstractmethod
     def discover(self) -> Iterable[SourceSplit]:
         """Return splits that were not returned before. Called before every epoch."""
@@ -89,6 +93,14 @@ class SplitEnumerator(ABC):
         An epoch that nothing else asks for is skipped while this is False.
         """
         return bool(positions)
+
+    def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
+        """Return about how much waits in these unfinished splits, or None if the source cannot tell.
+
+        The autoscaler asks before and after every epoch, on the driver: no I/O. The unit is `backlog_unit`. A backlog of
+        bytes may change only by reading and by `discover`, so that what an epoch took away is what it read.
+        """
+        return None
 
     def close(self) -> None:
         """Release resources."""
@@ -130,6 +142,10 @@ class Source(ABC):
     def create_reader(self) -> SourceReader:
         """Create a reader. The source itself is pickled to the task."""
 
+    def adopt_split(self, split: SourceSplit) -> SourceSplit:
+        """Return a split of another job's checkpoint or savepoint as this job can read it."""
+        return split
+
 
 @dataclass(frozen=True, slots=True)
 class WriterContext:
@@ -159,7 +175,10 @@ class SinkWriter(ABC):
         """Make everything written durable (not visible) and return the committables; they are pickled."""
 
     def snapshot(self) -> Any:
-        """Return what the writer of the next epoch must know; any value that pickles, or None."""
+        """Return what the next writer must know; any value that pickles, or None for nothing.
+
+        A writer exists only in epochs that have records: until the next one, the state waits in the checkpoints.
+        """
         return None
 
     def close(self) -> None:
@@ -168,7 +187,10 @@ class SinkWriter(ABC):
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """What one epoch hands to a committer: everything that its writers pre-committed, and whether it is the last."""
+    """What one epoch hands to a committer: everything that its writers pre-committed.
+
+    `final` says that nothing may wait for a later epoch: the job ends, or a savepoint is taken.
+    """
 
     epoch: int
     committables: list[Any]
@@ -209,7 +231,27 @@ class Sink(ABC):
 
     @abstractmethod
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
-        """Create the writer of one subtask for one epoch; `restored` is what `SinkWriter.snapshot` returned."""
+        """Create the writer of one subtask for one epoch.
+
+        `restored` is what `SinkWriter.snapshot` of the last writer returned. When the parallelism has changed, that is the
+        state of some former subtask, of several (`merge_writer_states`), or None.
+        """
+
+    def merge_writer_states(self, states: Sequence[Any]) -> Any:
+        """Combine what writers of several former subtasks left, for the one subtask that goes on from it.
+
+        With fewer subtasks than before, some get the states of several. A sink whose writers keep no state
+        (`SinkWriter.snapshot`) does not need this.
+        """
+        raise RestoreRefusedError(
+            f"{type(self).__name__} cannot merge the states of its writers",
+            detail=f"the states of {len(states)} former subtasks came together in one",
+            hint="implement merge_writer_states in the sink, or keep the sink's parallelism",
+        )
+
+    def merges_writer_states(self) -> bool:
+        """Whether the sink has a `merge_writer_states` of its own."""
+        return type(self).merge_writer_states is not Sink.merge_writer_states
 
     def create_committer(self) -> Committer | None:
         """Create the committer, or None if writing is all there is to do."""
@@ -240,3 +282,4 @@ class SourceAssignment:
     splits: list[SplitProgress] = field(default_factory=list)
     no_more_splits: bool = False
     idle: bool = False  # other subtasks of the source have splits in this epoch, this one has none
+    drain: bool = False  # read nothing more: time goes to its end, and so does the source

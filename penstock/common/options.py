@@ -381,17 +381,98 @@ EXPONENTIAL_ATTEMPTS = _option(
     minimum=1,
 )
 
+# The autoscaler
+
+_AUTOSCALER = "job.autoscaler."
+AUTOSCALER_ENABLED = _option(
+    _key(_AUTOSCALER + "enabled").boolean_type().default_value(False),
+    "Whether the job's parallelism follows its load.",
+)
+AUTOSCALER_SCALING_ENABLED = _option(
+    _key(_AUTOSCALER + "scaling.enabled").boolean_type().default_value(True),
+    "Whether the autoscaler's decisions are carried out. False: they are only logged.",
+)
+AUTOSCALER_MIN_PARALLELISM = _option(
+    _key(_AUTOSCALER + "vertex.min-parallelism").int_type().default_value(1),
+    "The lowest parallelism that the autoscaler chooses.",
+    minimum=1,
+)
+AUTOSCALER_MAX_PARALLELISM = _option(
+    _key(_AUTOSCALER + "vertex.max-parallelism").int_type().default_value(200),
+    "The highest parallelism that the autoscaler chooses; the operators' max parallelism is a limit too.",
+    minimum=1,
+)
+AUTOSCALER_TARGET = _option(
+    _key(_AUTOSCALER + "utilization.target").double_type().default_value(0.7),
+    "What part of its capacity a rescaled job should use.",
+    "job.autoscaler.target.utilization",
+)
+AUTOSCALER_MAX_UTILIZATION = _option(
+    _key(_AUTOSCALER + "utilization.max").double_type().no_default_value(),
+    "Above what part of its capacity a job is scaled up. Without it: midway between the target and 1.",
+)
+AUTOSCALER_MIN_UTILIZATION = _option(
+    _key(_AUTOSCALER + "utilization.min").double_type().no_default_value(),
+    "Below what part of its capacity a job may be scaled down. Without it: 0.3 less than the target.",
+)
+AUTOSCALER_STABILIZATION = _option(
+    _key(_AUTOSCALER + "stabilization.interval")
+    .duration_type()
+    .default_value(Duration.of_minutes(5)),
+    "How long nothing is changed after a change.",
+    minimum=0,
+)
+AUTOSCALER_WINDOW = _option(
+    _key(_AUTOSCALER + "metrics.window").duration_type().default_value(Duration.of_minutes(15)),
+    "The time over which load and capacity are averaged.",
+    minimum=1,
+)
+AUTOSCALER_CATCH_UP = _option(
+    _key(_AUTOSCALER + "catch-up.duration").duration_type().default_value(Duration.of_minutes(30)),
+    "How long working off a backlog may take; 0: backlogs do not count.",
+    minimum=0,
+)
+AUTOSCALER_SCALE_DOWN_INTERVAL = _option(
+    _key(_AUTOSCALER + "scale-down.interval").duration_type().default_value(Duration.of_hours(1)),
+    "How long a job must have had little to do before it is scaled down.",
+    minimum=0,
+)
+AUTOSCALER_SCALE_DOWN_FACTOR = _option(
+    _key(_AUTOSCALER + "scale-down.max-factor").double_type().default_value(0.6),
+    "What part of the parallelism one change may take away at most.",
+    minimum=0,
+)
+AUTOSCALER_SCALE_UP_FACTOR = _option(
+    _key(_AUTOSCALER + "scale-up.max-factor").double_type().default_value(100_000.0),
+    "What multiple of the parallelism one change may add at most.",
+    minimum=0,
+)
+AUTOSCALER_EFFECTIVENESS = _option(
+    _key(_AUTOSCALER + "scaling.effectiveness.detection.enabled")
+    .boolean_type()
+    .default_value(True),
+    "Whether a job that got no faster by the last increase is not scaled up further.",
+)
+AUTOSCALER_EFFECTIVENESS_THRESHOLD = _option(
+    _key(_AUTOSCALER + "scaling.effectiveness.threshold").double_type().default_value(0.1),
+    "What part of the expected gain in capacity an increase must have brought.",
+    minimum=0,
+)
+
 # The REST server
 
 REST_ADDRESS = _option(
-    _key("rest.address").string_type().no_default_value(), "Address that clients connect to."
+    _key("rest.address").string_type().no_default_value(),
+    "Address that clients connect to. Without it: the address that the server listens on.",
 )
 REST_PORT = _option(
-    _key("rest.port").int_type().default_value(8081), "Port that clients connect to.", minimum=0
+    _key("rest.port").int_type().default_value(0),
+    "Port that the server listens on; 0: any that is free, which `penstock list` shows.",
+    minimum=0,
 )
 REST_BIND_ADDRESS = _option(
     _key("rest.bind-address").string_type().default_value("127.0.0.1"),
-    "Address that the server listens on.",
+    "Address that the server listens on. Elsewhere than on loopback every request needs the token.",
 )
 REST_BIND_PORT = _option(
     _key("rest.bind-port").string_type().no_default_value(),
@@ -408,6 +489,14 @@ EPOCH_INTERVAL = _option(
 PROGRESS = _option(
     _key("penstock.progress").enum_type(["auto", "always", "never"]).default_value("auto"),
     "Whether a running job shows its progress: auto, in a terminal.",
+)
+REST_ENABLED = _option(
+    _key("penstock.rest.enabled").boolean_type().default_value(True),
+    "Whether the command line and the REST API reach the job.",
+)
+REPLAY_JOURNAL = _option(
+    _key("penstock.replay.journal").boolean_type().default_value(True),
+    "Whether a job with a checkpoint directory writes down what `penstock replay` needs.",
 )
 LOG_DIR = _option(
     _key("penstock.log.dir").string_type().no_default_value(), "Directory of log files."

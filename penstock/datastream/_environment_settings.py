@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 from penstock.common import options
+from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
@@ -80,6 +81,7 @@ class EnvironmentSettings:
         maximum = merged.get(options.MAX_PARALLELISM)
         if maximum is not None:
             check_max_parallelism(maximum, merged.get(options.PARALLELISM))
+        AutoscalerSettings.from_configuration(merged)
         self._configuration.add_all(configuration)
 
     def get_configuration(self) -> Configuration:

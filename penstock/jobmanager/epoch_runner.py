@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -37,6 +36,7 @@ from penstock.checkpoint.messages import (
     WriteManifest,
 )
 from penstock.checkpoint.retention import orphaned
+from penstock.common import clock
 from penstock.common.connector import Committer
 from penstock.errors import CheckpointError, PenstockError
 from penstock.jobmanager.job import Job
@@ -109,6 +109,7 @@ class EpochRunner:
 
         Only between epochs: what a running attempt has written, no checkpoint names yet.
         """
+        self._store.check_lease()
         retained = self._store.read_all()
         self._store.delete_files(tuple(orphaned(self._store.list_state_files(), retained)))
         for plan in self._operators:
@@ -136,7 +137,7 @@ class EpochRunner:
 
         With `flush` the sinks publish all they have. With `drain` the sources read nothing more and time goes to its end.
         """
-        now = _now_ms()
+        now = clock.now_ms()
         self._drain = drain
         self._handle(
             StartEpoch(
@@ -218,7 +219,7 @@ class EpochRunner:
             self._cause = error
             return [TaskFailed(epoch, str(error))]
         events: list[Event] = [self._to_event(epoch, ack) for ack in self._acks]
-        return [*events, PipeFinished(epoch, _now_ms())]
+        return [*events, PipeFinished(epoch, clock.now_ms())]
 
     def _to_event(self, epoch: int, ack: TaskAck) -> Ack:
         head = self._job.plan.vertices[ack.vertex].operators[0].operator_id
@@ -250,6 +251,7 @@ class EpochRunner:
 
     def _commit(self, operator: str, request: Any) -> list[Event]:
         try:
+            self._store.check_lease()
             pending = self._committer(operator).commit(request)
         except Exception as error:  # noqa: BLE001 - the user's committer may raise anything
             self._cause = error
@@ -301,7 +303,3 @@ def _expected_channels(job: Job) -> dict[TaskId, frozenset[TaskId]]:
                 )
             )
     return channels
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

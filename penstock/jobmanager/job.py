@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.common.connector import Boundedness
 from penstock.common.operator_specs import SinkSpec, SourceSpec
 from penstock.graph.job_graph import JobGraph
@@ -62,6 +63,7 @@ class Job:
     epoch_interval_ms: int = 1000
     spark_options: dict[str, str] = field(default_factory=dict)
     python_files: tuple[str, ...] = ()
+    autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
 
     def sources(self) -> list[tuple[int, str, Any, int]]:
         """Return (vertex index, operator id, source, parallelism) of each source."""

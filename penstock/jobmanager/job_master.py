@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Protocol
 
 from penstock.checkpoint.handles import DamagedStateError
 from penstock.checkpoint.manifest import Manifest
-from penstock.checkpoint.manifest_store import ManifestStore, resolve_restore_path
+from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common import clock
 from penstock.common.connector import SourceAssignment
 from penstock.common.job_status import JobStatus
-from penstock.errors import JobCancelledError, PenstockError, RestoreRefusedError
+from penstock.errors import FencedError, JobCancelledError, PenstockError, RestoreRefusedError
 from penstock.graph import execution_graph as graphs
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError, CheckpointFailures
@@ -24,6 +25,7 @@ from penstock.jobmanager.epoch_runner import EpochFailedError, EpochRunner, Step
 from penstock.jobmanager.execution_tracking import follow
 from penstock.jobmanager.failures import explain_failure, root_cause
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.pacing import Pacing, discover
 from penstock.jobmanager.progress import EpochReport, Progress
 from penstock.jobmanager.replanning import fitted_to, rescaled
 from penstock.jobmanager.requests import Request, RequestQueue, RescaleRequest, SavepointRequest
@@ -31,14 +33,14 @@ from penstock.jobmanager.restart_strategies import GiveUp, create_restart_strate
 from penstock.jobmanager.restore_checks import check_restore
 from penstock.jobmanager.restore_points import restore_points
 from penstock.jobmanager.savepoints import SavepointService, savepoint_target
+from penstock.jobmanager.scaling import JobScaling
+from penstock.jobmanager.starting_point import dispose_of_claimed, find_start
+from penstock.jobmanager.writer_states import check_writer_states
 from penstock.runtime.deployment import LevelDeployment
 from penstock.runtime.messages import TaskAck
 from penstock.runtime.metrics import merge
 from penstock.runtime.state.local_directory import remove_job
-from penstock.savepoint.reader import dispose_savepoint, is_savepoint, read_savepoint
 from penstock.savepoint.state_io import SnapshotStateIO
-
-_POLL_S = 0.05
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +74,7 @@ class JobMaster:
         self.job = job
         self._pipe = pipe
         self.status = JobStatus.CREATED
-        self.started_ms = _now_ms()
+        self.started_ms = clock.now_ms()
         self.ended_ms: int | None = None
         self.restarts = 0
         # From each failure to the first checkpoint completed after it, in seconds.
@@ -81,6 +83,7 @@ class JobMaster:
         self._progress = progress
         self._wake = threading.Event()
         self._cancelled = False
+        self._fenced = False  # another driver has the job: nothing of it may be touched
         base = CheckpointStorage(job.checkpoints.directory, sync=not job.checkpoints.temporary)
         self.store = ManifestStore(base, job.job_id)
         self._state_io = SnapshotStateIO(self.store.storage.base, job.checkpoints.inline_threshold)
@@ -97,6 +100,8 @@ class JobMaster:
         self._first_epoch = True
         self._deadline: float | None = None
         self._requests = RequestQueue()
+        self._pacing = Pacing(job, self._wake, self._is_interrupted)
+        self._scaling = JobScaling(job.autoscaler)
         # The savepoint whose epoch is to run next; it stays here over failures until it is taken.
         self._savepoint: SavepointRequest | None = None
         self.savepoints = SavepointService(
@@ -119,6 +124,8 @@ class JobMaster:
     def run(self) -> None:
         """Run the job until it finishes, fails for good or is cancelled."""
         try:
+            if not self.job.checkpoints.temporary:
+                self.store.acquire(self.job.name)
             while True:
                 try:
                     if self.status is not JobStatus.RUNNING:
@@ -135,34 +142,27 @@ class JobMaster:
         except JobCancelledError:
             self._set_status(JobStatus.CANCELED)
             raise
-        except BaseException:
+        except BaseException as error:
+            self._fenced = isinstance(error, FencedError)
             self._set_status(JobStatus.FAILED)
             raise
         finally:
-            self.ended_ms = _now_ms()
+            self.ended_ms = clock.now_ms()
             self._refuse_requests()
             self._runner.close()
             self._progress.close(self.status)
             self.savepoints.wait()
-            self._clean_up()
-
-    def _starting_point(self) -> Manifest | None:
-        """Find where to start: this job's own latest checkpoint, else the one asked for, else nothing."""
-        return self.store.latest() or self._foreign_start()
-
-    def _foreign_start(self) -> Manifest | None:
-        path = self.job.checkpoints.restore_path
-        if path is None:
-            return None
-        return read_savepoint(path) if is_savepoint(path) else resolve_restore_path(path).manifest
+            if not self._fenced:
+                self._clean_up()
+            self.store.release()
 
     def _restore(self) -> None:
         """Go back to the last checkpoint. What fails at the first start would fail again; later it may be storage."""
         try:
-            start = self._starting_point()
-            if start is not None and self.restarts == 0:
+            start = find_start(self.store, self.job.checkpoints)
+            if start is not None:
                 self._adopt(fitted_to(self.job, start))
-                check_restore(self.job, start)
+                start = check_restore(self.job, start)
             self._runner.restore(start)
         except EpochFailedError:
             raise
@@ -171,93 +171,54 @@ class JobMaster:
                 raise
             raise EpochFailedError("restoring failed", detail=str(error)) from error
         self._first_epoch = True
+        self._pacing.start()
 
     def _adopt(self, job: Job) -> None:
         """Go on with another plan of the same program."""
         if job is self.job:
             return
         self._runner.close()
-        self.job = job
+        self.job = self._pacing.job = job
         self._runner = self._create_runner()
         self.execution_graph = follow(
-            graphs.generate(job.job_graph, job_id=job.job_id, now_ms=_now_ms()),
+            graphs.generate(job.job_graph, job_id=job.job_id, now_ms=clock.now_ms()),
             self.status,
-            _now_ms(),
+            clock.now_ms(),
         )
 
     def _run_epochs(self) -> None:
-        next_trigger = 0.0
         while not self._runner.finished:
             self._check_cancelled()
             self._serve_requests()
-            if self._savepoint is None:
-                self._wait_for(next_trigger)
-                if self._requests:
-                    continue
-                if not self._work_is_due():
-                    self._wake.wait(_POLL_S)
-                    continue
+            if self._savepoint is None and not self._pacing.wait_for_work(
+                self._runner, first=self._first_epoch
+            ):
+                continue
             started = time.monotonic()
+            self._scaling.before_epoch(self._runner.sources)
             self._run_epoch()
-            ended = time.monotonic()
-            next_trigger = max(
-                started + self._interval_s(), ended + self.job.checkpoints.min_pause_ms / 1000
-            )
-            self._report(ended - started)
+            self._pacing.ended(started)
+            self._report(started, time.monotonic())
             if self._savepoint is not None and self._take_savepoint():
                 return
 
     def _run_epoch(self) -> None:
         savepoint = self._savepoint
         if savepoint is not None:
-            self._discover()
-            self._deadline = time.time()  # it is wanted now: no more than a batch of each split
-        elif self._runs_in_one_epoch():
+            discover(self._runner.sources)
+            self._deadline = clock.now()  # it is wanted now: no more than a batch of each split
+        elif self._pacing.reads_all:
             self._deadline = None
         else:
-            self._deadline = time.time() + self._interval_s()
+            self._deadline = clock.now() + self._pacing.interval_s
         self._runner.run_epoch(
             flush=savepoint is not None, drain=savepoint is not None and savepoint.drains
         )
         self._first_epoch = False
 
-    def _interval_s(self) -> float:
-        """How long an epoch reads: records are processed within epochs, so that is the pause between two checkpoints."""
-        checkpoints = self.job.checkpoints
-        if checkpoints.interval_ms is None:
-            return self.job.epoch_interval_ms / 1000
-        return max(checkpoints.interval_ms, checkpoints.min_pause_ms) / 1000
-
-    def _runs_in_one_epoch(self) -> bool:
-        """A bounded job reads all there is in one epoch unless it was asked to checkpoint."""
-        return self.job.settings.batch_mode or (
-            self.job.bounded and self.job.checkpoints.interval_ms is None
-        )
-
-    def _wait_for(self, trigger: float) -> None:
-        """Wait for the next trigger; a bounded job that has more to read does not wait, nor does a request."""
-        while (left := trigger - time.monotonic()) > 0 and not self._requests:
-            if self.job.bounded and any(source.has_data() for source in self._runner.sources):
-                return
-            self._wake.wait(min(left, _POLL_S))
-            self._check_cancelled()
-
-    def _discover(self) -> None:
-        for source in self._runner.sources:
-            try:
-                source.discover()
-            except Exception as error:
-                raise EpochFailedError("finding splits failed", detail=str(error)) from error
-
-    def _work_is_due(self) -> bool:
-        self._discover()
-        if self._first_epoch or any(source.has_data() for source in self._runner.sources):
-            return True
-        wakeup = self._runner.next_wakeup()
-        if wakeup is not None and wakeup <= _now_ms():
-            return True
-        # All splits are read, and what is left is to tell the operators so.
-        return all(source.no_more_splits for source in self._runner.sources)
+    def _is_interrupted(self) -> bool:
+        self._check_cancelled()
+        return bool(self._requests)
 
     def _run_pipe(
         self,
@@ -279,6 +240,7 @@ class JobMaster:
                 assignments=assignments if level.index == 0 else {},
                 next_slots=slots[level.index + 1] if level.index + 1 < len(slots) else 0,
                 deadline=self._deadline,
+                longest_read_s=self._pacing.interval_s,
                 state_io=self._state_io,
                 staging=self.store.staging,
             )
@@ -323,12 +285,14 @@ class JobMaster:
 
     def _rescale(self, request: RescaleRequest) -> None:
         """Replace the plan between two epochs: the next one starts from the last checkpoint with other subtasks."""
+        before = self._runner.manifest
         try:
             job = rescaled(self.job, request.parallelism)
+            if before is not None:
+                check_writer_states(job, before)
         except PenstockError as error:
             request.result.set_exception(error)
             return
-        before = self._runner.manifest
         self._adopt(job)
         self._runner.restore(before)
         self._first_epoch = True
@@ -368,22 +332,23 @@ class JobMaster:
         if self._failed_at is None:
             self._failed_at = time.monotonic()
         cause = root_cause(error)
-        if isinstance(cause, RestoreRefusedError):
+        if isinstance(cause, RestoreRefusedError | FencedError):
             raise cause
         if self._checkpoint_failures.tolerates(cause):
             _log.warning("%s; it is tried again: %s", error.message, cause)
-            self._wait_until(time.monotonic() + self._interval_s())
+            self._pacing.sleep(self._pacing.interval_s)
             return
         self._set_status(JobStatus.FAILING)
-        decision = self._restart_strategy.on_failure(_now_ms())
+        decision = self._restart_strategy.on_failure(int(time.monotonic() * 1000))
         if isinstance(decision, GiveUp):
             raise explain_failure(self.job, error, decision.reason) from cause
         self.restarts += 1
+        self._scaling.reset()
         self._set_status(JobStatus.RESTARTING)
         self._progress.on_restart(
             self.restarts, decision.delay_ms, explain_failure(self.job, error)
         )
-        self._wait_until(time.monotonic() + decision.delay_ms / 1000)
+        self._pacing.sleep(decision.delay_ms / 1000)
 
     def _leave_damaged_checkpoint(self, error: EpochFailedError) -> None:
         """Go back one checkpoint further if the state of the last one cannot be read."""
@@ -401,12 +366,6 @@ class JobMaster:
                 last.epoch,
                 cause.message,
             )
-
-    def _wait_until(self, moment: float) -> None:
-        while (left := moment - time.monotonic()) > 0:
-            self._wake.wait(min(left, _POLL_S))
-            self._wake.clear()
-            self._check_cancelled()
 
     def cancel(self, *, graceful: bool = False) -> None:
         """Stop the job: after the epoch under way if `graceful`, else at once."""
@@ -442,36 +401,33 @@ class JobMaster:
 
     def _set_status(self, status: JobStatus) -> None:
         self.status = status
-        self.execution_graph = follow(self.execution_graph, status, _now_ms())
+        self.execution_graph = follow(self.execution_graph, status, clock.now_ms())
 
     def _on_step(self, step: str, epoch: int) -> None:
         for hook in self.step_hooks:
             hook(step, epoch)
 
-    def _report(self, duration_s: float) -> None:
+    def _report(self, started: float, ended: float) -> None:
         manifest = self._runner.manifest
         assert manifest is not None
         self._checkpoint_failures.on_success()
         if self._failed_at is not None:
             self.recovery_seconds.append(time.monotonic() - self._failed_at)
             self._failed_at = None
-        self._dispose_of_claimed(manifest)
+        dispose_of_claimed(self.job.checkpoints, manifest)
         for ack in self._runner.last_acks:
             for operator, report in ack.metrics.items():
                 self.metrics[operator] = merge(self.metrics.get(operator, {}), report)
         self._progress.on_epoch(
-            EpochReport.of(self.job, manifest, self._runner.last_acks, duration_s)
+            EpochReport.of(self.job, manifest, self._runner.last_acks, ended - started)
         )
-
-    def _dispose_of_claimed(self, manifest: Manifest) -> None:
-        """Delete the savepoint that the job was told to claim, as soon as its own checkpoint needs nothing of it."""
-        checkpoints = self.job.checkpoints
-        path = checkpoints.restore_path
-        if not checkpoints.claimed or path is None or manifest.needs_other_jobs:
-            return
-        if is_savepoint(path):
-            dispose_savepoint(path)
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)
+        decision = self._scaling.after_epoch(
+            self.job,
+            manifest.epoch,
+            self._runner.sources,
+            self._runner.last_acks,
+            span_ms=(int(started * 1000), int(ended * 1000)),
+            interval_ms=int(self._pacing.interval_s * 1000),
+        )
+        if decision is not None:
+            self.request_rescale(decision.parallelism, str(decision))

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from penstock import pyflink_compat
+from penstock.checkpoint.manifest_store import METADATA
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import options
+from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.common.configuration import Configuration
 from penstock.common.job_id import JobID
 from penstock.common.restart_strategy import from_configuration
@@ -19,11 +21,12 @@ from penstock.graph.compiler import compile_program
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
-from penstock.jobmanager.job import CheckpointSettings, Job
+from penstock.jobmanager.job import CheckpointSettings, Job, Program
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.progress import create_progress
 from penstock.runtime.deployment import JobSettings
 from penstock.runtime.state.rocksdb_settings import RocksDBSettings
+from penstock.savepoint.reader import is_savepoint
 from penstock.spark.deploy import deploy
 from penstock.spark.pipe import SparkPipe
 
@@ -35,11 +38,14 @@ def submit(
     job_name: str,
 ) -> LocalJobController:
     """Start a program as a job of this process."""
+    from penstock.rest.publish import publish
+
     job = create_job(transformations, settings, configuration, job_name)
     progress = create_progress(job.name, configuration.get(options.PROGRESS))
     controller = LocalJobController(
         JobMaster(job, progress, SparkPipe(job.spark_options, job.python_files))
     )
+    publish(controller, configuration)
     controller.start()
     return controller
 
@@ -64,6 +70,7 @@ def create_job(
     return Job(
         job_id=job_id,
         name=job_name,
+        program=Program(tuple(transformations), settings),
         plan=plans.stage_plan,
         job_graph=plans.job_graph,
         deployments=deploy(plans.stage_plan),
@@ -77,6 +84,7 @@ def create_job(
             job_parameters=dict(configuration.get(options.GLOBAL_JOB_PARAMETERS)),
             rocksdb=rocksdb,
             pyflink_names=pyflink_compat.is_installed(),
+            journal=configuration.get(options.REPLAY_JOURNAL) and not checkpoints.temporary,
         ),
         checkpoints=checkpoints,
         restart_strategy=from_configuration(
@@ -84,6 +92,7 @@ def create_job(
         ),
         epoch_interval_ms=configuration.get(options.EPOCH_INTERVAL).to_millis(),
         spark_options=options.spark_options(configuration),
+        autoscaler=AutoscalerSettings.from_configuration(configuration),
         python_files=tuple(
             path for path in configuration.get_string("python.files", "").split(",") if path
         ),
@@ -122,7 +131,7 @@ def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettin
     """Return where checkpoints go, and the job's id.
 
     A job that is told to recover from the directory of a job is that job again: it goes on under the same id, in the same
-    directory. Recovering from one checkpoint (`.../chk-7`) starts a new job from it.
+    directory. Recovering from a savepoint or from one checkpoint (`.../chk-7`) starts a new job from it.
     """
     interval = configuration.get(options.CHECKPOINT_INTERVAL)
     directory = configuration.get(options.CHECKPOINT_DIR)
@@ -130,7 +139,8 @@ def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettin
     job_id = str(JobID())
     if recover is not None:
         path = PurePosixPath(recover.rstrip("/"))
-        if not path.name.startswith("chk-") and path.name != "_metadata":
+        one = path.name.startswith("chk-") or path.name == METADATA
+        if not one and not is_savepoint(recover):
             job_id, directory, recover = path.name, recover.rstrip("/")[: -len(path.name) - 1], None
     temporary = directory is None
     if directory is None:
@@ -145,6 +155,14 @@ def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettin
             inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
             restore_path=recover,
             retain_on_cancel=retention != "DELETE_ON_CANCELLATION",
+            claimed=configuration.get(options.RECOVERY_CLAIM_MODE) == "CLAIM",
+            ignore_unclaimed_state=configuration.get(options.RECOVERY_IGNORE_UNCLAIMED),
+            savepoint_directory=configuration.get(options.SAVEPOINT_DIR),
+            min_pause_ms=configuration.get(options.CHECKPOINT_MIN_PAUSE).to_millis(),
+            timeout_ms=None
+            if interval is None
+            else configuration.get(options.CHECKPOINT_TIMEOUT).to_millis(),
+            tolerable_failures=configuration.get(options.CHECKPOINT_TOLERABLE_FAILURES),
         ),
         job_id,
     )

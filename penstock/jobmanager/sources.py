@@ -74,6 +74,17 @@ class SourceCoordinator:
             return bool(open_splits)
         return self._enumerator.has_data([split.position for split in open_splits])
 
+    def backlog(self) -> int | None:
+        """Return about how much waits, in `backlog_unit`, or None if the source cannot tell."""
+        assert self._enumerator is not None
+        return self._enumerator.backlog([split for splits in self._splits for split in splits])
+
+    @property
+    def backlog_unit(self) -> str:
+        """What the backlog counts."""
+        assert self._enumerator is not None
+        return self._enumerator.backlog_unit
+
     @property
     def no_more_splits(self) -> bool:
         """Whether all splits have been found."""

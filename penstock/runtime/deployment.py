@@ -110,6 +110,7 @@ class JobSettings:
     job_parameters: dict[str, str] = field(default_factory=dict)
     rocksdb: RocksDBSettings | None = None  # None: state is kept in memory
     pyflink_names: bool = False  # the program says `import pyflink`, and so may its modules
+    journal: bool = False  # tasks tell what an epoch needs to be run again
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ class LevelDeployment:
     restore: dict[tuple[int, int], SubtaskRestore]
     assignments: dict[tuple[int, int], Any]  # (vertex, subtask) -> SourceAssignment; level 0 only
     next_slots: int  # slots of the next level; 0 after the last
-    deadline: float | None
+    deadline: float | None  # a clock.now() value of the driver
     state_io: Any  # StateIO
     staging: str
+    longest_read_s: float | None = None  # how long sources read at most, whatever their clock says
     faults: Any = None  # penstock.testing fault plan, for tests

@@ -58,6 +58,14 @@ class RemoteEdge:
         self._rows = rows
         self._sequence = dict.fromkeys(self._targets, 0)
 
+    def memory(self) -> Any:
+        """Return what decides where records go, besides the records."""
+        return self._router.memory()
+
+    def recall(self, memory: Any) -> None:
+        """Go on from what `memory` returned."""
+        self._router.recall(memory)
+
     def _send(self, target: int, kind: int, payload: bytes) -> None:
         edge = self._edge
         sequence = self._sequence[target]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from penstock.runtime.buffers import Row
 from penstock.runtime.deployment import LevelDeployment
-from penstock.runtime.messages import FAILURE, TaskAck, TaskFailedError
+from penstock.runtime.messages import FAILURE, TaskAck, TaskFailedError, TaskFailure
 from penstock.runtime.slot_task import run_slot
 
 
@@ -32,9 +32,9 @@ def run_pipe_locally(levels: Sequence[LevelDeployment], slots: Sequence[int]) ->
 def read_acks(rows: Iterable[Row]) -> list[TaskAck]:
     """Return the ACKs that came out of a pipe; raises TaskFailedError if a failure did."""
     acks: list[TaskAck] = []
+    failures: list[TaskFailure] = []
     for row in rows:
-        message = pickle.loads(row[6])
-        if row[5] == FAILURE:
-            raise TaskFailedError(message)
-        acks.append(message)
+        (failures if row[5] == FAILURE else acks).append(pickle.loads(row[6]))
+    if failures:
+        raise TaskFailedError(failures[0], acks)
     return acks

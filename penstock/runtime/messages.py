@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ class TaskAck:
     next_wakeup: int | None = None
     finished: bool = False
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)  # operator id -> name -> value
+    trace: Any = None  # SlotTrace, in the last ACK of a slot, if the job keeps a journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,17 @@ class TaskFailure:
     detail: str | None
     traceback: str
     error: bytes | None
+    operator: str | None = None  # operator id, where it is known
+    trace: Any = None  # SlotTrace up to the failure, if the job keeps a journal
 
 
 class TaskFailedError(PenstockError, RuntimeError):
-    """User code or a record failed inside a task; nothing of the epoch counts."""
+    """User code or a record failed inside a task; nothing of the epoch counts.
 
-    def __init__(self, failure: TaskFailure) -> None:
+    `acks` are those that arrived nevertheless: they tell what happened before the failure.
+    """
+
+    def __init__(self, failure: TaskFailure, acks: Sequence[TaskAck] = ()) -> None:
         super().__init__(failure.message, detail=failure.detail)
         self.failure = failure
+        self.acks = tuple(acks)

@@ -84,6 +84,14 @@ class Router:
     def close(self) -> None:
         """Release the user's selectors."""
 
+    def memory(self) -> Any:
+        """Return what decides where records go, besides the records: kept in this process, not in checkpoints."""
+        return (self._limit,)
+
+    def recall(self, memory: Any) -> None:
+        """Go on from what `memory` returned."""
+        (self._limit,) = memory
+
     def route(self, batch: Batch) -> None:
         """Take records."""
         raise NotImplementedError
@@ -161,6 +169,14 @@ class RoundRobinRouter(Router):
         super().__init__(edge, targets, send, buffer_bytes)
         self._next = first % len(targets)
 
+    def memory(self) -> Any:
+        """Return whose turn it is."""
+        return (self._limit, self._next)
+
+    def recall(self, memory: Any) -> None:
+        """Go on with the same target."""
+        self._limit, self._next = memory
+
     def route(self, batch: Batch) -> None:
         """Deal the records out."""
         count = len(self.targets)
@@ -176,9 +192,22 @@ class RoundRobinRouter(Router):
 class ShuffleRouter(Router):
     """Each record to a random target."""
 
+    def __init__(self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int) -> None:
+        super().__init__(edge, targets, send, buffer_bytes)
+        self._random = random.Random()  # noqa: S311 - it only spreads load
+
+    def memory(self) -> Any:
+        """Return a new seed."""
+        return (self._limit, self._random.getrandbits(64))
+
+    def recall(self, memory: Any) -> None:
+        """Begin with a seed."""
+        self._limit, seed = memory
+        self._random.seed(seed)
+
     def route(self, batch: Batch) -> None:
         """Scatter the records."""
-        chosen = random.choices(self.targets, k=len(batch.values))  # noqa: S311 - it only spreads load
+        chosen = self._random.choices(self.targets, k=len(batch.values))
         _scatter(self, chosen, batch, None)
 
 

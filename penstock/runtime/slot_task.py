@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import pickle
 import sys
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
+from penstock.common import clock
 from penstock.common.connector import SourceAssignment
 from penstock.common.pickling import dumps
 from penstock.errors import PenstockError
@@ -16,6 +19,7 @@ from penstock.runtime.deployment import LevelDeployment, SubtaskRestore, VertexD
 from penstock.runtime.garbage import GarbageControl
 from penstock.runtime.messages import ACK, FAILURE, TaskFailure
 from penstock.runtime.operators.base import UserCodeError, user_traceback
+from penstock.runtime.pace import Pace, RunLog, SlotTrace
 from penstock.runtime.subtask import ChannelError, Subtask, TaskEnvironment
 
 
@@ -27,12 +31,33 @@ class _UpstreamFailedError(Exception):
         self.payload = payload
 
 
-def run_slot(level: LevelDeployment, slot: int, attempt: str, rows: Iterable[Row]) -> Iterator[Row]:
+class SlotObserver(Protocol):
+    """Who watches a slot while an epoch is run again."""
+
+    def pace_of(self, vertex: int, subtask: int) -> Pace:
+        """Return what decides in the place of the wall clock."""
+
+    def opened(self, subtask: Subtask) -> None:
+        """Take note of a subtask before its first record."""
+
+    def failed(self, error: PenstockError, subtask: Subtask | None) -> None:
+        """Take note of a failure, while everything is as it was when it came."""
+
+
+def run_slot(
+    level: LevelDeployment,
+    slot: int,
+    attempt: str,
+    rows: Iterable[Row],
+    observer: SlotObserver | None = None,
+) -> Iterator[Row]:
     """Run the subtasks of one slot over the rows that reach it; yield the rows for the next level.
 
     What fails in user code, or on a bad record, would fail again: it becomes a FAILURE row that takes the place of all ACKs.
-    Any other exception is raised, for Spark to try the task again.
+    Any other exception is raised, for Spark to try the task again. A job with a journal sends the ACKs that it has all the
+    same: they tell how the failure can be brought about again.
     """
+    rows = iter(rows)
     sent: list[Row] = []
     task = TaskEnvironment(
         settings=level.settings,
@@ -42,8 +67,9 @@ def run_slot(level: LevelDeployment, slot: int, attempt: str, rows: Iterable[Row
         staging=level.staging,
         state_io=level.state_io,
         rows=sent,
+        pace_of=None if observer is None else observer.pace_of,
     )
-    slot_task = _SlotTask(level, slot, task)
+    slot_task = _SlotTask(level, slot, task, observer)
     collector = GarbageControl()
     try:
         for _ in slot_task.run(rows):
@@ -52,11 +78,17 @@ def run_slot(level: LevelDeployment, slot: int, attempt: str, rows: Iterable[Row
             collector.check()
     except _UpstreamFailedError as failed:
         yield from _failure_rows(level, slot, failed.payload)
+        if level.settings.journal:
+            yield from _acks(sent, rows)
     except ChannelError:
         raise
     except PenstockError as error:
-        payload = dumps(_describe(error, slot_task.current))
+        if observer is not None:
+            observer.failed(error, slot_task.current)
+        payload = dumps(_describe(error, slot_task.current, slot_task.trace()))
         yield from _failure_rows(level, slot, payload)
+        if level.settings.journal:
+            yield from _acks(sent, rows)
     finally:
         slot_task.abandon()
         collector.close()
@@ -70,11 +102,23 @@ def _failure_rows(level: LevelDeployment, slot: int, payload: bytes) -> Iterator
         yield Row(target, -1, -1, slot, 0, FAILURE, payload)
 
 
+def _acks(*sources: Iterable[Row]) -> Iterator[Row]:
+    return (row for rows in sources for row in rows if row[5] == ACK)
+
+
 class _SlotTask:
-    def __init__(self, level: LevelDeployment, slot: int, task: TaskEnvironment) -> None:
+    def __init__(
+        self,
+        level: LevelDeployment,
+        slot: int,
+        task: TaskEnvironment,
+        observer: SlotObserver | None,
+    ) -> None:
         self._level = level
         self._slot = slot
         self._task = task
+        self._observer = observer
+        self._arrivals = RunLog()
         self._subtasks: dict[int, Subtask] = {}
         self.current: Subtask | None = None
 
@@ -86,6 +130,9 @@ class _SlotTask:
             index = self._slot - vertex.slot_offset
             if 0 <= index < vertex.parallelism:
                 self._obtain(vertex, index)
+        if self._observer is not None:
+            for subtask in self._subtasks.values():
+                self._observer.opened(subtask)
         for subtask in self._subtasks.values():
             subtask.begin_epoch(self._task, self._subtasks)
         for subtask in self._subtasks.values():
@@ -95,14 +142,32 @@ class _SlotTask:
             yield from self._read_sources()
         else:
             yield from self._receive(rows)
+        last = next(reversed(self._subtasks.values()), None)
         for subtask in self._subtasks.values():
             self.current = subtask
-            payload = dumps(subtask.end_epoch())
-            self._task.rows.append(Row(self._slot, -1, -1, self._slot, 0, ACK, payload))
+            ack = subtask.end_epoch()
+            if subtask is last:
+                ack = dataclasses.replace(ack, trace=self.trace())
+            self._task.rows.append(Row(self._slot, -1, -1, self._slot, 0, ACK, dumps(ack)))
             yield
         for number in list(self._subtasks):
             self.current = subtask = self._subtasks.pop(number)
             subtask_cache.put(job_id, subtask, self._level.epoch, self._task.attempt)
+
+    def trace(self) -> SlotTrace | None:
+        """Return what the wall clock and chance have decided, if the job keeps a journal."""
+        if not self._level.settings.journal:
+            return None
+        return SlotTrace(
+            self._level.level,
+            self._slot,
+            self._arrivals.pack(),
+            tuple(
+                trace
+                for vertex, subtask in self._subtasks.items()
+                if (trace := subtask.pace.trace(vertex, subtask.index)) is not None
+            ),
+        )
 
     def abandon(self) -> None:
         """Close what a failure left open, so that functions and sinks let go of what they hold."""
@@ -125,10 +190,17 @@ class _SlotTask:
         for vertex, subtask in self._subtasks.items():
             self.current = subtask
             assignment = self._level.assignments.get((vertex, subtask.index), SourceAssignment())
-            yield from subtask.read_source(assignment, self._level.deadline)
+            yield from subtask.read_source(assignment, self._deadline())
+
+    def _deadline(self) -> float | None:
+        deadline, longest = self._level.deadline, self._level.longest_read_s
+        if deadline is None or longest is None:
+            return deadline
+        return min(deadline, clock.now() + longest)
 
     def _receive(self, rows: Iterable[Row]) -> Iterator[None]:
         subtasks = self._subtasks
+        arrived = self._arrivals.add if self._level.settings.journal else None
         for subtask in subtasks.values():
             self.current = subtask
             if not subtask.finished:
@@ -137,6 +209,8 @@ class _SlotTask:
             receiver = subtasks.get(row[1])
             if receiver is not None:
                 self.current = receiver
+                if arrived is not None:
+                    arrived(row[1:4])
                 receiver.receive_row(row)
             elif row[5] == FAILURE:
                 raise _UpstreamFailedError(row[6])
@@ -145,7 +219,9 @@ class _SlotTask:
             yield
 
 
-def _describe(error: PenstockError, subtask: Subtask | None) -> TaskFailure:
+def _describe(
+    error: PenstockError, subtask: Subtask | None, trace: SlotTrace | None
+) -> TaskFailure:
     # Of the user's exception the operator and record are told besides; an error of ours says all by itself.
     wrapped = isinstance(error, UserCodeError) and error.__cause__ is not None
     cause = error.__cause__ if wrapped and error.__cause__ is not None else error
@@ -161,4 +237,6 @@ def _describe(error: PenstockError, subtask: Subtask | None) -> TaskFailure:
         detail=error.detail if wrapped else None,
         traceback=user_traceback(cause),
         error=pickled,
+        operator=getattr(error, "operator_id", None),
+        trace=trace,
     )

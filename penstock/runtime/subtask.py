@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from penstock.runtime.metrics import MetricGroup
 from penstock.runtime.operators import create_operator
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.source import SourceOperator
+from penstock.runtime.pace import WALL, Pace, RecordingPace, WallPace, wall_clock
 from penstock.runtime.records import MIN_WATERMARK, Batch
 from penstock.runtime.routing import connected_sources
 from penstock.runtime.state.backends import create_backend
@@ -53,8 +53,8 @@ class SnapshotName:
 class StateIO(Protocol):
     """How a subtask reads and writes its keyed state on checkpoint storage."""
 
-    def load(self, chain: Any) -> Iterator[dict[str, TableDelta]]:
-        """Read the snapshots of a chain, oldest first."""
+    def load(self, chain: Any, owned: range | None = None) -> Iterator[dict[str, TableDelta]]:
+        """Read the snapshots of a chain, oldest first; entries of key groups that are not `owned` may be left out."""
 
     def store(
         self,
@@ -83,14 +83,10 @@ class TaskEnvironment:
     staging: str
     state_io: StateIO
     rows: list[Row]  # what the subtasks send; the task passes it on and empties it
+    pace_of: Callable[[int, int], Pace] | None = None  # by vertex and subtask; None: the wall clock
 
 
 _NO_CHAIN = object()  # the operator has had no state so far
-
-
-def wall_clock() -> int:
-    """Return the processing time in epoch milliseconds."""
-    return int(time.time() * 1000)
 
 
 class Subtask:
@@ -125,6 +121,7 @@ class Subtask:
         self._disk_backends: list[KeyedStateBackend] = []
         self._chains: dict[int, Any] = {}  # None: the next snapshot must be a full one
         self._records_in = 0
+        self.pace: Pace = WALL
         groups = key_group_range(index, deployment.parallelism, deployment.max_parallelism)
         self._key_groups = (groups.start, groups.stop)
 
@@ -132,6 +129,7 @@ class Subtask:
 
     def open(self, task: TaskEnvironment, restore: SubtaskRestore) -> None:
         """Build the chain, restore its state, open its functions."""
+        self.pace = self._create_pace(task)
         operator_ids = [info.operator_id for info in self.deployment.operators]
         local = restore_local(restore, operator_ids, self.index, self.deployment.parallelism)
         for position in self.deployment.keyed:
@@ -156,6 +154,11 @@ class Subtask:
             with _user_code(self.operators[described.operator]):
                 edge.open(self._contexts[described.operator].runtime_context)
 
+    def _create_pace(self, task: TaskEnvironment) -> Pace:
+        if task.pace_of is not None:
+            return task.pace_of(self.deployment.vertex, self.index)
+        return RecordingPace(wall_clock) if task.settings.journal else WallPace(wall_clock)
+
     def _connect_edges(self, settings: JobSettings) -> None:
         for edge in self.deployment.edges:
             output: RemoteEdge | LocalEdge
@@ -176,7 +179,7 @@ class Subtask:
         info = self.deployment.operators[position]
         backend = self._keyed[position] = create_backend(
             task.settings,
-            wall_clock,
+            self.pace.clock,
             operator=info.name,
             place=f"{self.deployment.vertex}.{position}",
             subtask=self.index,
@@ -184,7 +187,9 @@ class Subtask:
         )
         self._disk_backends = [each for each in self._keyed.values() if not each.in_memory]
         chains = restore.keyed.get(info.operator_id, ())
-        if chains:
+        if not chains and restore.owned is not None and info.operator_id in restore.keyed:
+            self._chains[position] = None  # its key groups are empty, and the checkpoint must say so
+        elif chains:
             self._chains[position] = backend.restore(
                 task.state_io, chains, restore.owned, self.deployment.max_parallelism
             )
@@ -225,7 +230,8 @@ class Subtask:
             keyed_state=keyed,
             operator_state=operator_state,
             timers=timers,
-            clock=wall_clock,
+            clock=self.pace.clock,
+            pace=self.pace,
             auto_watermark_interval=task.settings.auto_watermark_interval,
             batch_mode=task.settings.batch_mode,
             job_parameters=task.settings.job_parameters,
@@ -241,6 +247,12 @@ class Subtask:
         self._pending_active: dict[int, None] = {}
         self._pending_idle: dict[int, None] = {}
         self._records_in = 0
+        self.pace.begin_epoch()
+        if self.pace.traces:
+            remote = [edge for edge in self._edges if isinstance(edge, RemoteEdge)]
+            memories = self.pace.routers([edge.memory() for edge in remote])
+            for exchange, memory in zip(remote, memories, strict=True):
+                exchange.recall(memory)
         for group, output in zip(self._metrics, self._outputs, strict=True):
             group.reset()
             output.records_out = 0
@@ -342,7 +354,7 @@ class Subtask:
 
     def advance_processing_time(self) -> None:
         """Fire what the wall clock allows."""
-        now = wall_clock()
+        now = self.pace.clock()
         for operator in self.operators:
             operator.advance_processing_time(now)
 

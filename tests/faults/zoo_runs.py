@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +14,6 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime import subtask
-from penstock.runtime.operators import source
 from penstock.testing.mini_cluster import MiniCluster
 
 Results = Counter[str]
@@ -36,23 +34,16 @@ class EpochClock:
         return self.now
 
 
-class _NoDeadline:
-    """What source operators take for the module `time`: no deadline ever comes."""
-
-    monotonic = staticmethod(time.monotonic)
-
-    @staticmethod
-    def time() -> float:
-        return 0.0
-
-
 def follow_epochs(monkeypatch: pytest.MonkeyPatch, *, deadlines: bool = True) -> None:
     """Let all clocks of tasks follow the epochs; without `deadlines` sources read what their readers give."""
     clock = EpochClock()
     monkeypatch.setattr(subtask, "wall_clock", clock)
     monkeypatch.setattr(JobMaster, "step_hooks", [clock.on_step])
     if not deadlines:
-        monkeypatch.setattr(source, "time", _NoDeadline)
+        read = subtask.Subtask.read_source
+        monkeypatch.setattr(
+            subtask.Subtask, "read_source", lambda self, assigned, _: read(self, assigned, None)
+        )
 
 
 def environment(

@@ -17,6 +17,7 @@ from penstock.common.connector import (
     SourceReader,
     SourceSplit,
     SplitEnumerator,
+    SplitProgress,
 )
 from penstock.common.connectors.number_sequence import PlannedOnce
 from penstock.errors import ArgumentError, ArgumentTypeError
@@ -141,8 +142,7 @@ class DataGeneratorSource(Source):
             for index in range(parallelism)
         ]
         planned = parallelism if restored is None else int(restored)
-        rate = None if self.rate is None or self.count is not None else self.rate / planned
-        return GeneratorEnumerator(splits, rate, planned, restored)
+        return GeneratorEnumerator(splits, self.rate, self.count, planned, restored)
 
     def create_reader(self) -> SourceReader:
         """Create a reader."""
@@ -156,12 +156,14 @@ class GeneratorEnumerator(PlannedOnce):
         self,
         splits: Sequence[SourceSplit],
         rate: float | None,
+        count: int | None,
         planned: int,
         restored: Any = None,
     ) -> None:
         super().__init__(splits, restored)
         self._planned = planned
-        self._rate = rate
+        self._rate = None if rate is None else rate / planned  # of one split
+        self._count = count
         self.clock: Callable[[], float] = time.time
 
     def snapshot(self) -> Any:
@@ -170,10 +172,37 @@ class GeneratorEnumerator(PlannedOnce):
 
     def has_data(self, positions: Sequence[Any]) -> bool:
         """Whether a split at one of these positions (next index, time) has a record due."""
-        if self._rate is None:
+        if self._rate is None or self._count is not None:
             return bool(positions)
         now, rate = self.clock(), self._rate
-        return any((now - position[1]) * rate + 1e-6 >= 1 for position in positions)
+        # A position after now: the clock was put back, and the reader begins to count anew.
+        return any(
+            position[1] - now > 1 / rate or (now - position[1]) * rate + 1e-6 >= 1
+            for position in positions
+        )
+
+    def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
+        """Return how many records are due by the rate, or left up to the count; None if neither has an end."""
+        if self._rate is None and self._count is None:
+            return None
+        now = self.clock()
+        return sum(self._waiting(each, now) for each in splits)
+
+    def _waiting(self, progress: SplitProgress, now: float) -> int:
+        index, accounted = progress.position or progress.split.start
+        amounts = []
+        if self._rate is not None:
+            amounts.append(max(0, _due(now, _accounted(now, accounted, self._rate), self._rate)))
+        if self._count is not None:
+            share, splits, block = progress.split.payload
+            amounts.append(
+                max(
+                    0,
+                    _owned_below(self._count, share, splits, block)
+                    - _owned_below(index, share, splits, block),
+                )
+            )
+        return min(amounts)
 
 
 class GeneratorReader(SourceReader):
@@ -211,8 +240,8 @@ class GeneratorReader(SourceReader):
             size = limits.batch_size
             if rate is not None:
                 now = self.clock()
-                accounted = max(accounted, now - max(CATCH_UP_SECONDS, 1 / rate))
-                due = int((now - accounted) * rate + 1e-6)
+                accounted = _accounted(now, accounted, rate)
+                due = _due(now, accounted, rate)
                 if due < 1:
                     if source.count is None:
                         return
@@ -261,6 +290,23 @@ class GeneratorReader(SourceReader):
                     function(skipped, generator)
             records.append(function(index, generator))
         return records
+
+
+def _accounted(now: float, accounted: float, rate: float) -> float:
+    """Return up to when the rate is accounted for: a long pause is not made up for, nor is a clock that was put back."""
+    if accounted - now > 1 / rate:
+        accounted = now - 1 / rate
+    return max(accounted, now - max(CATCH_UP_SECONDS, 1 / rate))
+
+
+def _due(now: float, accounted: float, rate: float) -> int:
+    return int((now - accounted) * rate + 1e-6)
+
+
+def _owned_below(end: int, share: int, splits: int, block: int) -> int:
+    """Return how many indexes below `end` a split owns."""
+    rounds, rest = divmod(end, splits * block)
+    return rounds * block + min(max(rest - share * block, 0), block)
 
 
 def _next_indexes(

@@ -14,6 +14,7 @@ from penstock.common.connector import (
     SourceReader,
     SourceSplit,
     SplitEnumerator,
+    SplitProgress,
 )
 from penstock.common.connectors.filesystem import (
     FileInfo,
@@ -206,6 +207,8 @@ class FileSplitAssignerProvider:
 class FileEnumerator(SplitEnumerator):
     """Lists files and cuts them into splits. Remembers each file that it handed out with its time of change."""
 
+    backlog_unit = "bytes"
+
     def __init__(self, source: FileSource, restored: Any = None) -> None:
         self._source = source
         self._seen: dict[str, int] = dict(restored) if restored is not None else {}
@@ -223,7 +226,7 @@ class FileEnumerator(SplitEnumerator):
             self._done = True
             return self._cut(self._list_all())
         now = self.clock()
-        if now - self._last_look < interval:
+        if 0 <= now - self._last_look < interval:  # below 0: the clock was put back
             return []
         self._last_look = now
         return self._cut(self._complete(self._list_all(), now, max(interval, 1.0)))
@@ -237,6 +240,17 @@ class FileEnumerator(SplitEnumerator):
         if self._source.interval is None:
             return {} if self._done else None
         return dict(self._seen)
+
+    def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
+        """Return how many bytes of the files found so far are left to read."""
+        total = 0
+        for each in splits:
+            position = each.split.start if each.position is None else each.position
+            left = self._source.format.bytes_left(each.split.payload, position)
+            if left is None:
+                return None
+            total += left
+        return total
 
     def _list_all(self) -> list[tuple[str, FileSystem, FileInfo]]:
         found: dict[str, tuple[str, FileSystem, FileInfo]] = {}
@@ -277,11 +291,18 @@ class FileEnumerator(SplitEnumerator):
         size = source.split_size if source.splittable else 1 << 62
         splits = []
         for root, files, file in entries:
-            for start, end in source.format.plan(file, files, size):
+            parts = source.format.plan(file, files, size)
+            whole = (
+                parts[-1][1] if parts else None
+            )  # the file's length in what starts and ends count
+            for start, end in parts:
                 name = (
                     f"{file.path}:{start}-{'' if end is None else end}@{file.mtime_ns // 1_000_000}"
                 )
-                part = FilePart(root, file.path, start, end)
+                share = (
+                    file.size * (end - start) // whole if end is not None and whole else file.size
+                )
+                part = FilePart(root, file.path, start, end, share)
                 first = source.format.first_position(start)
                 splits.append(SourceSplit(name, part, first, bounded=True))
         return splits

@@ -36,6 +36,9 @@ class FilePart:
     path: str
     start: int = 0
     end: int | None = None
+    size: int | None = (
+        None  # about how many bytes of the file it is; None in checkpoints from before
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,14 @@ class FileFormat(ABC):
     def first_position(self, start: int) -> int:
         """Return the position that reading a part begins at."""
         return start
+
+    def bytes_left(self, part: FilePart, position: int) -> int | None:
+        """Return about how many bytes of a part are left, None if that is not known.
+
+        Where a position does not tell (compressed files, rows of columns), a part counts in full until it has been read.
+        """
+        size: int | None = getattr(part, "size", None)
+        return size
 
     @abstractmethod
     def read(
@@ -172,6 +183,13 @@ class LineFormat(StreamFormat):
             return [(0, None)]
         starts = range(0, file.size, part_size)
         return [(start, min(start + part_size, file.size)) for start in starts]
+
+    def bytes_left(self, part: FilePart, position: int) -> int | None:
+        """Return how many bytes are left: positions are offsets, unless the file is decoded before."""
+        if compression(part.path) or not self.linewise:
+            return super().bytes_left(part, position)
+        end = super().bytes_left(part, position) if part.end is None else part.end
+        return None if end is None else max(0, end - position)
 
     def read(
         self, part: FilePart, files: FileSystem, position: int, batch_size: int, faults: Faults

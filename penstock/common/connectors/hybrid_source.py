@@ -15,6 +15,7 @@ from penstock.common.connector import (
     SourceReader,
     SourceSplit,
     SplitEnumerator,
+    SplitProgress,
 )
 from penstock.errors import ArgumentTypeError, InvalidProgramError
 
@@ -144,6 +145,13 @@ class HybridEnumerator(SplitEnumerator):
         if self._index < len(self._sources) - 1:
             return bool(positions)
         return self._inner.has_data(positions)
+
+    def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
+        """Return what the current source tells, in its unit; what comes after it is not known yet."""
+        self.backlog_unit = self._inner.backlog_unit
+        return self._inner.backlog(
+            [dataclasses.replace(each, split=each.split.payload[1]) for each in splits]
+        )
 
     def close(self) -> None:
         """Close the current source's enumerator."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from penstock.common.connector import (
@@ -13,15 +13,28 @@ from penstock.common.connector import (
     SourceReader,
     SourceSplit,
     SplitEnumerator,
+    SplitProgress,
 )
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 
 class PlannedOnce(SplitEnumerator):
-    """An enumerator whose splits are all known when the job starts; a restored one has none left."""
+    """An enumerator whose splits are all known when the job starts; a restored one has none left.
 
-    def __init__(self, splits: Iterable[SourceSplit], restored: Any = None) -> None:
+    `left` tells how much of a split is left to read, in `unit`.
+    """
+
+    def __init__(
+        self,
+        splits: Iterable[SourceSplit],
+        restored: Any = None,
+        *,
+        left: Callable[[SplitProgress], int] | None = None,
+        unit: str = "records",
+    ) -> None:
         self._splits: list[SourceSplit] = [] if restored is not None else list(splits)
+        self._left = left
+        self.backlog_unit = unit
 
     def discover(self) -> list[SourceSplit]:
         """Return all splits, at the first call."""
@@ -35,6 +48,10 @@ class PlannedOnce(SplitEnumerator):
     def snapshot(self) -> Any:
         """Return a mark that says: the splits are in the checkpoint already."""
         return None if self._splits else "planned"
+
+    def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
+        """Return how much is left to read."""
+        return None if self._left is None else sum(map(self._left, splits))
 
 
 class NumberSequenceSource(Source):
@@ -81,11 +98,17 @@ class NumberSequenceSource(Source):
                 last = first + length - 1
                 splits.append(SourceSplit(f"{first}-{last}", (first, last), first))
                 first = last + 1
-        return PlannedOnce(splits, restored)
+        return PlannedOnce(splits, restored, left=_numbers_left)
 
     def create_reader(self) -> SourceReader:
         """Create a reader."""
         return _NumberReader()
+
+
+def _numbers_left(progress: SplitProgress) -> int:
+    first, last = progress.split.payload
+    position: int = first if progress.position is None else progress.position
+    return max(0, int(last) + 1 - position)
 
 
 class _NumberReader(SourceReader):

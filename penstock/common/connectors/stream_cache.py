@@ -19,6 +19,7 @@ from penstock.common.connector import (
     SourceReader,
     SourceSplit,
     SplitEnumerator,
+    SplitProgress,
     WriterContext,
 )
 from penstock.common.connectors.filesystem import resolve
@@ -79,13 +80,23 @@ class StreamCacheSource(Source):
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
         """Create an enumerator with one split per file."""
         files, base = resolve(self.directory)
-        found = sorted(info.path for info in files.walk(base)) if restored is None else []
-        names = [path for path in found if not posixpath.basename(path).startswith(".")]
-        return PlannedOnce([SourceSplit(path, path, 0) for path in names], restored)
+        found = list(files.walk(base)) if restored is None else []
+        sizes = {
+            info.path: info.size
+            for info in found
+            if not posixpath.basename(info.path).startswith(".")
+        }
+        splits = [SourceSplit(path, (path, sizes[path]), 0) for path in sorted(sizes)]
+        return PlannedOnce(splits, restored, left=_bytes_left, unit="bytes")
 
     def create_reader(self) -> SourceReader:
         """Create a reader."""
         return _CacheReader(self.directory)
+
+
+def _bytes_left(progress: SplitProgress) -> int:
+    _, size = progress.split.payload
+    return max(0, int(size) - int(progress.position))
 
 
 class _CacheReader(SourceReader):
@@ -93,7 +104,8 @@ class _CacheReader(SourceReader):
         self._files = resolve(directory)[0]
 
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
-        with self._files.open_input(split.payload) as stream:
+        path, _ = split.payload
+        with self._files.open_input(path) as stream:
             stream.seek(position)
             while True:
                 try:

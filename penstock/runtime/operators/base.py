@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from penstock.errors import PenstockError
+from penstock.runtime.pace import WALL, Pace
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
 
 
@@ -30,6 +31,10 @@ class Output(Protocol):
 
 class UserCodeError(PenstockError, RuntimeError):
     """The user's function raised. Carries the operator and, where known, the record; `__cause__` is the exception."""
+
+    operator_id: str | None = None
+    record_known = False
+    record: Any = None
 
 
 @dataclass(slots=True)
@@ -59,6 +64,7 @@ class OperatorContext:
     extras: dict[str, Any] = field(
         default_factory=dict
     )  # attempt, staging directory, source assignment
+    pace: Pace = WALL
 
 
 class StreamOperator:
@@ -120,6 +126,8 @@ class StreamOperator:
             f"{self.context.parallelism}" + (f", record {shown}" if shown is not None else ""),
         )
         wrapped.__cause__ = error
+        wrapped.operator_id = self.context.operator_id
+        wrapped.record_known, wrapped.record = known, record
         return wrapped
 
 

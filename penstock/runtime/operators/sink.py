@@ -8,10 +8,16 @@ from penstock.common.connector import SinkWriter, WriterContext
 from penstock.errors import PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MIN_WATERMARK, Batch
+from penstock.runtime.state.operator_state import WRITERS
 
 
 class SinkOperator(StreamOperator):
-    """Creates a writer per epoch, on the first record."""
+    """Creates a writer per epoch, on the first record.
+
+    What the last writer left stays in the operator's state until a writer takes it up, over any number of epochs without
+    records. A subtask that is restored from several former ones merges what their writers left, at once: then it has one
+    state, or none.
+    """
 
     def open(self, context: OperatorContext) -> None:
         """Start the first epoch."""
@@ -19,6 +25,19 @@ class SinkOperator(StreamOperator):
         self._writer: SinkWriter | None = None
         self._watermark = MIN_WATERMARK
         self._sent = context.runtime_context.get_metrics_group().counter("numRecordsSend")
+        self._merge_states(context.operator_state.get(WRITERS, []))
+
+    def _merge_states(self, states: list[Any]) -> None:
+        if len(states) > 1:
+            try:
+                self._keep(self.spec.sink.merge_writer_states(list(states)))
+            except PenstockError:
+                raise
+            except Exception as error:
+                raise self.guard(error) from error
+
+    def _keep(self, state: Any) -> None:
+        self.context.operator_state.put(WRITERS, [] if state is None else [state])
 
     def open_epoch(self, context: OperatorContext) -> None:
         """Start the next epoch."""
@@ -27,6 +46,7 @@ class SinkOperator(StreamOperator):
 
     def _create_writer(self) -> SinkWriter:
         context = self.context
+        states = context.operator_state.get(WRITERS)
         writer: SinkWriter = self.spec.sink.create_writer(
             WriterContext(
                 job_id=context.extras["job_id"],
@@ -37,7 +57,7 @@ class SinkOperator(StreamOperator):
                 attempt=context.extras["attempt"],
                 staging=context.extras["staging"],
             ),
-            context.operator_state.get("writer"),
+            states[0] if states else None,
         )
         return writer
 
@@ -67,9 +87,7 @@ class SinkOperator(StreamOperator):
             return []
         try:
             committables = writer.prepare_commit()
-            state = writer.snapshot()
-            if state is not None:
-                self.context.operator_state.put("writer", state)
+            self._keep(writer.snapshot())
             writer.close()
         except PenstockError:
             raise

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from penstock.common import clock
 from penstock.common.connector import (
     Boundedness,
     ReadLimits,
@@ -78,6 +79,7 @@ class SourceOperator(StreamOperator):
         self._reader.open(context.runtime_context)
         self._emitted: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
         self._idle: bool = context.operator_state.get(IDLE, False)
+        self._drained = False
         self.records = 0
 
     def run(self, assignment: SourceAssignment, deadline: float | None) -> Iterator[None]:
@@ -89,33 +91,41 @@ class SourceOperator(StreamOperator):
             _Split(progress, strategy, now, periodic=interval > 0) for progress in assignment.splits
         ]
         self._no_more_splits = assignment.no_more_splits
+        self._drained = assignment.drain
+        if self._drained:
+            return
         if assignment.idle:
             self._set_idle(idle=True)
         elif any(not split.idle for split in self._splits):
             self._set_idle(idle=False)
+        due = self.context.pace.due
+        end = None if deadline is None else time.monotonic() + deadline - clock.now()
         next_emission = time.monotonic() + interval
         open_splits = [split for split in self._splits if not split.finished]
         for turn, split in enumerate(open_splits):
             split.visited = True
-            limits = ReadLimits(self._share(deadline, split, len(open_splits) - turn))
-            for _ in self._read(split, limits):
+            turn_end = self._share(end, split, len(open_splits) - turn)
+            for _ in self._read(split, turn_end):
                 yield
-                if time.monotonic() >= next_emission:
+                if due("watermark", time.monotonic() >= next_emission):
                     next_emission = time.monotonic() + interval
                     if self._all_visited():
                         self._emit(self._combined(periodic=True))
-            if deadline is not None and time.time() >= deadline:
+            if due("next split", end is not None and time.monotonic() >= end):
                 break
 
-    def _share(self, deadline: float | None, split: _Split, turns_left: int) -> float | None:
+    def _share(self, end: float | None, split: _Split, turns_left: int) -> float | None:
         """Return when a split's turn ends: one without an end leaves the others their part of the time."""
-        if deadline is None or self._ends(split):
-            return deadline
-        now = time.time()
-        return now + (deadline - now) / turns_left
+        if end is None or self._ends(split):
+            return end
+        now = time.monotonic()
+        return now + (end - now) / turns_left
 
-    def _read(self, split: _Split, limits: ReadLimits) -> Iterator[None]:
-        batches = self._reader.read(split.progress.split, split.position, limits)
+    def _read(self, split: _Split, end: float | None) -> Iterator[None]:
+        """Read a split until it has nothing more or `end`, a time.monotonic() value, has come."""
+        pace = self.context.pace
+        limits = ReadLimits(None if end is None else clock.now() + end - time.monotonic())
+        batches = pace.batches(self._reader, split.progress.split, split.position, limits)
         while True:
             try:
                 found = next(batches, None)
@@ -143,7 +153,7 @@ class SourceOperator(StreamOperator):
                     raise self.guard(failed.cause, failed.record, known=True) from failed.cause
             split.position = found.position
             yield
-            if limits.deadline is not None and time.time() >= limits.deadline:
+            if pace.due("split", end is not None and time.monotonic() >= end):
                 return
 
     def _ends(self, split: _Split) -> bool:
@@ -189,7 +199,7 @@ class SourceOperator(StreamOperator):
     @property
     def finished(self) -> bool:
         """Whether this subtask has read all it will ever read."""
-        return (
+        return self._drained or (
             self._bounded and self._no_more_splits and all(split.finished for split in self._splits)
         )
 
@@ -228,6 +238,7 @@ class SourceOperator(StreamOperator):
         for split in self._splits:
             if not split.visited:
                 continue  # whether it has records is not known
+            split.active_ms = min(split.active_ms, now)  # a clock that was set back
             quiet = timeout is not None and now - split.active_ms >= timeout
             if quiet or split.assignment.idle:
                 split.idle = True

@@ -38,7 +38,8 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self._assignment.on_batch(batch, self.output.emit, self._emit)
         except RecordFailedError as failed:
             raise self.guard(failed.cause, failed.record, known=True) from failed.cause
-        if time.monotonic() >= self._next_emission:
+        due = time.monotonic() >= self._next_emission
+        if self.context.pace.due(self.context.operator_id, due):
             self._periodic()
 
     def _periodic(self) -> None:

@@ -135,28 +135,15 @@ class KeyedStateBackend:
         """Start from chains of snapshots; return the one that the next snapshot continues, or None.
 
         `owned` are the key groups to keep, None for all. With several chains, or one that holds other subtasks' keys
-        too, or one of another backend, the next snapshot starts a chain of its own.
+        too, or one of another backend or of a savepoint, the next snapshot starts a chain of its own.
         """
         owns = owner_of(owned, max_parallelism)
         for chain in chains:
-            for deltas in self._read(state_io, chain, max_parallelism):
+            for deltas in read_chain(state_io, chain, max_parallelism, owned):
                 self.apply(deltas, owns)
-        continues = len(chains) == 1 and owned is None and database_of(chains[0]) is None
-        return chains[0] if continues else None
-
-    def _read(self, state_io: Any, chain: Any, max_parallelism: int) -> Iterator[dict[str, Any]]:
-        database = database_of(chain)
-        if database is None:
-            yield from state_io.load(chain)
-            return
-        from penstock.runtime.state.rocksdb import read_deltas
-        from penstock.runtime.state.rocksdb_settings import RocksDBSettings
-
-        with tempfile.TemporaryDirectory(prefix="penstock-state-") as directory:
-            path = Path(directory) / "database"
-            path.mkdir()
-            state_io.fetch_files(database, path, RocksDBSettings())
-            yield from read_deltas(path, RocksDBSettings(), max_parallelism)
+        if len(chains) != 1 or owned is not None or database_of(chains[0]) is not None:
+            return None
+        return None if getattr(chains[0], "is_savepoint", False) else chains[0]
 
     def relieve(self) -> None:
         """Make room in memory, where the backend can."""
@@ -176,6 +163,27 @@ class KeyedStateBackend:
 def database_of(chain: Any) -> Any:
     """Return the snapshot of a database that a chain is, or None if it is one of tables."""
     return getattr(chain, "database", None)
+
+
+def read_chain(
+    state_io: Any, chain: Any, max_parallelism: int, owned: range | None = None
+) -> Iterator[dict[str, TableDelta]]:
+    """Read the tables of a chain, oldest first, of whatever backend it is.
+
+    With `owned`, entries of other key groups may be left out.
+    """
+    database = database_of(chain)
+    if database is None:
+        yield from state_io.load(chain, owned)
+        return
+    from penstock.runtime.state.rocksdb import read_deltas
+    from penstock.runtime.state.rocksdb_settings import RocksDBSettings
+
+    with tempfile.TemporaryDirectory(prefix="penstock-state-") as directory:
+        path = Path(directory) / "database"
+        path.mkdir()
+        state_io.fetch_files(database, path, RocksDBSettings())
+        yield from read_deltas(path, RocksDBSettings(), max_parallelism)
 
 
 def owner_of(owned: range | None, max_parallelism: int) -> Callable[[Any], bool] | None:

@@ -17,6 +17,9 @@ SPLIT: Final = "list/"
 UNION: Final = "union/"
 BROADCAST: Final = "broadcast/"
 
+# What the last writer of a sink left, as list state: with another parallelism each one goes to one new subtask.
+WRITERS: Final = SPLIT + "writers"
+
 _KINDS: Final = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast state"}
 
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from penstock.runtime.deployment import SubtaskRestore
 from penstock.runtime.records import MIN_WATERMARK
-from penstock.runtime.state.operator_state import BROADCAST, EMITTED, SPLIT, UNION
+from penstock.runtime.state.operator_state import BROADCAST, EMITTED, IDLE, SPLIT, UNION, WRITERS
 
-_WATERMARKS: Final = frozenset({EMITTED, "watermark", "timer watermark"})
+_WATERMARKS: Final = frozenset({"watermark", "timer watermark"})
 
 
 def split_evenly(elements: Sequence[Any], parallelism: int, subtask: int) -> list[Any]:
@@ -33,8 +33,9 @@ def redistribute(
 ) -> dict[str, Any] | None:
     """Return the state that a subtask of an operator starts from; `former` has that of each former subtask.
 
-    List state is split evenly, union list state goes to all, of broadcast state any copy will do. Watermarks are the lowest of
-    all, so that no record becomes late by the change. What else an operator remembers belongs to its old subtasks and is
+    List state is split evenly, and so is what sinks' writers left; union list state goes to all, of broadcast state any copy
+    will do. Watermarks are the lowest of all (of those that were not idle), so that no record becomes late by the change. What
+    else an operator remembers (that it is idle, a timestamp assigner's own state) belongs to its old subtasks and is
     forgotten. With an unchanged parallelism a subtask keeps its own; union list state goes to all nevertheless.
     """
     states = [state for state in former if state is not None]
@@ -53,6 +54,10 @@ def redistribute(
             result[name] = split_evenly(elements, parallelism, subtask)
         elif name.startswith(BROADCAST):
             result[name] = found[subtask % len(found)]
+        elif name == EMITTED:
+            # A subtask that was idle held nobody's time back, however long ago it spoke.
+            active = [s[name] for s in states if name in s and not s.get(IDLE, False)]
+            result[name] = min(active) if active else max(found)
         elif name in _WATERMARKS:
             result[name] = min(found)
     return result
@@ -83,6 +88,13 @@ def restore_local(
         local["floor"] = _time(local)
         del local["valve"]
     return local
+
+
+def count_writer_states(former: Sequence[bytes], operator: str) -> int:
+    """Return how many states the writers of a sink left in the subtasks of its vertex."""
+    return sum(
+        len(local["operators"].get(operator, {}).get(WRITERS, ())) for local in _load(former)
+    )
 
 
 def _load(pickles: Sequence[bytes]) -> list[dict[str, Any]]:

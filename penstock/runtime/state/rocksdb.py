@@ -231,7 +231,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         for chain in chains:
             database = database_of(chain)
             if database is None:
-                for deltas in state_io.load(chain):
+                for deltas in state_io.load(chain, owned):
                     self.apply(deltas, owner_of(owned, max_parallelism))
                     self._write_out()
             else:

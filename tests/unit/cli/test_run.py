@@ -202,3 +202,32 @@ def test_info_names_versions_and_places(capsys):
     assert shown["penstock"].startswith(penstock.__version__)
     assert shown["pyspark"].startswith("4.")
     assert sys.executable in shown["python"]
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ([], "False NO_CLAIM"),
+        (["-n"], "True NO_CLAIM"),
+        (["--allow-non-restored-state", "--claim-mode", "claim"], "True CLAIM"),
+        (["-rm", "CLAIM"], "False CLAIM"),
+    ],
+    ids=" ".join,
+)
+def test_what_becomes_of_restored_state_can_be_said(write, capsys, options, shown):
+    script = write(
+        "from penstock.common import options\n"
+        "from penstock.datastream import StreamExecutionEnvironment\n"
+        "configuration = StreamExecutionEnvironment.get_execution_environment().get_configuration()\n"
+        "print(configuration.get(options.RECOVERY_IGNORE_UNCLAIMED),"
+        " configuration.get(options.RECOVERY_CLAIM_MODE))\n"
+    )
+    assert run(script, options=options) == 0
+    assert capsys.readouterr().out == f"{shown}\n"
+
+
+def test_an_unknown_claim_mode_is_refused(write, capsys):
+    with pytest.raises(SystemExit) as caught:
+        run(write("print('started')"), options=["-rm", "MINE"])
+    assert caught.value.code == 2
+    assert "--claim-mode" in capsys.readouterr().err

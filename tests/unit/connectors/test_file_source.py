@@ -342,3 +342,13 @@ def test_an_unknown_policy_for_bad_records_is_refused():
 
 def test_text_files_say_that_their_records_are_text(tmp_path):
     assert text_source(tmp_path).get_produced_type().basic_type is BasicType.STRING
+
+
+def test_a_clock_that_is_put_back_does_not_stop_the_watching(tmp_path):
+    watch = Watch(tmp_path)
+    watch.write("one", "1", age=100)
+    assert watch.look() == ["one"]
+    watch.now -= 3600
+    watch.write("two", "2", age=100)
+    assert watch.look() == ["two"]
+    assert watch.look() == []

@@ -270,6 +270,22 @@ def test_a_pause_is_not_made_up_for():
     assert len(read_split(reader, split, batches[-1].position)) == 10
 
 
+@pytest.mark.parametrize("count", [None, 1000], ids=["endless", "bounded"])
+def test_a_clock_that_is_put_back_does_not_stop_the_generator(count):
+    clock = Clock()
+    source = DataGeneratorSource(lambda index: index, count=count, rate_per_second=10)
+    enumerator, (split,), reader = generator(source, clock)
+    clock.now += 1
+    position = next(reader.read(split, split.start, ReadLimits())).position
+    clock.now -= 3600
+    assert enumerator.has_data([position])
+    batch = next(reader.read(split, position, ReadLimits(deadline=clock.now + 1)))
+    assert batch.records == [10]
+    clock.now += 1
+    (_, *rest) = next(reader.read(split, batch.position, ReadLimits())).records
+    assert len(rest) == 9
+
+
 def test_a_slow_rate_is_kept_although_it_is_slower_than_the_longest_pause():
     clock = Clock()
     source = DataGeneratorSource(lambda index: index, rate_per_second=0.1)

@@ -75,7 +75,8 @@ class Total(KeyedProcessFunction):
         self.descriptor = state or ValueStateDescriptor("total")
 
     def open(self, runtime_context: Any) -> None:
-        self.total = runtime_context.get_state(self.descriptor)
+        kinds = {"value": runtime_context.get_state, "list": runtime_context.get_list_state}
+        self.total = kinds[self.descriptor.kind](self.descriptor)
 
     def process_element(self, value: int, ctx: Any) -> Iterator[tuple[int, int]]:
         self.total.update((self.total.value() or 0) + value)

@@ -51,12 +51,16 @@ def test_a_checkpoint_that_is_not_complete_in_time_is_given_up() -> None:
 
 def test_what_the_pipe_says_when_it_is_given_up_is_only_the_cause() -> None:
     given_up = threading.Event()
+
+    def pipe() -> None:
+        assert given_up.wait(10)
+        raise RuntimeError("job was cancelled")
+
     with (
         pytest.raises(CheckpointExpiredError) as caught,
         CheckpointExpiredError.after(1, given_up.set),
     ):
-        assert given_up.wait(10)
-        raise RuntimeError("job was cancelled")
+        pipe()
     assert str(caught.value.__cause__) == "job was cancelled"
 
 

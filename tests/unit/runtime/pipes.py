@@ -59,7 +59,7 @@ class MemoryStateIO:
     def __init__(self):
         self.stored = []
 
-    def load(self, chain):
+    def load(self, chain, owned=None):
         return (pickle.loads(part) for part in chain)
 
     def store(self, chain, name, delta, full):

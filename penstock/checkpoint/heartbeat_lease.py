@@ -1,0 +1,234 @@
+"""A job's lease on storage without locks: numbered claims, and a heartbeat that tells that the driver lives.
+
+```
+<job>/lease/<number>-<token>    a driver's claim: the owner, how often it was renewed, whether it was released
+```
+
+The driver with the highest number has the job. Whoever wants it waits until the claim with the highest number is released or no
+longer renewed, writes a claim with the next number, and lists the claims again. If there is another one with this number
+or a higher one, it takes its claim back. So two drivers never get the same number: had both missed the other's claim, each would
+have listed before the other wrote, and each writes before it lists. This needs no more from storage than that a list shows
+what was written before it, as all the large object stores and HDFS promise.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from penstock.checkpoint.lease_owner import LeaseOwner, fenced, refused
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.errors import CheckpointError, FencedError
+
+LEASE = "lease"
+
+_BEATS = 4  # renewals in the time after which a lease that was not renewed is stale
+_CLAIMS = 5
+
+_log = logging.getLogger(__name__)
+_held: set[str] = set()  # the tokens of this process
+
+
+class HeartbeatLease:
+    """A claim that a thread renews until `release`.
+
+    A driver that stands still for longer than `stale_after_s` (suspended, cut off from storage) may lose the job. It notices at its
+    next `check`, which lists the claims. `clock` and `sleep` are for tests.
+    """
+
+    def __init__(
+        self,
+        storage: CheckpointStorage,
+        owner: LeaseOwner,
+        *,
+        stale_after_s: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._storage = storage
+        self.owner = owner
+        self._stale_after_s = stale_after_s
+        self._clock = clock
+        self._sleep = sleep
+        self._number = 0
+        self._beats = 0
+        self._renewed = clock()
+        self._lost: FencedError | None = None
+        self._lock = threading.Lock()  # between the thread that renews and the one that works
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @classmethod
+    def acquire(
+        cls, storage: CheckpointStorage, owner: LeaseOwner, *, beating: bool = True, **options: Any
+    ) -> HeartbeatLease:
+        """Claim a job's directory; raises FencedError if another driver has it. Without `beating` call `renew` yourself."""
+        lease = cls(storage, owner, **options)
+        lease._claim()
+        _held.add(owner.token)
+        if beating:
+            lease._thread = threading.Thread(target=lease._beat, name="penstock-lease", daemon=True)
+            lease._thread.start()
+        return lease
+
+    # Getting it
+
+    def _claim(self) -> None:
+        for _ in range(_CLAIMS):
+            number = self._wait_for_the_holder() + 1
+            name = _name(number, self.owner)
+            self._number = number
+            self._storage.write_new(name, self._record())
+            names = self._storage.list(f"{LEASE}/")
+            if name in names and not any(_number(n) >= number for n in names if n != name):
+                self._renewed = self._clock()
+                for other in names:
+                    if other != name:
+                        self._storage.delete(other)
+                return
+            # The other one may not have seen this claim, so it may be at work.
+            self._storage.delete(name)
+            self._sleep(random.uniform(0, self._stale_after_s / 10))  # noqa: S311 - spreads them only
+        raise FencedError(
+            "other drivers start this job at the same time",
+            detail=f"they claim the directory '{self._storage.base}'",
+            hint="start one driver only",
+        )
+
+    def _wait_for_the_holder(self) -> int:
+        """Return the highest number there is, once nobody has it; raises FencedError if somebody has."""
+        names = self._storage.list(f"{LEASE}/")
+        number = max(map(_number, names), default=0)
+        seen = {name: self._read(name) for name in names if _number(name) == number}
+        began = self._clock()
+        told = False
+        while True:
+            for name, data in list(seen.items()):
+                owner, over = _decode(data)
+                if owner is not None and owner.token in _held:
+                    raise refused(self._storage.base, owner)
+                if over or data is None or (owner is not None and owner.is_gone):
+                    del seen[name]
+            if not seen:
+                return number
+            owner = _decode(next(iter(seen.values())))[0]
+            if not told:
+                told = True
+                _log.warning(
+                    "the job at '%s' was run by %s; waiting up to %g s to see whether it still is",
+                    self._storage.base,
+                    owner,
+                    self._stale_after_s,
+                )
+            if self._clock() - began >= self._stale_after_s:
+                _log.warning("taking over the job at '%s' from %s", self._storage.base, owner)
+                return number
+            self._sleep(min(1.0, self._stale_after_s / 10))
+            for name, before in seen.items():
+                seen[name] = data = self._read(name)
+                if data not in {None, before} and not _decode(data)[1]:
+                    raise refused(self._storage.base, _decode(data)[0])
+
+    # Having it
+
+    def check(self) -> None:
+        """Raise FencedError unless this is still the driver of the job; renew the claim if that is due."""
+        with self._lock:
+            if self._clock() - self._renewed >= self._stale_after_s / _BEATS:
+                self._renew()
+            else:
+                self._look()
+
+    def renew(self) -> None:
+        """Tell that this driver lives; raises FencedError if it has lost the job."""
+        with self._lock:
+            self._renew()
+
+    def release(self, *, forget: bool = False) -> None:
+        """Give the job up, so that another driver can start at once. With `forget`, delete all claims."""
+        self._stop.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(self._stale_after_s / _BEATS)
+        with self._lock:
+            if self.owner.token not in _held:
+                return
+            _held.discard(self.owner.token)
+            try:
+                self._look()
+                if forget:
+                    self._storage.delete_tree(LEASE)
+                else:
+                    # It stays, so that numbers never come again.
+                    self._storage.write_atomic(self._claimed(), self._record(released=True))
+            except FencedError:
+                return
+            except CheckpointError as error:
+                _log.warning("the lease could not be released: %s", error.message)
+            self._lost = fenced(self._storage.base, None)
+
+    def _look(self) -> None:
+        if self._lost is not None:
+            raise self._lost
+        names = self._storage.list(f"{LEASE}/")
+        newest = max(names, key=_number, default=None)
+        if self._claimed() in names and newest is not None and _number(newest) <= self._number:
+            return
+        owner = None
+        if newest is not None and _number(newest) > self._number:
+            owner = _decode(self._read(newest))[0]
+        self._lost = fenced(self._storage.base, owner)
+        raise self._lost
+
+    def _renew(self) -> None:
+        self._look()
+        self._beats += 1
+        self._storage.write_atomic(self._claimed(), self._record())
+        self._renewed = self._clock()
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._stale_after_s / _BEATS):
+            try:
+                self.renew()
+            except FencedError as error:
+                _log.warning("%s", error.message)
+                return
+            except CheckpointError as error:  # the next one may reach storage
+                _log.warning("the lease could not be renewed: %s", error.message)
+
+    def _claimed(self) -> str:
+        return _name(self._number, self.owner)
+
+    def _record(self, *, released: bool = False) -> bytes:
+        record = {"owner": self.owner.to_json(), "beats": self._beats, "released": released}
+        return json.dumps(record).encode() + b"\n"
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return self._storage.read(name)
+        except CheckpointError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+
+
+def _name(number: int, owner: LeaseOwner) -> str:
+    return f"{LEASE}/{number:08d}-{owner.token}"
+
+
+def _number(name: str) -> int:
+    digits = name.rpartition("/")[2].partition("-")[0]
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _decode(data: bytes | None) -> tuple[LeaseOwner | None, bool]:
+    """Return the owner that a claim names, if it can be told, and whether the claim was released."""
+    try:
+        record = json.loads(data or b"")
+        return LeaseOwner.from_json(record["owner"]), record["released"] is True
+    except (KeyError, TypeError, ValueError):
+        return None, False

@@ -1,0 +1,57 @@
+"""One driver per job: whoever works on a job's directory has its lease.
+
+On a local file system the lease is a lock of the operating system (`file_lock`), elsewhere a claim with a heartbeat
+(`heartbeat_lease`).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from penstock.checkpoint.file_lock import FileLock, LocksNotSupportedError
+from penstock.checkpoint.heartbeat_lease import HeartbeatLease
+from penstock.checkpoint.lease_owner import LeaseOwner
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.errors import ArgumentError
+
+DEFAULT_STALE_AFTER_S = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+class Lease(Protocol):
+    """The right to work on a job's directory."""
+
+    @property
+    def owner(self) -> LeaseOwner:
+        """Who has it: this process."""
+
+    def check(self) -> None:
+        """Raise FencedError unless this is still the driver of the job."""
+
+    def renew(self) -> None:
+        """Tell that this driver lives; a lease does so by itself."""
+
+    def release(self, *, forget: bool = False) -> None:
+        """Give the job up. With `forget` nothing of the lease stays in the directory."""
+
+
+def acquire(
+    storage: CheckpointStorage, job: str, *, stale_after_s: float = DEFAULT_STALE_AFTER_S
+) -> Lease:
+    """Take the lease of a job's directory; raises FencedError if another driver has it.
+
+    `storage` is the job's directory, `job` its name, for messages. Where there are no locks, a driver that has not been heard of for
+    `stale_after_s` loses the job to the next one that asks.
+    """
+    if stale_after_s <= 0:
+        raise ArgumentError(f"a lease cannot be stale after {stale_after_s} seconds")
+    owner = LeaseOwner.here(job)
+    directory = storage.local_directory
+    if directory is not None:
+        try:
+            return FileLock.acquire(directory, owner, sync=storage.sync)
+        except LocksNotSupportedError as error:
+            _log.warning("'%s' has no file locks (%s): a heartbeat is used", directory, error)
+    return HeartbeatLease.acquire(storage, owner, stale_after_s=stale_after_s)

@@ -1,0 +1,118 @@
+"""Who runs a job: what a driver writes into its lease, and what the next one tells its user."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import socket
+import time
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import FencedError
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseOwner:
+    """A driver process that runs a job, or ran it. `token` is its own: no other run ever has it."""
+
+    job: str
+    host: str
+    pid: int
+    started_ms: int
+    token: str
+    machine: str = ""  # where `pid` means this process; empty if that is not known
+
+    @classmethod
+    def here(cls, job: str) -> LeaseOwner:
+        """Return this process as the owner of a job, with a new token."""
+        started = int(time.time() * 1000)
+        return cls(job, socket.gethostname(), os.getpid(), started, uuid.uuid4().hex, _machine())
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the process is known to have ended. False if it runs or if that cannot be told from here."""
+        if not self.machine or self.machine != _machine():
+            return False
+        if self.pid == os.getpid():
+            return True  # an earlier process with the same number: those of this one are asked for before
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the owner as values of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, found: Any) -> LeaseOwner | None:
+        """Return the owner that `to_json` was called on, or None if it cannot be told."""
+        try:
+            return cls(
+                str(found["job"]),
+                str(found["host"]),
+                int(found["pid"]),
+                int(found["started_ms"]),
+                str(found["token"]),
+                str(found.get("machine", "")),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
+
+    @classmethod
+    def decode(cls, data: bytes) -> LeaseOwner | None:
+        """Return the owner that a record names, or None if the record is incomplete."""
+        try:
+            return cls.from_json(json.loads(data))
+        except ValueError:
+            return None
+
+    def encode(self) -> bytes:
+        """Return the record."""
+        return json.dumps(self.to_json()).encode() + b"\n"
+
+    def __str__(self) -> str:
+        since = dt.datetime.fromtimestamp(self.started_ms / 1000, dt.UTC)
+        return f"pid {self.pid} on host {self.host} since {since:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def refused(directory: str, owner: LeaseOwner | None) -> FencedError:
+    """Return the error of a driver that may not start, because `owner` runs the job."""
+    who = "which does not tell its name" if owner is None else f"'{owner.job}', {owner}"
+    if owner is not None and owner.pid == os.getpid() and owner.machine == _machine():
+        who += " (this process)"
+    return FencedError(
+        f"another driver runs this job: {owner or 'unknown'}",
+        detail=f"the directory '{directory}' is held by {who}",
+        hint="stop the other driver, or start this one as a new job from a checkpoint (<job directory>/chk-<N>)",
+    )
+
+
+def fenced(directory: str, owner: LeaseOwner | None) -> FencedError:
+    """Return the error of a driver that has lost its job to `owner`, or to nobody known."""
+    if owner is None:
+        return FencedError(
+            "this driver has lost its job",
+            detail=f"its lease in '{directory}' is gone: it was released, or somebody deleted it",
+            hint="do not delete the directory of a running job; cancel the job first",
+        )
+    return FencedError(
+        f"another driver has taken over this job: {owner}",
+        detail=f"the directory '{directory}' is held by '{owner.job}', {owner}; this driver writes nothing more",
+        hint="look for the job there; if this driver was suspended or cut off from storage, nothing is to be done",
+    )
+
+
+def _machine() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"  # containers count their processes anew
+    except OSError:
+        return ""

@@ -1,0 +1,203 @@
+"""Commands that talk to running jobs: list, job, savepoint, stop, cancel, rescale."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001
+
+_JOB_EPILOG = (
+    "JOB is a job's id, the beginning of its id if no other begins so, or its name. Jobs of this user on "
+    "this machine are found by themselves; -m asks one process, here or elsewhere."
+)
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module to the command line."""
+    _add_list(commands)
+    _add_job(commands)
+    _add_savepoint(commands)
+    _add_stop(commands)
+    _add_cancel(commands)
+    _add_rescale(commands)
+
+
+def _add(
+    commands: Commands, name: str, call: Callable[[argparse.Namespace], int], summary: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=None if name == "list" else _JOB_EPILOG,
+    )
+    parser.set_defaults(call=lambda given: _call(call, given))
+    parser.add_argument(
+        "-m", "--address", metavar="HOST:PORT", help="ask the process that listens there"
+    )
+    parser.add_argument(
+        "--token",
+        help="its token, for a process elsewhere; or set PENSTOCK_TOKEN, which other users cannot see",
+    )
+    return parser
+
+
+def _call(call: Callable[[argparse.Namespace], int], given: argparse.Namespace) -> int:
+    """Tell a failure (exit code 1) from wrong usage (2, as of other errors)."""
+    from penstock.errors import CheckpointError, JobRequestError
+
+    try:
+        return call(given)
+    except (JobRequestError, CheckpointError) as error:
+        sys.stderr.write(f"penstock: {error}\n")
+        return 1
+
+
+def _add_detach(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--detach", action="store_true", help="do not wait for the result; print the request's id"
+    )
+
+
+def _add_list(commands: Commands) -> None:
+    def call(given: argparse.Namespace) -> int:
+        from penstock.cli.job_commands import list_jobs
+
+        return list_jobs(given.address, given.token, ended=given.all and not given.running)
+
+    parser = _add(commands, "list", call, "list jobs")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "-r", "--running", action="store_true", help="only running ones; the default"
+    )
+    which.add_argument(
+        "-a", "--all", action="store_true", help="ended ones too, of processes that still live"
+    )
+
+
+def _add_job(commands: Commands) -> None:
+    def call(given: argparse.Namespace) -> int:
+        from penstock.cli.job_commands import show_job
+
+        return show_job(given.address, given.token, given.job)
+
+    parser = _add(commands, "job", call, "show one job and its vertices")
+    parser.add_argument("job", metavar="JOB", help="the job")
+
+
+def _add_savepoint(commands: Commands) -> None:
+    def call(given: argparse.Namespace) -> int:
+        from penstock.cli import job_commands
+
+        if given.dispose is not None:
+            if given.job is not None:
+                parser.error("--dispose PATH needs no JOB")
+            return job_commands.dispose(given.address, given.token, given.dispose)
+        if given.job is None:
+            parser.error("the following arguments are required: JOB")
+        return job_commands.savepoint(
+            given.address, given.token, given.job, given.directory, detach=given.detach
+        )
+
+    parser = _add(commands, "savepoint", call, "take a savepoint of a job, or delete one")
+    _add_detach(parser)
+    parser.add_argument(
+        "-d", "--dispose", metavar="PATH", help="delete this savepoint instead of taking one"
+    )
+    parser.add_argument("job", metavar="JOB", nargs="?", help="the job")
+    parser.add_argument(
+        "directory",
+        metavar="DIR",
+        nargs="?",
+        help="where to; without it: execution.checkpointing.savepoint-dir of the job",
+    )
+
+
+def _add_stop(commands: Commands) -> None:
+    def call(given: argparse.Namespace) -> int:
+        from penstock.cli.job_commands import stop
+
+        return stop(
+            given.address, given.token, given.job, given.savepoint_path,
+            drain=given.drain, detach=given.detach,
+        )  # fmt: skip
+
+    parser = _add(commands, "stop", call, "stop a job with a savepoint")
+    parser.add_argument(
+        "-d",
+        "--drain",
+        action="store_true",
+        help="let all windows and timers fire first; the job is not meant to go on",
+    )
+    parser.add_argument(
+        "-p",
+        "--savepoint-path",
+        metavar="DIR",
+        help="where to; without it: execution.checkpointing.savepoint-dir of the job",
+    )
+    _add_detach(parser)
+    parser.add_argument("job", metavar="JOB", help="the job")
+
+
+def _add_cancel(commands: Commands) -> None:
+    def call(given: argparse.Namespace) -> int:
+        from penstock.cli.job_commands import cancel
+
+        return cancel(
+            given.address, given.token, given.job, given.with_savepoint, detach=given.detach
+        )
+
+    parser = _add(commands, "cancel", call, "cancel a job")
+    parser.add_argument(
+        "-s",
+        "--with-savepoint",
+        metavar="DIR",
+        help="take a savepoint there and stop, as 'stop' does",
+    )
+    _add_detach(parser)
+    parser.add_argument("job", metavar="JOB", help="the job")
+
+
+def _add_rescale(commands: Commands) -> None:
+    def call(given: argparse.Namespace) -> int:
+        from penstock.cli.job_commands import rescale
+
+        if given.parallelism is None and not given.vertex:
+            parser.error("say a parallelism N, or --vertex NAME=N")
+        return rescale(
+            given.address, given.token, given.job, given.parallelism, dict(given.vertex),
+            detach=given.detach,
+        )  # fmt: skip
+
+    parser = _add(commands, "rescale", call, "change the parallelism of a job while it runs")
+    parser.add_argument(
+        "--vertex",
+        action="append",
+        default=[],
+        type=_vertex,
+        metavar="NAME=N",
+        help="only of one vertex: a uid, an operator's name or a vertex's id; may be given many times",
+    )
+    _add_detach(parser)
+    parser.add_argument("job", metavar="JOB", help="the job")
+    parser.add_argument(
+        "parallelism", metavar="N", nargs="?", type=_parallelism, help="of all vertices"
+    )
+
+
+def _parallelism(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a parallelism")
+    return number
+
+
+def _vertex(text: str) -> tuple[str, int]:
+    name, _, number = text.rpartition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=N")
+    return name, _parallelism(number)

@@ -1,0 +1,114 @@
+"""Finds the job that a command line names, in the processes of this user or in one elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import JobRequestError
+from penstock.rest import processes
+from penstock.rest.client import RestClient, ServerGoneError
+from penstock.rest.endpoint import TOKEN_VARIABLE
+
+RUNNING_STATES = frozenset(
+    {"CREATED", "RUNNING", "FAILING", "RESTARTING", "CANCELLING", "RECONCILING"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJob:
+    """A job, where it is, and what `/jobs/overview` says of it."""
+
+    client: RestClient
+    place: str
+    overview: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The job's id."""
+        return str(self.overview["jid"])
+
+    @property
+    def name(self) -> str:
+        """The job's name, on one line."""
+        return " ".join(str(self.overview["name"]).split())
+
+    @property
+    def state(self) -> str:
+        """The job's state."""
+        return str(self.overview["state"])
+
+    @property
+    def runs(self) -> bool:
+        """Whether the job has not ended."""
+        return self.state in RUNNING_STATES
+
+    @property
+    def path(self) -> str:
+        """Where the job's resources are."""
+        return f"/jobs/{self.id}"
+
+    def __str__(self) -> str:
+        return f"{self.id}  {self.state:<10}  {self.name}  ({self.place})"
+
+
+def client_of(address: str, token: str | None = None) -> RestClient:
+    """Return a client of the process at an address; of one of this user the token is known."""
+    plain = RestClient(address)
+    token = token or os.environ.get(TOKEN_VARIABLE)
+    own = [record.token for record in processes.read_all() if record.address == plain.address]
+    return RestClient(address, token or next(iter(own), None))
+
+
+def find_jobs(address: str | None = None, token: str | None = None) -> list[FoundJob]:
+    """Return the jobs of the process at an address, or of all processes of this user that answer."""
+    if address is not None:
+        client = client_of(address, token)
+        return _jobs_of(client, client.address)
+    found = []
+    for record in processes.read_all():
+        place = f"pid {record.pid} at {record.address}"
+        try:
+            found += _jobs_of(RestClient(record.address, record.token, timeout_s=10), place)
+        except ServerGoneError:  # it ends this moment
+            continue
+        except JobRequestError as error:
+            sys.stderr.write(f"penstock: pid {record.pid} is left out: {error.message}\n")
+    return found
+
+
+def _jobs_of(client: RestClient, place: str) -> list[FoundJob]:
+    return [FoundJob(client, place, each) for each in client.get("/jobs/overview")["jobs"]]
+
+
+def select_job(jobs: Sequence[FoundJob], wanted: str) -> FoundJob:
+    """Return the job with this id, with this name, or whose id begins like this; running ones go before ended ones."""
+    ways: tuple[Callable[[FoundJob], bool], ...] = (
+        lambda job: job.id == wanted.lower(),
+        lambda job: job.overview["name"] == wanted,
+        lambda job: job.id.startswith(wanted.lower()),
+    )
+    for matches in ways if wanted else ():
+        found = [job for job in jobs if matches(job)]
+        found = [job for job in found if job.runs] or found
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise JobRequestError(
+                f"{len(found)} jobs are called '{wanted}'",
+                detail=_table(found),
+                hint="name one by its id, or its process with -m host:port",
+            )
+    running = [job for job in jobs if job.runs]
+    raise JobRequestError(
+        f"there is no job '{wanted}'",
+        detail=_table(running) if running else "no job runs",
+        hint="'penstock list -a' shows ended ones too; -m host:port asks a process on another machine",
+    )
+
+
+def _table(jobs: Sequence[FoundJob]) -> str:
+    return "".join(f"\n  {job}" for job in jobs)

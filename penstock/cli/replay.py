@@ -1,0 +1,169 @@
+"""`penstock replay`: runs one epoch of a job again, at a desk, and stops where it failed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from penstock.replay import ReplayResult
+
+    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001
+
+_EPILOG = """\
+JOB is <checkpoint directory>/<job id>; with /chk-N after it, it means epoch N. Without --epoch: the last epoch that
+failed, else the last one. Nothing is written: sinks are switched off, checkpoints are only read.
+
+  penstock replay /checkpoints/4f0c... --pdb
+  penstock replay /checkpoints/4f0c... --epoch 12 --show-output --verify
+  penstock replay /checkpoints/4f0c... --epoch 12 --vertex price --subtask 1 --record 40 --pdb
+"""
+
+
+def add_commands(commands: Commands) -> None:
+    """Add `replay` to the command line."""
+    parser = commands.add_parser(
+        "replay",
+        help="run one epoch of a job again, in this process",
+        description="Run one epoch of a job again, in this process, from the state and over the input that it had.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(call=run_command)
+    parser.add_argument("job", metavar="JOB", help="the job's directory")
+    parser.add_argument("--epoch", type=int, metavar="N", help="which epoch")
+    parser.add_argument(
+        "--attempt",
+        choices=["failed", "last"],
+        help="of an epoch that failed and was repeated: the attempt that failed (the default), or the last one",
+    )
+    parser.add_argument(
+        "--vertex",
+        metavar="V",
+        help="go no further than this vertex: its uid, number or id, or the name of an operator",
+    )
+    parser.add_argument(
+        "--subtask", type=int, metavar="I", help="which subtask of the vertex, from 0"
+    )
+    parser.add_argument(
+        "--pdb",
+        action="store_true",
+        help="stop in your function, for the record that failed, or for the one that --record or --key names",
+    )
+    parser.add_argument(
+        "--record", type=int, metavar="K", help="the K-th record into the subtask, from 1"
+    )
+    parser.add_argument("--key", metavar="KEY", help="the first record of this key")
+    parser.add_argument(
+        "--show-output", action="store_true", help="show what the sinks would have got"
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="compare the state after the epoch with that of its checkpoint",
+    )
+    parser.add_argument(
+        "--py-files",
+        metavar="PATHS",
+        default="",
+        help="Python files, folders and archives that the job needs, separated by commas",
+    )
+
+
+def run_command(given: argparse.Namespace) -> int:
+    """Replay; the exit code is 1 if the epoch fails (again) or its state differs."""
+    from penstock.replay import ReplayRequest, Stop, debug, replay
+
+    _check(given)
+    python_files = tuple(path for path in given.py_files.split(",") if path)
+    if given.pdb:
+        stop = None
+        if given.record is not None or given.key is not None:
+            stop = Stop(record=given.record, key=given.key)
+        request = ReplayRequest(
+            given.job,
+            given.epoch,
+            given.vertex,
+            given.subtask,
+            given.attempt,
+            python_files=python_files,
+        )
+        result = debug(request, stop)
+    else:
+        result = replay(
+            given.job,
+            given.epoch,
+            given.vertex,
+            given.subtask,
+            attempt=given.attempt,
+            verify=given.verify,
+            python_files=python_files,
+        )
+    sys.stdout.write(describe(result, show_output=given.show_output, verify=given.verify))
+    differs = result.state is not None and not result.state.matches
+    return 1 if result.failure is not None or differs else 0
+
+
+def _check(given: argparse.Namespace) -> None:
+    if given.subtask is not None and given.vertex is None:
+        raise ArgumentError("--subtask needs --vertex", hint="say which vertex the subtask is of")
+    if (given.record is not None or given.key is not None) and not given.pdb:
+        raise ArgumentError(
+            "--record and --key say where the debugger should stop", hint="add --pdb"
+        )
+    if given.record is not None and given.key is not None:
+        raise ArgumentError("--record and --key exclude each other", hint="give one of them")
+    if given.record is not None and given.record < 1:
+        raise ArgumentError("--record counts from 1", hint="give 1 for the first record")
+    if given.verify and (given.vertex is not None or given.pdb):
+        raise ArgumentError(
+            "--verify compares the state of the whole job", hint="leave out --vertex and --pdb"
+        )
+
+
+def describe(result: ReplayResult, *, show_output: bool = False, verify: bool = False) -> str:
+    """Return what a replay has found, as text."""
+    lines = [f"job '{result.job_name}' ({result.job_id}), epoch {result.epoch}"]
+    if result.attempt:
+        lines[0] += f", after {result.attempt} restart{'s' if result.attempt > 1 else ''}"
+    width = max((len(name) for name in result.counts), default=0)
+    for name, counts in result.counts.items():
+        taken = "" if counts.records_in is None else f"in {counts.records_in:,}, "
+        lines.append(f"  {name:<{width}}  {taken}out {counts.records_out:,}")
+    for name, subtasks in result.sinks.items():
+        total = sum(map(len, subtasks.values()))
+        lines.append(f"  sink '{name}' would have got {total:,} records")
+        if show_output:
+            lines += [
+                f"    {subtask}: {record.value!r}"
+                for subtask, records in subtasks.items()
+                for record in records
+            ]
+    lines += [f"note: {text}" for text in result.approximations]
+    lines += _describe_failure(result)
+    if verify:
+        lines += _describe_state(result)
+    return "\n".join(lines) + "\n"
+
+
+def _describe_failure(result: ReplayResult) -> list[str]:
+    if result.failure is not None:
+        return ["the epoch failed:", str(result.failure)]
+    if result.recorded_failure is not None:
+        return ["nothing failed this time; when the job ran, it was:", result.recorded_failure]
+    return []
+
+
+def _describe_state(result: ReplayResult) -> list[str]:
+    if result.state is None:
+        return ["the state was not compared: the epoch has no checkpoint of its own"]
+    if result.state.matches:
+        return [f"the state is that of the checkpoint: {len(result.state.tables)} tables compared"]
+    lines = ["the state differs from that of the checkpoint:"]
+    for table in result.state.differing:
+        lines.append(f"  '{table.operator}', subtask {table.subtask}, {table.table}")
+        lines += [f"    {difference}" for difference in table.differences]
+    return lines

@@ -1,0 +1,185 @@
+"""`penstock state`: look into checkpoints and savepoints, and compare them."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+
+from penstock.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from penstock.state import Snapshot, Table
+
+    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001
+
+_LIMIT = 20
+_EPILOG = """\
+PATH is the checkpoint directory of a job (its latest checkpoint), one chk-N directory, or a savepoint. OPERATOR is a uid, a
+name or an id. Classes of objects that the state holds must be importable: put the job's modules on PYTHONPATH.
+"""
+
+
+def add_commands(commands: Commands) -> None:
+    """Add `penstock state` to the command line."""
+    state = commands.add_parser(
+        "state",
+        help="look into checkpoints and savepoints",
+        description="Look into checkpoints and savepoints, and compare them.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = state.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    ls = actions.add_parser("ls", help="list operators and their states")
+    ls.add_argument("path", metavar="PATH")
+    ls.set_defaults(call=_ls)
+
+    show = actions.add_parser("show", help="show the rows of a state")
+    show.add_argument("path", metavar="PATH")
+    show.add_argument("operator", metavar="OPERATOR", nargs="?")
+    show.add_argument("state", metavar="STATE", nargs="?")
+    show.add_argument("--key", metavar="K", help="only this key: a Python literal, or text")
+    show.add_argument(
+        "--explode", action="store_true", help="a row for each element of a list or entry of a map"
+    )
+    show.add_argument("--timers", action="store_true", help="the pending timers of the operator")
+    show.add_argument(
+        "--offsets", action="store_true", help="how far the splits of a source were read"
+    )
+    show.add_argument(
+        "--watermarks", action="store_true", help="the time that each subtask had reached"
+    )
+    show.set_defaults(call=_show)
+
+    diff = actions.add_parser("diff", help="show what changed between two snapshots")
+    diff.add_argument("path", metavar="PATH1")
+    diff.add_argument("other", metavar="PATH2")
+    diff.add_argument(
+        "--internal", action="store_true", help="compare operators' own tables as well"
+    )
+    diff.set_defaults(call=_diff)
+
+    for each in (show, diff):
+        each.add_argument(
+            "--limit",
+            type=int,
+            default=_LIMIT,
+            metavar="N",
+            help=f"rows to show, 0 for all ({_LIMIT})",
+        )
+        each.add_argument(
+            "--format",
+            choices=["table", "json", "csv"],
+            default="table",
+            help="json is one object a line",
+        )
+
+
+def _ls(given: argparse.Namespace) -> int:
+    from penstock import state
+
+    sys.stdout.write(f"{state.read(given.path)}\n")
+    return 0
+
+
+def _show(given: argparse.Namespace) -> int:
+    from penstock import state
+
+    table = _chosen(state.read(given.path), given)
+    _write(table, _rows(table, given.key), given)
+    return 0
+
+
+def _diff(given: argparse.Namespace) -> int:
+    from penstock import state
+
+    table = state.read(given.path).diff(state.read(given.other), internal=given.internal)
+    _write(table, iter(table), given)
+    return 0
+
+
+def _chosen(snapshot: Snapshot, given: argparse.Namespace) -> Table:
+    if given.offsets:
+        return snapshot.offsets(given.operator)
+    if given.watermarks:
+        return snapshot.watermarks()
+    if given.operator is None:
+        raise ArgumentError(
+            "an operator is missing", hint="penstock state ls PATH lists operators and their states"
+        )
+    if given.timers:
+        return snapshot.timers(given.operator)
+    operator = snapshot.operator(given.operator)
+    if given.state is None:
+        states = ", ".join(f"'{state.name}'" for state in operator.states) or "none"
+        raise ArgumentError(
+            "the name of a state is missing", hint=f"operator '{operator.label}' has {states}"
+        )
+    own = [state for state in operator.states if given.state in {state.name, state.table}]
+    if own and not own[0].is_keyed:
+        return snapshot.operator_state(operator.id, given.state)
+    return snapshot.state(operator.id, given.state, explode=given.explode)
+
+
+def _rows(table: Table, key: str | None) -> Iterator[Any]:
+    if key is None:
+        return iter(table)
+    if "key" not in table.columns:
+        raise ArgumentError(f"{table.name}: there is no column 'key'", hint="leave --key out")
+    wanted: list[Any] = [key]
+    with contextlib.suppress(ValueError, SyntaxError):
+        wanted.append(ast.literal_eval(key))
+    return (row for row in table if row.key in wanted or str(row.key) == key)
+
+
+def _write(table: Table, rows: Iterator[Any], given: argparse.Namespace) -> None:
+    if given.limit < 0:
+        raise ArgumentError(f"--limit {given.limit} is negative", hint="0 shows all rows")
+    shown = islice(rows, given.limit) if given.limit else rows
+    out = sys.stdout
+    if given.format == "json":
+        for row in shown:
+            out.write(json.dumps(_plain(row._asdict()), ensure_ascii=False) + "\n")
+    elif given.format == "csv":
+        _write_csv(out, table, shown)
+    else:
+        from penstock.state.tables import format_rows
+
+        held = list(shown)
+        out.write(format_rows(table.columns, held) + "\n")
+        if next(rows, None) is not None:
+            out.write(f"... more than {len(held)} rows: --limit 0 shows all\n")
+
+
+def _write_csv(out: TextIO, table: Table, rows: Iterator[Any]) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in rows:
+        cells = map(_plain, row)
+        writer.writerow(
+            json.dumps(cell, ensure_ascii=False) if isinstance(cell, dict | list) else cell
+            for cell in cells
+        )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; what JSON has no form for becomes its repr."""
+    from penstock.state.columns import fields_of
+
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, dict):
+        return {
+            key if isinstance(key, str) else repr(key): _plain(item) for key, item in value.items()
+        }
+    if isinstance(value, list) or type(value) is tuple:
+        return [_plain(item) for item in value]
+    fields = fields_of(value)
+    return repr(value) if not fields else _plain(fields)

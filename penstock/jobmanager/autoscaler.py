@@ -1,0 +1,256 @@
+"""Chooses a job's parallelism by its load. A state machine without a clock and without I/O.
+
+The rule, with `arrival` and `capacity` in records per second (capacity of one subtask) and `backlog` in records:
+
+    needed = arrival / target utilization + backlog / catch-up duration
+    parallelism = needed / capacity, rounded up
+
+The job is scaled up when it needs more than it has even at the maximum utilization, and down when it has had little to do
+for the whole scale-down interval. Three things keep it from going up and down again: between the utilization that a change
+aims at and the one that causes the next change there is a gap; what a parallelism could do when it turned out to be too little
+is remembered; and an increase that brought nothing is not followed by another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from penstock.common.autoscaler_settings import AutoscalerSettings
+from penstock.jobmanager.load import EpochObservation, Load, SourceObservation, measure
+
+# Fewer epochs than this say little.
+MIN_EPOCHS = 3
+# A window of short epochs has thousands of them, and its average moves slowly: there is no need to look at every epoch.
+_LOOKS_PER_WINDOW = 200
+# How long a parallelism that was too little is remembered: jobs and their data change.
+_MEMORY_MS = 24 * 3600 * 1000
+_EPSILON = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingDecision:
+    """Another parallelism for the job, and why."""
+
+    former: int
+    parallelism: int
+    reason: str
+
+    def __str__(self) -> str:
+        way = "up" if self.parallelism > self.former else "down"
+        return f"scale {way} from {self.former} to {self.parallelism}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Increase:
+    """The last increase, and what the job could do before it, in records per second."""
+
+    former: int
+    parallelism: int
+    capacity: float
+
+
+class Autoscaler:
+    """Takes note of every completed epoch and says when the parallelism should change.
+
+    Whoever asks it carries decisions out, or not: what counts is the parallelism of the next observation.
+    """
+
+    def __init__(self, settings: AutoscalerSettings) -> None:
+        self.settings = settings
+        # Epochs with the current parallelism, oldest first, without the first one: that one restores state and warms up.
+        self._window: deque[EpochObservation] = deque()
+        self._parallelism: int | None = None  # of the last observation; None before the first
+        self._changed_ms = 0  # when the parallelism changed last, or should have
+        self._quiet: deque[tuple[int, int]] = deque()  # (end, recommendation): highest first
+        self._quiet_since_ms = 0  # of no meaning while `_quiet` is empty
+        self._too_little: dict[int, tuple[float, int]] = {}  # parallelism -> (records/s, when)
+        self._increase: _Increase | None = None
+        self._look_ms = 0  # when the window is looked at again
+
+    def reset(self) -> None:
+        """Forget what was measured: the time of a failure and a restart says nothing about the load."""
+        self._window.clear()
+        self._quiet.clear()
+        self._parallelism = None
+
+    def observe(self, epoch: EpochObservation) -> ScalingDecision | None:
+        """Take note of an epoch; return another parallelism if it is time for one."""
+        first = self._parallelism is None
+        self._take(epoch)
+        decision = self._outside_of_bounds(epoch) if first or self._is_stable(epoch) else None
+        if decision is None and len(self._window) >= MIN_EPOCHS and epoch.end_ms >= self._look_ms:
+            self._look_ms = epoch.end_ms + self.settings.window_ms // _LOOKS_PER_WINDOW
+            window = tuple(self._window)
+            load = measure(window)
+            self._note_quiet(epoch, (load, measure(window[-MIN_EPOCHS:])))
+            if self._is_stable(epoch):
+                decision = self._scale_up(epoch, load) or self._scale_down(epoch, load)
+        if decision is not None:
+            self._changed_ms = epoch.end_ms
+            self._quiet.clear()
+        return decision
+
+    def _take(self, epoch: EpochObservation) -> None:
+        window = self._window
+        if self._parallelism != epoch.parallelism:
+            self._parallelism = epoch.parallelism
+            self._changed_ms = epoch.start_ms
+            self._quiet.clear()
+            window.clear()
+            return
+        window.append(epoch)
+        begin = epoch.end_ms - self.settings.window_ms
+        while len(window) > MIN_EPOCHS and window[0].start_ms < begin:
+            window.popleft()
+
+    def _is_stable(self, epoch: EpochObservation) -> bool:
+        return epoch.end_ms - self._changed_ms >= self.settings.stabilization_ms
+
+    # Bounds
+
+    def _bounds(self, epoch: EpochObservation) -> tuple[int, int]:
+        highest = self.settings.max_parallelism
+        if epoch.max_parallelism is not None:
+            highest = min(highest, epoch.max_parallelism)
+        return min(self.settings.min_parallelism, highest), highest
+
+    def _outside_of_bounds(self, epoch: EpochObservation) -> ScalingDecision | None:
+        lowest, highest = self._bounds(epoch)
+        inside = min(max(epoch.parallelism, lowest), highest)
+        if inside == epoch.parallelism:
+            return None
+        return ScalingDecision(
+            epoch.parallelism, inside, f"the parallelism must be between {lowest} and {highest}"
+        )
+
+    # Up
+
+    def _scale_up(self, epoch: EpochObservation, load: Load) -> ScalingDecision | None:
+        if load.capacity is None:
+            return None
+        current = epoch.parallelism
+        has = load.capacity * current
+        if load.arrival / self.settings.max_utilization + self._catch_up(load) < has * (
+            1 - _EPSILON
+        ):
+            return None
+        wanted = min(self._recommended(load), self._ceiling(epoch))
+        if wanted <= current or self._was_in_vain(current, has):
+            return None
+        self._increase = _Increase(current, wanted, has)
+        self._too_little[current] = (has, epoch.end_ms)
+        return ScalingDecision(current, wanted, self._describe(load, self.settings.max_utilization))
+
+    def _ceiling(self, epoch: EpochObservation) -> int:
+        current = epoch.parallelism
+        highest = self._bounds(epoch)[1]
+        if epoch.cores is not None:
+            highest = min(highest, max(epoch.cores, current))
+        factor = self.settings.scale_up_factor
+        if factor <= 0:
+            return current
+        return min(highest, max(current + 1, math.floor(min(current * (1 + factor), highest))))
+
+    def _was_in_vain(self, current: int, capacity: float) -> bool:
+        increase = self._increase
+        if not self.settings.detects_effect or increase is None:
+            return False
+        if increase.parallelism != current:
+            return False
+        expected = increase.capacity * (current - increase.former) / increase.former
+        gained = capacity - increase.capacity
+        return gained < self.settings.effect_threshold * expected
+
+    # Down
+
+    def _note_quiet(self, epoch: EpochObservation, loads: tuple[Load, ...]) -> None:
+        """Remember what was recommended since the job has had little to do; forget it if that is over.
+
+        Of the whole window and its last epochs the higher load counts: a load that rises must not be scaled down for what
+        was before.
+        """
+        recommended = max(map(self._recommended, loads))
+        used = max(load.utilization for load in loads)
+        behind = any(load.behind for load in loads)
+        if behind or used >= self.settings.min_utilization or recommended >= epoch.parallelism:
+            self._quiet.clear()
+            return
+        if not self._quiet:
+            self._quiet_since_ms = epoch.start_ms
+        begin = epoch.end_ms - self.settings.scale_down_ms
+        # Only the highest recommendation of the interval counts, so lower ones before a higher one can go.
+        while self._quiet and self._quiet[-1][1] <= recommended:
+            self._quiet.pop()
+        self._quiet.append((epoch.end_ms, recommended))
+        while self._quiet[0][0] < begin:
+            self._quiet.popleft()
+
+    def _scale_down(self, epoch: EpochObservation, load: Load) -> ScalingDecision | None:
+        if not self._quiet or epoch.end_ms - self._quiet_since_ms < self.settings.scale_down_ms:
+            return None
+        current = epoch.parallelism
+        fewest = math.ceil(current * (1 - self.settings.scale_down_factor) - _EPSILON)
+        wanted = max(self._quiet[0][1], fewest, self._bounds(epoch)[0])
+        wanted = self._enough(wanted, load, epoch.end_ms)
+        if wanted >= current:
+            return None
+        reason = self._describe(load, self.settings.min_utilization)
+        if self.settings.scale_down_ms:
+            reason += f" for {_seconds(self.settings.scale_down_ms)}"
+        return ScalingDecision(current, wanted, reason)
+
+    def _enough(self, wanted: int, load: Load, now_ms: int) -> int:
+        """Return a parallelism that is not known to be too little for this load."""
+        needed = load.arrival / self.settings.target
+        for parallelism in sorted(self._too_little):
+            capacity, when = self._too_little[parallelism]
+            if now_ms - when > _MEMORY_MS:
+                del self._too_little[parallelism]
+            elif parallelism >= wanted and capacity < needed:
+                wanted = parallelism + 1
+        return wanted
+
+    # Both
+
+    def _recommended(self, load: Load) -> int:
+        """Return the parallelism that the rule gives, without bounds."""
+        if load.capacity is None:
+            return 1
+        needed = load.arrival / self.settings.target + self._catch_up(load)
+        return max(1, math.ceil(needed / load.capacity - _EPSILON))
+
+    def _catch_up(self, load: Load) -> float:
+        """Return the records per second that working off the backlog in time takes."""
+        if not load.backlog or not self.settings.catch_up_ms:
+            return 0.0
+        return load.backlog * 1000 / self.settings.catch_up_ms
+
+    def _describe(self, load: Load, bound: float) -> str:
+        if load.capacity is None:
+            return "no record came"
+        text = (
+            f"{load.arrival:,.0f} records/s arrive, a subtask can process {load.capacity:,.0f}; "
+            f"utilization {load.utilization:.2f}"
+        )
+        if self._catch_up(load) and load.utilization < bound:
+            assert load.backlog is not None
+            return f"{text}, and {load.backlog:,.0f} records wait"
+        side = "above" if load.utilization >= bound else "below"
+        return f"{text} is {side} {bound:.2f}"
+
+
+def _seconds(millis: int) -> str:
+    return f"{millis / 1000:g} s"
+
+
+__all__ = [
+    "MIN_EPOCHS",
+    "Autoscaler",
+    "EpochObservation",
+    "Load",
+    "ScalingDecision",
+    "SourceObservation",
+    "measure",
+]

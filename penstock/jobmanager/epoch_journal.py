@@ -1,0 +1,334 @@
+"""The journal of a job: what each epoch needs to be run again, at a desk, with `penstock replay`.
+
+```
+<base>/<job id>/epochs/<N>             epoch N as it ran last: where it started, what it was to read, its traces
+<base>/<job id>/epochs/<N>.failed      epoch N as it failed last
+<base>/<job id>/epochs/plan-<hash>     the vertices with the user's code, once for each plan
+```
+
+A record is written before its epoch runs, so that it is there whatever happens, and once more after it with what the tasks
+told. It goes when the checkpoint that it starts from has gone. The journal never fails a job: what cannot be written is
+missing later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import pickle
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import cloudpickle
+
+from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.manifest_store import ManifestStore
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.errors import CheckpointError
+from penstock.jobmanager.job import Job
+from penstock.runtime.deployment import JobSettings, LevelDeployment, VertexDeployment
+from penstock.runtime.messages import TaskAck, TaskFailedError, TaskFailure
+from penstock.runtime.pace import SlotTrace
+
+EPOCHS = "epochs"
+VERSION = 1
+
+Outcome = Literal["running", "completed", "failed"]
+
+_log = logging.getLogger(__name__)
+_RECORD_NAME = re.compile(rf"{EPOCHS}/(\d+)(\.failed)?")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """The part of the journal that epochs share: vertices with the user's code, and where its modules were found."""
+
+    job_name: str
+    settings: JobSettings
+    vertices: tuple[VertexDeployment, ...]
+    vertex_ids: tuple[str, ...]
+    uids: Mapping[str, str]  # by operator id
+    sinks: frozenset[str]  # operator ids
+    levels: tuple[tuple[int, ...], ...]
+    slots: tuple[int, ...]
+    retained: int
+    script_directory: str | None
+    python_files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRecord:
+    """One attempt of one epoch.
+
+    `base` is the job's own checkpoint that the epoch started from; None if it started from nothing, or from another job's
+    (`foreign`), which is part of `restore` then. `failure` is what a task told, or the text of another failure.
+    """
+
+    job_id: str
+    epoch: int
+    base: int | None
+    foreign: bool
+    attempt: int
+    started_ms: int
+    deadline: float | None
+    plan: str
+    state_io: Any
+    restore: bytes
+    assignments: bytes
+    outcome: Outcome = "running"
+    failure: TaskFailure | str | None = None
+    traces: tuple[SlotTrace, ...] = ()
+
+    @property
+    def seconds(self) -> float | None:
+        """How long sources were to read, or None if they were to read all there is."""
+        return None if self.deadline is None else self.deadline - self.started_ms / 1000
+
+    def load_restore(self, base: Manifest | None) -> dict[tuple[int, int], Any]:
+        """Return where each subtask starts from; `base` is the manifest that the record names."""
+        restore: dict[tuple[int, int], Any] = _Unpickler(io.BytesIO(self.restore), base).load()
+        return restore
+
+    def load_assignments(self) -> dict[tuple[int, int], Any]:
+        """Return what each source subtask was to read."""
+        assignments: dict[tuple[int, int], Any] = pickle.loads(self.assignments)
+        return assignments
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Leaves out what the base checkpoint holds: it is named instead, so that a record stays small."""
+
+    def __init__(self, file: io.BytesIO, base: Manifest | None) -> None:
+        super().__init__(file, 5)
+        self._named: dict[int, tuple[Any, ...]] = {}
+        if base is None:
+            return
+        for name, operator in base.operators.items():
+            for subtask, chain in enumerate(operator.subtasks):
+                self._named[id(chain)] = ("chain", name, subtask)
+        for name, vertex in base.vertices.items():
+            for subtask, snapshot in enumerate(vertex.subtasks):
+                if snapshot.local is not None:
+                    self._named[id(snapshot.local)] = ("local", name, subtask)
+
+    def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
+        """Return the name of what the base holds."""
+        return self._named.get(id(value))
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, base: Manifest | None) -> None:
+        super().__init__(file)
+        self._base = base
+
+    def persistent_load(self, name: Any) -> Any:
+        """Return what the base holds under a name."""
+        assert self._base is not None
+        kind, owner, subtask = name
+        if kind == "chain":
+            return self._base.operators[owner].subtasks[subtask]
+        return self._base.vertices[owner].subtasks[subtask].local
+
+
+class EpochJournal:
+    """Writes the records of a job while it runs. On the driver, by the thread that runs epochs."""
+
+    def __init__(self, store: ManifestStore) -> None:
+        # A record that a power cut loses is missed by nobody: no fsync.
+        self._storage = CheckpointStorage(store.storage.base, sync=False)
+        self._job_id = store.job_id
+        self._plan: tuple[Job, str] | None = None
+        self._kept: dict[str, tuple[int, str]] | None = None  # by name: base epoch, plan
+
+    def run(
+        self,
+        job: Job,
+        base: Manifest | None,
+        levels: Sequence[LevelDeployment],
+        slots: Sequence[int],
+        run: Callable[[], list[TaskAck]],
+    ) -> list[TaskAck]:
+        """Run an epoch between the two entries that it has in the journal, if the job keeps one."""
+        if not job.settings.journal:
+            return run()
+        record = self._attempt(self._begin, job, base, levels, slots)
+        try:
+            acks = run()
+        except Exception as error:
+            if record is not None:
+                self._attempt(self._note_failure, record, error)
+            raise
+        if record is not None:
+            traces = tuple(ack.trace for ack in acks if ack.trace is not None)
+            done = replace(record, outcome="completed", traces=traces)
+            self._attempt(self._write, record_name(record.epoch), done)
+        return acks
+
+    def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return action(*arguments)
+        except Exception as error:  # noqa: BLE001 - user code pickles here; the job goes on without its journal
+            _log.warning("the journal for `penstock replay` could not be written: %s", error)
+            return None
+
+    def _begin(
+        self,
+        job: Job,
+        base: Manifest | None,
+        levels: Sequence[LevelDeployment],
+        slots: Sequence[int],
+    ) -> EpochRecord:
+        own = base is not None and base.job_id == self._job_id
+        restore = {key: point for level in levels for key, point in level.restore.items()}
+        assignments = {key: each for level in levels for key, each in level.assignments.items()}
+        first = levels[0]
+        if self._kept is None:
+            self._kept = self._find_records()
+        record = EpochRecord(
+            job_id=self._job_id,
+            epoch=first.epoch,
+            base=base.epoch if base is not None and own else None,
+            foreign=base is not None and not own,
+            attempt=first.attempt_number,
+            started_ms=int(time.time() * 1000),
+            deadline=first.deadline,
+            plan=self._plan_of(job, slots),
+            state_io=first.state_io,
+            restore=_dump(restore, base if own else None),
+            assignments=_dump(assignments, None),
+        )
+        self._prune(record.epoch - 1, job.checkpoints.retained, record.plan)
+        self._write(record_name(record.epoch), record)
+        return record
+
+    def _note_failure(self, record: EpochRecord, error: Exception) -> None:
+        failed = replace(record, outcome="failed", failure=f"{type(error).__name__}: {error}")
+        if isinstance(error, TaskFailedError):
+            traces = [ack.trace for ack in error.acks] + [error.failure.trace]
+            failed = replace(
+                failed,
+                failure=replace(error.failure, trace=None),
+                traces=tuple(trace for trace in traces if trace is not None),
+            )
+        self._write(record_name(record.epoch, failed=True), failed)
+
+    def _write(self, name: str, record: EpochRecord) -> None:
+        self._storage.write_atomic(name, _encode(record))
+        if self._kept is not None:
+            self._kept[name] = (record.epoch - 1, record.plan)
+
+    def _plan_of(self, job: Job, slots: Sequence[int]) -> str:
+        """Return the name of the plan's file, written when the plan is first seen."""
+        if self._plan is not None and self._plan[0] is job:
+            return self._plan[1]
+        from penstock.common.operator_specs import SinkSpec
+
+        operators = [each for vertex in job.plan.vertices for each in vertex.operators]
+        data = _encode(
+            PlanRecord(
+                job_name=job.name,
+                settings=job.settings,
+                vertices=job.deployments,
+                vertex_ids=tuple(vertex.id for vertex in job.plan.vertices),
+                uids={each.operator_id: each.uid for each in operators if each.uid is not None},
+                sinks=frozenset(e.operator_id for e in operators if isinstance(e.spec, SinkSpec)),
+                levels=tuple(tuple(level.vertices) for level in job.plan.levels),
+                slots=tuple(slots),
+                retained=job.checkpoints.retained,
+                script_directory=_script_directory(),
+                python_files=job.python_files,
+            )
+        )
+        name = f"{EPOCHS}/plan-{hashlib.sha256(data).hexdigest()[:16]}"
+        if not self._storage.exists(name):
+            self._storage.write_atomic(name, data)
+        self._plan = (job, name)
+        return name
+
+    def _find_records(self) -> dict[str, tuple[int, str]]:
+        """Return what an earlier run of the job has left."""
+        found = {}
+        for name in self._storage.list(f"{EPOCHS}/"):
+            if _RECORD_NAME.fullmatch(name):
+                record = self._attempt(read_record, self._storage, name)
+                found[name] = (record.epoch - 1, record.plan) if record is not None else (-1, "")
+            else:
+                found[name] = (-1, name)  # a plan: it goes unless a record names it
+        return found
+
+    def _prune(self, newest: int, retained: int, plan: str) -> None:
+        """Delete records whose checkpoint has been deleted, as retention keeps the newest `retained`."""
+        assert self._kept is not None
+        oldest = max(newest - retained + 1, 0)
+        gone = [name for name, (base, _) in self._kept.items() if base < oldest and name != plan]
+        used = {each for name, (_, each) in self._kept.items() if name not in gone} | {plan}
+        for name in gone:
+            if name not in used:
+                self._storage.delete(name)
+                del self._kept[name]
+        self._kept[plan] = (-1, plan)
+
+
+def record_name(epoch: int, *, failed: bool = False) -> str:
+    """Return the name of a record, relative to the job's directory.
+
+    >>> record_name(7), record_name(7, failed=True)
+    ('epochs/7', 'epochs/7.failed')
+    """
+    return f"{EPOCHS}/{epoch}.failed" if failed else f"{EPOCHS}/{epoch}"
+
+
+def list_records(storage: CheckpointStorage) -> list[tuple[int, bool]]:
+    """Return the epochs in the journal of a job's directory, in order, each with whether it is a failed attempt."""
+    found = (_RECORD_NAME.fullmatch(name) for name in storage.list(f"{EPOCHS}/"))
+    return sorted((int(match.group(1)), match.group(2) is not None) for match in found if match)
+
+
+def read_record(storage: CheckpointStorage, name: str) -> EpochRecord:
+    """Return the record of an epoch."""
+    record = _decode(storage, name)
+    if not isinstance(record, EpochRecord):
+        raise CheckpointError(f"'{storage.path(name)}' is no record of an epoch")
+    return record
+
+
+def read_plan(storage: CheckpointStorage, name: str) -> PlanRecord:
+    """Return the plan that a record names."""
+    plan = _decode(storage, name)
+    if not isinstance(plan, PlanRecord):
+        raise CheckpointError(f"'{storage.path(name)}' is no plan")
+    return plan
+
+
+def _dump(value: Any, base: Manifest | None) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file, base).dump(value)
+    return file.getvalue()
+
+
+def _encode(record: EpochRecord | PlanRecord) -> bytes:
+    pickled: bytes = cloudpickle.dumps(record, 5)
+    return b"penstock journal %d\n" % VERSION + pickled
+
+
+def _decode(storage: CheckpointStorage, name: str) -> Any:
+    header, _, data = storage.read(name).partition(b"\n")
+    if header != b"penstock journal %d" % VERSION:
+        raise CheckpointError(
+            f"'{storage.path(name)}' cannot be read by this version of Penstock",
+            detail=f"it begins with {header[:40]!r}",
+            hint="replay the epoch with the version of Penstock that ran it",
+        )
+    return pickle.loads(data)
+
+
+def _script_directory() -> str | None:
+    """Return where the program is: its modules are found beside it."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    return None if path is None else str(Path(path).resolve().parent)

@@ -1,0 +1,163 @@
+"""What completed epochs tell about a job's load and capacity. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# An epoch that read for nearly its whole interval was stopped by its deadline, not by the end of the data.
+_FULL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class SourceObservation:
+    """What one source did in one epoch.
+
+    The backlogs are what `SplitEnumerator.backlog` said right before and right after the epoch, in `unit`; None if the source
+    cannot tell.
+    """
+
+    operator_id: str
+    records: int
+    backlog_before: int | None = None
+    backlog_after: int | None = None
+    unit: str = "records"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochObservation:
+    """One completed epoch, as the autoscaler sees it.
+
+    `busy_s` are the seconds of the epoch in which the job worked: its whole duration, if nothing better is known.
+    `interval_ms` is the time from one epoch's start to the next one's if there is no hurry. `data_left` says that sources had
+    more to read when the epoch ended. `max_parallelism` is the highest parallelism that the plan allows, `cores` the number of
+    tasks that can run at once; None if that is not known.
+    """
+
+    epoch: int
+    start_ms: int
+    end_ms: int
+    interval_ms: int
+    parallelism: int
+    busy_s: float
+    sources: tuple[SourceObservation, ...]
+    data_left: bool = False
+    max_parallelism: int | None = None
+    cores: int | None = None
+
+    @property
+    def records(self) -> int:
+        """The records that all sources read."""
+        return sum(source.records for source in self.sources)
+
+    @property
+    def saturated(self) -> bool:
+        """Whether it read until its deadline and left data. Sources that always claim to have data are not believed."""
+        return self.data_left and self.busy_s * 1000 >= _FULL * self.interval_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The load of a job over some epochs with one parallelism.
+
+    `arrival` are the records that came per second, `capacity` those that one subtask can process per second (None if there
+    was no record to measure it by). `backlog` are the records that waited at the end beyond what an epoch finds anyway; None
+    if the sources cannot tell. `behind` says that the job did not keep up at the end.
+    """
+
+    parallelism: int
+    arrival: float
+    capacity: float | None
+    backlog: float | None
+    behind: bool
+
+    @property
+    def utilization(self) -> float:
+        """What part of the job's capacity the arriving records take; more than 1 if the job cannot keep up."""
+        return 0.0 if self.capacity is None else self.arrival / (self.capacity * self.parallelism)
+
+
+def measure(window: Sequence[EpochObservation]) -> Load:
+    """Return the load over consecutive epochs with the same parallelism.
+
+    Records that came are counted from the start of the first epoch to the start of the last one: then sources that see new data
+    only before an epoch and sources that see it at any time are at the same point.
+    """
+    last = window[-1]
+    records = sum(epoch.records for epoch in window)
+    busy = sum(epoch.busy_s for epoch in window)
+    if not records or busy <= 0:
+        return Load(last.parallelism, 0.0, None, None, behind=False)
+    total = records / busy
+    capacity = total / last.parallelism
+    known = _known_backlogs(window) if len(window) > 1 else None
+    if known is None:
+        return Load(last.parallelism, _used(window) * total, capacity, None, last.saturated)
+    grown, waiting = known
+    elapsed = max(last.start_ms - window[0].start_ms, 1) / 1000
+    arrival = max(0.0, records - last.records + grown) / elapsed
+    period = max(last.interval_ms, last.end_ms - last.start_ms) / 1000
+    backlog = max(0.0, waiting - arrival * period)
+    behind = backlog > total * last.interval_ms / 1000
+    return Load(last.parallelism, arrival, capacity, backlog, behind)
+
+
+def _used(window: Sequence[EpochObservation]) -> float:
+    """Return the part of the time in which the job worked; nobody knows how much more a saturated epoch could have read."""
+    last = window[-1]
+    ends = [epoch.start_ms for epoch in window[1:]]
+    ends.append(max(last.end_ms, last.start_ms + last.interval_ms))
+    worked = 0.0
+    for epoch, end in zip(window, ends, strict=True):
+        period = (end - epoch.start_ms) / 1000
+        worked += period if epoch.saturated else min(epoch.busy_s, period)
+    return worked * 1000 / max(ends[-1] - window[0].start_ms, 1)
+
+
+def _known_backlogs(window: Sequence[EpochObservation]) -> tuple[float, float] | None:
+    """Return by how many records the backlogs of all sources grew up to the last epoch, and how many wait after it.
+
+    None if a source cannot tell.
+    """
+    grown = waiting = 0.0
+    for source in window[-1].sources:
+        found = _known_backlog(
+            [
+                each
+                for epoch in window
+                for each in epoch.sources
+                if each.operator_id == source.operator_id
+            ]
+        )
+        if found is None:
+            return None
+        grown += found[0]
+        waiting += found[1]
+    return grown, waiting
+
+
+def _known_backlog(epochs: Sequence[SourceObservation]) -> tuple[float, float] | None:
+    """Return the growth and the size of one source's backlog in records.
+
+    Bytes become records by what the epochs have read of both. A hybrid source may change its unit when it goes on with the
+    next source: then what was before does not count.
+    """
+    unit = epochs[-1].unit
+    before: list[int] = []
+    after: list[int] = []
+    records = 0
+    for epoch in reversed(epochs):
+        if epoch.unit != unit or epoch.backlog_before is None or epoch.backlog_after is None:
+            break
+        before.append(epoch.backlog_before)
+        after.append(epoch.backlog_after)
+        records += epoch.records
+    if not before:
+        return None
+    growth, waiting = before[0] - before[-1], after[0]
+    if unit == "records" or not (growth or waiting):
+        return growth, waiting
+    read = sum(max(0, old - new) for old, new in zip(before, after, strict=True))
+    if not read:
+        return None
+    return growth * records / read, waiting * records / read

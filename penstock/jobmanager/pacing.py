@@ -1,0 +1,97 @@
+"""When the next epoch of a job is due, and how long it reads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from penstock.common import clock
+from penstock.jobmanager.epoch_runner import EpochFailedError, EpochRunner
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.sources import SourceCoordinator
+
+POLL_S = 0.05
+
+
+class Pacing:
+    """Waits for what starts an epoch: the checkpoint interval, data, a timer, or `interrupted`.
+
+    `interrupted` is asked all the time: True ends the waiting, and it may raise. `wake` shortens the sleeps in between.
+    """
+
+    def __init__(self, job: Job, wake: threading.Event, interrupted: Callable[[], bool]) -> None:
+        self.job = job
+        self._wake = wake
+        self._interrupted = interrupted
+        self._next_trigger = 0.0
+
+    @property
+    def interval_s(self) -> float:
+        """How long an epoch reads: records are processed within epochs, so that is the pause between two checkpoints."""
+        checkpoints = self.job.checkpoints
+        if checkpoints.interval_ms is None:
+            return self.job.epoch_interval_ms / 1000
+        return max(checkpoints.interval_ms, checkpoints.min_pause_ms) / 1000
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether an epoch reads all there is: of a bounded job that was not asked to checkpoint."""
+        return self.job.settings.batch_mode or (
+            self.job.bounded and self.job.checkpoints.interval_ms is None
+        )
+
+    def start(self) -> None:
+        """Let the next epoch come as soon as there is something to do."""
+        self._next_trigger = 0.0
+
+    def ended(self, started: float) -> None:
+        """Take note that an epoch, started at a time.monotonic() value, has just been completed."""
+        pause_s = self.job.checkpoints.min_pause_ms / 1000
+        self._next_trigger = max(started + self.interval_s, time.monotonic() + pause_s)
+
+    def wait_for_work(self, runner: EpochRunner, *, first: bool) -> bool:
+        """Wait until an epoch is due; return False if something else came first."""
+        while not self._interrupted():
+            if self._trigger_has_come(runner.sources) and self._is_due(runner, first=first):
+                return True
+            self._wake.wait(POLL_S)
+        return False
+
+    def sleep(self, seconds: float) -> None:
+        """Wait so long, unless `interrupted` raises."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._wake.wait(min(left, POLL_S))
+            self._wake.clear()
+            self._interrupted()
+
+    def _trigger_has_come(self, sources: Sequence[SourceCoordinator]) -> bool:
+        """Wait for the next trigger, at most a moment; a bounded job that has more to read does not wait."""
+        left = self._next_trigger - time.monotonic()
+        if left <= 0 or (self.job.bounded and any(source.has_data() for source in sources)):
+            return True
+        if left > POLL_S:
+            return False
+        self._wake.wait(left)
+        return self._next_trigger <= time.monotonic()
+
+    @staticmethod
+    def _is_due(runner: EpochRunner, *, first: bool) -> bool:
+        discover(runner.sources)
+        if first or any(source.has_data() for source in runner.sources):
+            return True
+        wakeup = runner.next_wakeup()
+        if wakeup is not None and wakeup <= clock.now_ms():
+            return True
+        # All splits are read, and what is left is to tell the operators so.
+        return all(source.no_more_splits for source in runner.sources)
+
+
+def discover(sources: Sequence[SourceCoordinator]) -> None:
+    """Look for new splits of all sources; raises EpochFailedError."""
+    for source in sources:
+        try:
+            source.discover()
+        except Exception as error:
+            raise EpochFailedError("finding splits failed", detail=str(error)) from error

@@ -1,0 +1,169 @@
+"""Decides what the wall clock decided when the epoch ran, from the trace that it left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from penstock.common.connector import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.replay.errors import ReplayError
+from penstock.runtime.pace import READER_ENDED, ClockLog, SubtaskTrace
+
+_PATIENCE_S = 2.0
+_POLL_S = 0.02
+
+
+class ReplayedClock:
+    """Gives the recorded readings again. Where there are none (more), time goes on from the last one.
+
+    Without any reading it begins at the moment at which the epoch began, and it does not go past the epoch's end.
+    """
+
+    def __init__(self, log: ClockLog | None, begin: int, end: int | None) -> None:
+        self._readings = iter(log.runs() if log is not None else ())
+        self._left = 0
+        self._now = begin
+        self._end = end
+        self._live_since: float | None = None
+
+    def __call__(self) -> int:
+        """Return the processing time in epoch milliseconds."""
+        if self._left == 0 and self._live_since is None:
+            found = next(self._readings, None)
+            if found is None:
+                self._live_since = time.monotonic()
+            else:
+                self._now, self._left = found
+        if self._live_since is None:
+            self._left -= 1
+            return self._now
+        now = self._now + int((time.monotonic() - self._live_since) * 1000)
+        return now if self._end is None else max(self._now, min(now, self._end))
+
+
+class ReplayedPace:
+    """The pace of one subtask in an epoch that is run again. `trace` is None if it left none."""
+
+    traces = True
+
+    def __init__(
+        self, trace: SubtaskTrace | None, begin: int, end: int | None, seconds: float | None
+    ) -> None:
+        self._trace = trace
+        self._clock = ReplayedClock(trace.opening if trace is not None else None, begin, end)
+        self._begin = begin
+        self._end = end
+        self._seconds = seconds
+        self._decisions: dict[str, Iterator[bool]] = {}
+        self._sizes: Iterator[int] = iter(())
+        if trace is not None:
+            self._decisions = {place: iter(log) for place, log in trace.decisions.items()}
+            self._sizes = iter(trace.batches)
+
+    def clock(self) -> int:
+        """Return what the clock showed."""
+        return self._clock()
+
+    def begin_epoch(self) -> None:
+        """Go on with what the clock showed in the epoch."""
+        log = self._trace.clock if self._trace is not None else None
+        self._clock = ReplayedClock(log, self._begin, self._end)
+
+    def trace(self, vertex: int, subtask: int) -> None:
+        """Leave no trace."""
+
+    def due(self, place: str, due: bool) -> bool:
+        """Whether the moment had come."""
+        return next(self._decisions.get(place, iter(())), due)
+
+    def routers(self, memories: list[Any]) -> list[Any]:
+        """Return where the exchanges began."""
+        recorded = self._trace.routers if self._trace is not None else ()
+        return list(recorded) if len(recorded) == len(memories) else memories
+
+    def batches(
+        self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
+        """Read a split in the batches that were read before, whatever batches the reader makes now."""
+        again = Rereading(reader, split, position, limits, self._seconds)
+        for size in self._sizes:
+            if size == READER_ENDED:
+                return
+            yield again.take(size)
+        # What follows is not known: the task failed, or was killed.
+        yield from again.rest()
+
+
+class Rereading:
+    """Reads a split again and cuts what comes into batches of given sizes."""
+
+    def __init__(
+        self,
+        reader: SourceReader,
+        split: SourceSplit,
+        position: Any,
+        limits: ReadLimits,
+        seconds: float | None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._reader = reader
+        self._split = split
+        self._position = position
+        self._limits = limits
+        self._seconds = seconds
+        self._sleep = sleep
+        self._records: list[Any] = []
+        self._timestamps: list[int] | None = None
+        self._batches: Iterator[SourceBatch] = iter(reader.read(split, position, limits))
+        self._taken = 0
+
+    def take(self, size: int) -> SourceBatch:
+        """Return the next `size` records."""
+        while len(self._records) < size:
+            self._add(self._next(size))
+        records, self._records = self._records[:size], self._records[size:]
+        timestamps: list[int] | None = None
+        if self._timestamps is not None:
+            timestamps, self._timestamps = self._timestamps[:size], self._timestamps[size:]
+        self._taken += size
+        return SourceBatch(records, self._position, timestamps)
+
+    def rest(self) -> Iterable[SourceBatch]:
+        """Return what has not been taken: as the reader gives it."""
+        if self._records:
+            yield self.take(len(self._records))
+        yield from self._batches
+
+    def _add(self, batch: SourceBatch) -> None:
+        if not self._records:
+            self._timestamps = None if batch.timestamps is None else []
+        self._records = [*self._records, *batch.records]
+        if self._timestamps is not None and batch.timestamps is not None:
+            self._timestamps = [*self._timestamps, *batch.timestamps]
+        self._position = batch.position
+
+    def _next(self, wanted: int) -> SourceBatch:
+        """Return the next batch. A reader that stops too early is asked again: its time may have been up."""
+        give_up = time.monotonic() + max(_PATIENCE_S, self._seconds or 0.0)
+        while True:
+            try:
+                batch = next(self._batches, None)
+            except Exception as error:
+                raise self._gone(wanted, f"{type(error).__name__}: {error}") from error
+            if batch is not None:
+                return batch
+            if time.monotonic() >= give_up:
+                raise self._gone(wanted, "the reader has nothing more")
+            self._sleep(_POLL_S)
+            deadline = None if self._seconds is None else time.time() + self._seconds
+            limits = ReadLimits(deadline, self._limits.batch_size)
+            self._batches = iter(self._reader.read(self._split, self._position, limits))
+
+    def _gone(self, wanted: int, why: str) -> ReplayError:
+        return ReplayError(
+            f"split '{self._split.split_id}' cannot be read as it was when the epoch ran",
+            detail=f"after {self._taken + len(self._records)} records, with "
+            f"{wanted - len(self._records)} of a batch missing: {why}",
+            hint="an epoch can be replayed as long as its input is where it was and has not changed",
+        )

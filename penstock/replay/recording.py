@@ -1,0 +1,212 @@
+"""Finds an epoch in a job's journal and all that it needs."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from penstock import pyflink_compat
+from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.manifest_store import ManifestStore
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.jobmanager.epoch_journal import (
+    EpochRecord,
+    PlanRecord,
+    list_records,
+    read_plan,
+    read_record,
+    record_name,
+)
+from penstock.replay.errors import ReplayError
+from penstock.runtime.deployment import SubtaskRestore, VertexCode
+
+Attempt = Literal["failed", "last"]
+
+_CHECKPOINT = re.compile(r"(.*)/chk-(\d+)(?:/_metadata)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """An epoch as the journal has it, with the checkpoint it starts from and, if it was completed, the one it ended with."""
+
+    record: EpochRecord
+    plan: PlanRecord
+    base: Manifest | None
+    after: Manifest | None
+    state_io: Any
+
+    @contextlib.contextmanager
+    def python_path(self, extra: Sequence[str] = ()) -> Iterator[None]:
+        """Let the job's modules be imported: those beside its script, and those that it was given."""
+        before = list(sys.path)
+        places = [*extra, *self.plan.python_files]
+        if self.plan.script_directory is not None:
+            places.append(self.plan.script_directory)
+        for place in reversed(places):
+            path = Path(place)
+            folder = path.parent if path.suffix == ".py" else path
+            if folder.exists():
+                sys.path.insert(0, str(folder.resolve()))
+        names = (
+            pyflink_compat.pyflink_names()
+            if self.plan.settings.pyflink_names
+            else contextlib.nullcontext()
+        )
+        try:
+            with names:
+                yield
+        finally:
+            sys.path[:] = before
+
+    def load_code(self) -> tuple[VertexCode, ...]:
+        """Return the user's code, by vertex."""
+        with self._explaining("the program"):
+            return tuple(pickle.loads(vertex.code) for vertex in self.plan.vertices)
+
+    def load_restore(self) -> dict[tuple[int, int], SubtaskRestore]:
+        """Return where subtasks start from."""
+        with self._explaining("the state that the epoch starts from"):
+            points = self.record.load_restore(self.base)
+        # No subtask of the job itself is in this process.
+        return {key: replace(point, snapshot=None) for key, point in points.items()}
+
+    def load_assignments(self) -> dict[tuple[int, int], Any]:
+        """Return what sources read."""
+        with self._explaining("what the sources read"):
+            return self.record.load_assignments()
+
+    @contextlib.contextmanager
+    def _explaining(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except ImportError as error:
+            raise ReplayError(
+                f"{what} needs a module that cannot be imported: {error}",
+                detail=f"the script was in {self.plan.script_directory or 'a place that is not known'}",
+                hint="give its folder, file or archive with --py-files, or set PYTHONPATH; install the packages that the "
+                "job uses",
+            ) from error
+        except Exception as error:
+            raise ReplayError(
+                f"{what} cannot be read here",
+                detail=f"{type(error).__name__}: {error}",
+                hint="use the Python and the library versions that the job ran with",
+            ) from error
+
+
+def find_epoch(
+    job_directory: str, epoch: int | None = None, attempt: Attempt | None = None
+) -> Recording:
+    """Find an epoch of a job. Without a number: the last one that failed, else the last one.
+
+    `job_directory` is `<checkpoint directory>/<job id>`; with `/chk-N` after it, it means epoch N. An epoch that failed and
+    then succeeded is there twice: the failed attempt is taken, unless `attempt` is "last".
+    """
+    directory, named = _split_path(job_directory)
+    storage = CheckpointStorage(directory)
+    store = ManifestStore.at(storage)
+    known = list_records(storage)
+    if not known:
+        raise _no_journal(store, directory)
+    checkpoints = set(store.list_epochs())
+    wanted = epoch if epoch is not None else named
+    if wanted is None:
+        wanted = _last_failed(storage, known, checkpoints) or max(number for number, _ in known)
+    attempts = [failed for number, failed in known if number == wanted]
+    if not attempts:
+        raise ReplayError(
+            f"the journal of '{directory}' has no epoch {wanted}",
+            detail=f"it has {_show(sorted({number for number, _ in known}))}",
+            hint="an epoch's record is kept as long as the checkpoint before it: raise "
+            "execution.checkpointing.num-retained to keep more of them",
+        )
+    failed = _choose(attempts, attempt, wanted)
+    record = read_record(storage, record_name(wanted, failed=failed))
+    plan = read_plan(storage, record.plan)
+    base = _read_base(store, record, plan, checkpoints)
+    after = None
+    if record.outcome == "completed" and record.epoch in checkpoints:
+        after = store.read(record.epoch)
+    return Recording(record, plan, base, after, _moved(record.state_io, storage.base))
+
+
+def _split_path(path: str) -> tuple[str, int | None]:
+    found = _CHECKPOINT.fullmatch(path.rstrip("/"))
+    return (found.group(1), int(found.group(2))) if found else (path.rstrip("/") or path, None)
+
+
+def _last_failed(
+    storage: CheckpointStorage, known: Sequence[tuple[int, bool]], checkpoints: set[int]
+) -> int | None:
+    """Return the last epoch with a failure that can be replayed: one that was killed counts as well."""
+    for number, failed in reversed(known):
+        if not failed and number in checkpoints:
+            continue
+        record = read_record(storage, record_name(number, failed=failed))
+        if record.outcome != "completed" and (record.base is None or record.base in checkpoints):
+            return number
+    return None
+
+
+def _choose(attempts: list[bool], attempt: Attempt | None, epoch: int) -> bool:
+    if attempt == "failed" and True not in attempts:
+        raise ReplayError(
+            f"the journal has no failed attempt of epoch {epoch}",
+            hint="leave out --attempt to replay the one that it has",
+        )
+    if attempt == "last":
+        return False not in attempts
+    return True in attempts
+
+
+def _read_base(
+    store: ManifestStore, record: EpochRecord, plan: PlanRecord, checkpoints: set[int]
+) -> Manifest | None:
+    if record.base is None:
+        return None
+    if record.base in checkpoints:
+        return store.read(record.base)
+    raise ReplayError(
+        f"epoch {record.epoch} cannot be replayed: the state that it starts from is gone",
+        detail=f"checkpoint {record.base} was deleted; the job keeps its last "
+        f"{plan.retained} (there {'is' if len(checkpoints) == 1 else 'are'} now "
+        f"{_show(sorted(checkpoints), 'chk-')})",
+        hint="raise execution.checkpointing.num-retained to replay older epochs; epochs can be replayed whose "
+        "checkpoint before is still there",
+    )
+
+
+def _no_journal(store: ManifestStore, directory: str) -> ReplayError:
+    if not store.storage.exists():
+        return ReplayError(
+            f"there is no job in '{directory}'",
+            detail="the directory does not exist",
+            hint="give <checkpoint directory>/<job id>, as in execution.checkpointing.dir and the job's id",
+        )
+    return ReplayError(
+        f"'{directory}' has no journal of epochs",
+        detail="it is not a job's directory, or the job ran with penstock.replay.journal set to false, without a "
+        "checkpoint directory, or has not begun an epoch",
+        hint="give <checkpoint directory>/<job id>",
+    )
+
+
+def _moved(state_io: Any, directory: str) -> Any:
+    """Return what reads state, for a job's directory that may have been copied from elsewhere."""
+    if is_dataclass(state_io) and hasattr(state_io, "directory"):
+        return replace(state_io, directory=directory)  # type: ignore[type-var]
+    return state_io
+
+
+def _show(numbers: Sequence[int], prefix: str = "") -> str:
+    shown = [f"{prefix}{number}" for number in numbers[-12:]]
+    return ", ".join(["..."] * (len(numbers) > 12) + shown) if numbers else "none"
+
+
+__all__ = ["Attempt", "Recording", "find_epoch"]

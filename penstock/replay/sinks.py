@@ -1,0 +1,81 @@
+"""Sinks switched off: what they would have got is kept in memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import cloudpickle
+
+from penstock.common.connector import Sink, SinkWriter, WriterContext
+from penstock.common.operator_specs import SinkSpec
+from penstock.common.pickling import dumps
+from penstock.replay.result import SinkRecord
+from penstock.runtime.deployment import VertexCode, VertexDeployment
+
+_collected: dict[str, dict[tuple[str, int], list[SinkRecord]]] = {}
+
+
+class Collection:
+    """What the sinks of one replay got, by operator id and subtask."""
+
+    def __init__(self) -> None:
+        self.token = uuid.uuid4().hex
+        _collected[self.token] = {}
+
+    def records(self) -> dict[tuple[str, int], list[SinkRecord]]:
+        """Return the records so far."""
+        return _collected[self.token]
+
+    def clear(self) -> None:
+        """Forget the records."""
+        _collected[self.token].clear()
+
+    def close(self) -> None:
+        """End the collection."""
+        _collected.pop(self.token, None)
+
+
+class CollectingSink(Sink):
+    """Stands in the place of a sink. Tasks get a copy of it, so it holds the collection's name only."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+        """Create a writer; what an earlier writer of the real sink left does not matter to it."""
+        return _Writer(self._token, (context.operator_id, context.subtask))
+
+    def merge_writer_states(self, states: Sequence[Any]) -> Any:
+        """There is nothing to merge."""
+        return None
+
+
+class _Writer(SinkWriter):
+    def __init__(self, token: str, place: tuple[str, int]) -> None:
+        self._records = _collected[token].setdefault(place, [])
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        times: Any = timestamps or [None] * len(values)
+        # A function may go on changing what it has emitted.
+        copies = pickle.loads(dumps(values))
+        self._records.extend(map(SinkRecord, copies, times))
+
+    def prepare_commit(self) -> list[Any]:
+        return []
+
+
+def switch_off_sinks(
+    vertex: VertexDeployment, code: VertexCode, collection: Collection
+) -> VertexDeployment:
+    """Return a vertex whose sinks collect."""
+    if not any(isinstance(spec, SinkSpec) for spec in code.specs):
+        return vertex
+    collecting = SinkSpec(CollectingSink(collection.token))
+    specs = tuple(collecting if isinstance(spec, SinkSpec) else spec for spec in code.specs)
+    return dataclasses.replace(
+        vertex, code=cloudpickle.dumps(dataclasses.replace(code, specs=specs), 5)
+    )

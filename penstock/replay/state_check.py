@@ -1,0 +1,296 @@
+"""State of a replayed epoch: read from checkpoints, written nowhere, compared with what the run itself wrote."""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.checkpoint.handles import StateChain, StateHandle
+from penstock.checkpoint.manifest import Manifest
+from penstock.common.pickling import dumps
+from penstock.runtime.deployment import SubtaskRestore, VertexDeployment
+from penstock.runtime.messages import TaskAck
+from penstock.runtime.state.keyed import KeyedStateBackend
+
+Tables = dict[str, dict[Any, Any]]
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TableComparison:
+    """One table of one subtask after the epoch: how many entries it has, and what differs from the checkpoint."""
+
+    operator: str
+    subtask: int
+    table: str
+    entries: int
+    differences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StateComparison:
+    """All state after the epoch, against the checkpoint that the run itself took."""
+
+    tables: tuple[TableComparison, ...]
+
+    @property
+    def matches(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differing
+
+    @property
+    def differing(self) -> list[TableComparison]:
+        """The tables in which something differs."""
+        return [table for table in self.tables if table.differences]
+
+
+class ReplayStateIO:
+    """Reads as the job did, and keeps what it is told to write if anybody asks for it.
+
+    `full` tells, by place and subtask, whether the run itself wrote a full snapshot.
+    """
+
+    def __init__(
+        self,
+        inner: Any,
+        vertices: tuple[VertexDeployment, ...],
+        full: Callable[[str, int], bool] | None = None,
+    ) -> None:
+        self._inner = inner
+        self._vertices = vertices
+        self._full = full
+        self.deltas: dict[tuple[str, int], bytes] = {}
+        self.full_tables: dict[tuple[str, int], Tables] = {}
+
+    def load(self, *arguments: Any, **options: Any) -> Iterator[dict[str, Any]]:
+        """Read the snapshots of a chain."""
+        found: Iterator[dict[str, Any]] = self._inner.load(*arguments, **options)
+        return found
+
+    def fetch_files(self, handle: Any, directory: Path, settings: Any) -> None:
+        """Read the files of a database."""
+        self._inner.fetch_files(handle, directory, settings)
+
+    def store(
+        self,
+        chain: StateChain | None,
+        name: Any,
+        delta: dict[str, Any],
+        full: Callable[[], dict[str, Any]],
+    ) -> StateChain:
+        """Keep a snapshot in memory."""
+        place = (name.operator, name.subtask)
+        if self._full is not None:
+            if self._full(*place):
+                self.full_tables[place] = _tables(pickle.loads(dumps(full())))
+            else:
+                self.deltas[place] = dumps(delta)
+        return chain if chain is not None else StateChain()
+
+    def store_files(
+        self, chain: StateChain | None, name: Any, directory: Path, settings: Any
+    ) -> StateChain:
+        """Read a database into memory."""
+        if self._full is not None:
+            from penstock.runtime.state.rocksdb import read_deltas
+            from penstock.runtime.state.rocksdb_settings import RocksDBSettings
+
+            backend = _empty_backend()
+            groups = self._vertices[int(name.operator.partition(".")[0])].max_parallelism
+            for deltas in read_deltas(directory, RocksDBSettings(), groups):
+                backend.apply(deltas)
+            self.full_tables[name.operator, name.subtask] = _tables_of(backend)
+        handle = StateHandle(
+            "full", 0, 0, name.key_groups, data=b"", snapshot=f"replay-{name.attempt}"
+        )
+        return StateChain((handle,))
+
+
+def wrote_full(
+    vertices: tuple[VertexDeployment, ...], base: Manifest | None, after: Manifest
+) -> Callable[[str, int], bool]:
+    """Return a function that tells whether the run wrote a full snapshot: then its chain begins anew."""
+
+    def check(place: str, subtask: int) -> bool:
+        vertex, position = map(int, place.split("."))
+        operator = vertices[vertex].operators[position].operator_id
+        chain = _chain(after, operator, subtask)
+        return len(chain) <= 1 or chain.handles[0] != next(
+            iter(_chain(base, operator, subtask)), None
+        )
+
+    return check
+
+
+def compare(
+    state_io: ReplayStateIO,
+    vertices: tuple[VertexDeployment, ...],
+    restore: Mapping[tuple[int, int], SubtaskRestore],
+    acks: list[TaskAck],
+    vertex_ids: tuple[str, ...],
+    sinks: frozenset[str],
+    after: Manifest,
+) -> StateComparison:
+    """Compare what the replay ended with to a manifest."""
+    found: list[TableComparison] = []
+    for ack in sorted(acks, key=lambda each: (each.vertex, each.subtask)):
+        vertex = vertices[ack.vertex]
+        point = restore.get((ack.vertex, ack.subtask), SubtaskRestore())
+        for position in sorted(vertex.keyed):
+            info = vertex.operators[position]
+            ours = _after_replay(state_io, vertex, position, ack.subtask, point)
+            chain = _chain(after, info.operator_id, ack.subtask)
+            theirs = _read(state_io, (chain,) if chain else (), None, vertex.max_parallelism)
+            found += _compare_tables(info.name, ack.subtask, ours, theirs)
+        snapshot = after.vertices[vertex_ids[ack.vertex]].subtasks[ack.subtask]
+        found += _compare_local(vertex, ack, snapshot.local, sinks)
+    return StateComparison(tuple(found))
+
+
+def _after_replay(
+    state_io: ReplayStateIO,
+    vertex: VertexDeployment,
+    position: int,
+    subtask: int,
+    point: SubtaskRestore,
+) -> Tables:
+    place = (f"{vertex.vertex}.{position}", subtask)
+    if place in state_io.full_tables:
+        return state_io.full_tables[place]
+    chains = point.keyed.get(vertex.operators[position].operator_id, ())
+    backend = _empty_backend()
+    backend.restore(state_io, chains, point.owned, vertex.max_parallelism)
+    if place in state_io.deltas:
+        backend.apply(pickle.loads(state_io.deltas[place]))
+    return _tables_of(backend)
+
+
+def _compare_local(
+    vertex: VertexDeployment, ack: TaskAck, expected: bytes | None, sinks: frozenset[str]
+) -> list[TableComparison]:
+    """Compare state that belongs to no key; what sinks remember is left out, as they did not run."""
+    names = {info.operator_id: info.name for info in vertex.operators}
+    ours = pickle.loads(ack.local)
+    theirs = pickle.loads(expected) if expected is not None else {}
+    found = [
+        _compare_table(
+            vertex.name,
+            ack.subtask,
+            "time",
+            {name: ours.get(name) for name in ("valve", "floor", "finished")},
+            {name: theirs.get(name) for name in ("valve", "floor", "finished")},
+        )
+    ]
+    for operator_id, name in names.items():
+        if operator_id in sinks:
+            continue
+        mine = ours.get("operators", {}).get(operator_id, {})
+        other = theirs.get("operators", {}).get(operator_id, {})
+        if mine or other:
+            found.append(_compare_table(name, ack.subtask, "operator state", mine, other))
+    return found
+
+
+def _compare_tables(
+    operator: str, subtask: int, ours: Tables, theirs: Tables
+) -> list[TableComparison]:
+    return [
+        _compare_table(operator, subtask, name, ours.get(name, {}), theirs.get(name, {}))
+        for name in sorted({*ours, *theirs})
+    ]
+
+
+def _compare_table(
+    operator: str, subtask: int, name: str, ours: dict[Any, Any], theirs: dict[Any, Any]
+) -> TableComparison:
+    differences = []
+    for key in [*ours, *(key for key in theirs if key not in ours)]:
+        if key not in theirs:
+            differences.append(f"{key!r}: {ours[key]!r}, in the checkpoint nothing")
+        elif key not in ours:
+            differences.append(f"{key!r}: nothing, in the checkpoint {theirs[key]!r}")
+        elif not equal(ours[key], theirs[key]):
+            differences.append(f"{key!r}: {ours[key]!r}, in the checkpoint {theirs[key]!r}")
+    if len(differences) > _SHOWN:
+        more = len(differences) - _SHOWN
+        differences = [*differences[:_SHOWN], f"and {more} more"]
+    return TableComparison(operator, subtask, name, len(ours), tuple(differences))
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Whether two values are equal, or made of equal parts: a class may know no equality.
+
+    >>> equal([1, {"a": 2.0}], [1, {"a": 2}]), equal(range(3), [0, 1, 2])
+    (True, False)
+    """
+    try:
+        return _equal(one, other, set())
+    except RecursionError:
+        return dumps(one) == dumps(other)
+
+
+def _equal(one: Any, other: Any, seen: set[tuple[int, int]]) -> bool:
+    if one is other or (id(one), id(other)) in seen:
+        return True
+    try:
+        if bool(one == other):
+            return True
+    except Exception:  # noqa: BLE001, S110 - the user's __eq__ may do anything; an array has no truth value
+        pass
+    # A class of the script is loaded anew with each piece of code that uses it.
+    kind, its = type(one), type(other)
+    if (kind.__module__, kind.__qualname__) != (its.__module__, its.__qualname__):
+        return False
+    seen.add((id(one), id(other)))
+    if isinstance(one, list | tuple | deque):
+        return len(one) == len(other) and all(
+            _equal(mine, its, seen) for mine, its in zip(one, other, strict=True)
+        )
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(
+            _equal(value, other[key], seen) for key, value in one.items()
+        )
+    mine, its = _state_of(one), _state_of(other)
+    if mine is None or its is None:
+        return dumps(one) == dumps(other)
+    return _equal(mine, its, seen)
+
+
+def _state_of(value: Any) -> Any:
+    try:
+        return value.__getstate__()
+    except Exception:  # noqa: BLE001 - then its pickle is compared
+        return None
+
+
+def _chain(manifest: Manifest | None, operator: str, subtask: int) -> StateChain:
+    snapshot = manifest.operators.get(operator) if manifest is not None else None
+    if snapshot is None or subtask >= snapshot.parallelism:
+        return StateChain()
+    return snapshot.subtasks[subtask]
+
+
+def _empty_backend() -> KeyedStateBackend:
+    return KeyedStateBackend(lambda: 0)
+
+
+def _read(state_io: Any, chains: tuple[Any, ...], owned: range | None, groups: int) -> Tables:
+    backend = _empty_backend()
+    backend.restore(state_io, chains, owned, groups)
+    return _tables_of(backend)
+
+
+def _tables(deltas: dict[str, Any]) -> Tables:
+    backend = _empty_backend()
+    backend.apply(deltas)
+    return _tables_of(backend)
+
+
+def _tables_of(backend: KeyedStateBackend) -> Tables:
+    tables = backend._tables  # noqa: SLF001 - there is no need for it while a job runs
+    return {name: found for name, table in tables.items() if (found := dict(table.items()))}

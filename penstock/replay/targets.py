@@ -1,0 +1,51 @@
+"""Which subtask somebody means."""
+
+from __future__ import annotations
+
+from penstock.replay.errors import ReplayError
+from penstock.replay.recording import Recording
+from penstock.replay.running import Target
+
+
+def find_target(recording: Recording, vertex: str | int, subtask: int | None) -> Target:
+    """Find a subtask: its vertex by uid, by the name of an operator in it, by its index or its id.
+
+    A part of a name will do if it is in one vertex only. Without a number it is subtask 0.
+    """
+    index = _find_vertex(recording, str(vertex))
+    deployment = recording.plan.vertices[index]
+    number = subtask or 0
+    if not 0 <= number < deployment.parallelism:
+        raise ReplayError(
+            f"vertex '{deployment.name}' has no subtask {number}",
+            hint=f"its subtasks are 0 to {deployment.parallelism - 1}",
+        )
+    return Target(deployment.level, deployment.slot_offset + number, index, number)
+
+
+def _find_vertex(recording: Recording, wanted: str) -> int:
+    plan = recording.plan
+    exact: list[int] = []
+    partial: list[int] = []
+    for index, (vertex, vertex_id) in enumerate(zip(plan.vertices, plan.vertex_ids, strict=True)):
+        ids = [info.operator_id for info in vertex.operators]
+        names = [info.name for info in vertex.operators]
+        uids = [plan.uids[each] for each in ids if each in plan.uids]
+        if wanted in {str(index), vertex_id, vertex.name, *ids, *names, *uids}:
+            exact.append(index)
+        elif any(wanted in name for name in names):
+            partial.append(index)
+    found = exact or partial
+    if len(found) == 1:
+        return found[0]
+    known = "\n".join(
+        f"  {index}  {vertex.name}  x{vertex.parallelism}"
+        for index, vertex in enumerate(plan.vertices)
+    )
+    raise ReplayError(
+        f"'{wanted}' is no vertex of job '{plan.job_name}'"
+        if not found
+        else f"'{wanted}' may be any of the vertices {', '.join(map(str, found))}",
+        detail=f"its vertices are\n{known}",
+        hint="say which by number, by uid, by id or by the name of an operator",
+    )

@@ -1,0 +1,112 @@
+"""The server of this process, where it listens, and the file by which it is found."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.common import options
+from penstock.common.configuration import Configuration
+from penstock.errors import ConfigurationError
+from penstock.rest import processes
+from penstock.rest.routes import Services
+from penstock.rest.server import RestServer
+
+TOKEN_VARIABLE = "PENSTOCK_TOKEN"  # noqa: S105 - the name of a variable
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Where a server listens, and what clients call it."""
+
+    bind_address: str
+    ports: tuple[int, ...]
+    address: str | None
+
+    @staticmethod
+    def from_configuration(configuration: Configuration) -> Binding:
+        """Read the options."""
+        given = configuration.get(options.REST_BIND_PORT)
+        ports = (configuration.get(options.REST_PORT),) if given is None else parse_ports(given)
+        return Binding(
+            configuration.get(options.REST_BIND_ADDRESS),
+            ports,
+            configuration.get(options.REST_ADDRESS),
+        )
+
+
+def parse_ports(text: str) -> tuple[int, ...]:
+    """Return the ports of `8081`, `8081-8090` or a list of such with commas."""
+    ports: list[int] = []
+    try:
+        for part in text.split(","):
+            first, _, last = part.strip().partition("-")
+            ports.extend(range(int(first), int(last or first) + 1))
+    except ValueError:
+        ports = []
+    if not ports or not all(0 <= port <= 65535 for port in ports):
+        raise ConfigurationError(
+            f"option '{options.REST_BIND_PORT.key}' has the value '{text}', which is not a range of ports",
+            hint="write 8081, 8081-8090 or 8081,8083",
+        )
+    return tuple(ports)
+
+
+class Endpoint:
+    """The server of this process and the file by which it is found."""
+
+    def __init__(self) -> None:
+        self.services = Services()
+        self.token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(32)
+        self.server: RestServer | None = None
+        self._file: Path | None = None
+
+    def ensure_started(self, binding: Binding) -> None:
+        """Listen and serve, unless that is so. A port that is taken is only worth a warning."""
+        if self.server is not None:
+            return
+        try:
+            self.server = RestServer(
+                self.services, self.token, bind_address=binding.bind_address,
+                ports=binding.ports, address=binding.address,
+            )  # fmt: skip
+        except OSError as error:
+            ports = ", ".join(map(str, binding.ports[:3])) + (", ..." if binding.ports[3:] else "")
+            _log.warning(
+                "no REST server at %s, port %s: %s; the job runs without it, and the command line "
+                "does not find it (set rest.port to another port, or to 0 for any)",
+                binding.bind_address, ports, error.strerror or error,
+            )  # fmt: skip
+            return
+        threading.Thread(
+            target=self.server.serve_forever, name="penstock-rest", daemon=True
+        ).start()
+        # A fork would keep the port taken, without a thread that answers.
+        os.register_at_fork(after_in_child=self.server.socket.close)
+        self._register(self.server.client_address)
+
+    def _register(self, address: str) -> None:
+        program = sys.argv[0] if sys.argv else ""
+        record = processes.describe_this_process(address, self.token, program)
+        try:
+            self._file = processes.write(record)
+        except OSError as error:
+            _log.warning(
+                "the command line finds the jobs of this process only by -m %s: cannot write to %s: %s",
+                address, processes.directory(), error.strerror or error,
+            )  # fmt: skip
+
+    def close(self, patience_s: float = 0.0) -> None:
+        """Remove the file and wait for clients to get what they wait for. The server ends with the process."""
+        if self._file is not None:
+            processes.remove(self._file)
+        if self.server is not None:
+            self.server.wait_until_idle(patience_s)  # the request that ended the job is one of them
+            self.services.operations.wait_until_fetched(patience_s)

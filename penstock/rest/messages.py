@@ -1,0 +1,98 @@
+"""Requests and responses as handlers see them: JSON in, JSON out, errors with a status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from penstock.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ConfigurationError,
+    InvalidProgramError,
+    PenstockError,
+    UnsupportedOperationError,
+)
+
+
+class HttpError(Exception):
+    """Ends a request with a status and texts for `{"errors": [...]}`."""
+
+    def __init__(
+        self, status: HTTPStatus, *errors: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(*errors)
+        self.status = status
+        self.errors = errors
+        self.headers = dict(headers or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client asks for. `parameters` are the parts of the path that its route names."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def refuse_unknown_fields(self, known: Collection[str]) -> None:
+        """Refuse a body with a field that nothing reads: it may be one that is misspelt."""
+        unknown = sorted(set(self.body) - set(known))
+        if unknown:
+            raise HttpError(
+                HTTPStatus.BAD_REQUEST,
+                f"field '{unknown[0]}' is unknown",
+                f"hint: the body may have {', '.join(known)}",
+            )
+
+    def text(self, *names: str) -> str | None:
+        """Return the first of these fields of the body that is there, which must be a text."""
+        value = self._first(names)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise HttpError(HTTPStatus.BAD_REQUEST, f"field '{names[0]}' must be a text")
+        return value
+
+    def flag(self, *names: str) -> bool:
+        """Return the first of these fields of the body that is there, which must be a boolean; else False."""
+        value = self._first(names)
+        if value is not None and not isinstance(value, bool):
+            raise HttpError(HTTPStatus.BAD_REQUEST, f"field '{names[0]}' must be true or false")
+        return bool(value)
+
+    def _first(self, names: tuple[str, ...]) -> Any:
+        for name in names:
+            if self.body.get(name) is not None:
+                return self.body[name]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a client gets. `sent` is called when all of it was written."""
+
+    content: Any
+    status: HTTPStatus = HTTPStatus.OK
+    headers: Mapping[str, str] = field(default_factory=dict)
+    sent: Callable[[], None] | None = None
+
+
+def error_response(error: HttpError) -> Response:
+    """Return the response that tells an error."""
+    return Response({"errors": list(error.errors)}, error.status, error.headers)
+
+
+def as_http_error(error: PenstockError) -> HttpError:
+    """Return the status and the texts of an error that a job answered with."""
+    if isinstance(
+        error, ArgumentError | ArgumentTypeError | ConfigurationError | InvalidProgramError
+    ):
+        status = HTTPStatus.BAD_REQUEST
+    elif isinstance(error, UnsupportedOperationError):
+        status = HTTPStatus.NOT_IMPLEMENTED
+    else:
+        status = HTTPStatus.CONFLICT
+    return HttpError(status, *str(error).split("\n"))

@@ -1,0 +1,127 @@
+"""The jobs of this process, running and ended."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from http import HTTPStatus
+from typing import Any, Protocol
+
+from penstock.common.job_id import JobID
+from penstock.common.job_status import JobStatus
+from penstock.rest.messages import HttpError
+
+ENDED_JOBS = 100
+
+_log = logging.getLogger(__name__)
+
+
+class Controller(Protocol):
+    """What runs a job, as the REST server sees it. Methods may be called from any thread."""
+
+    def get_job_id(self) -> JobID:
+        """Return the job's identity."""
+
+    def get_job_status(self) -> JobStatus:
+        """Return the job's status."""
+
+    def trigger_savepoint(self, directory: str | None, /) -> Future[str]:
+        """Take a savepoint; the result is its path."""
+
+    def stop_with_savepoint(self, drain: bool, directory: str | None, /) -> Future[str]:
+        """Stop the job with a savepoint; the result is its path."""
+
+    def cancel(self) -> Future[None]:
+        """Cancel the job; done when it is."""
+
+    def rescale(self, parallelism: int | Mapping[str, int], /) -> Future[dict[str, int]]:
+        """Change the parallelism, of all vertices or of some; the result is what it is now, by vertex."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return what there is to tell about the job, as JSON data."""
+
+
+class PublishedJobs:
+    """The jobs of this process.
+
+    Of an ended job only its last description is kept, from when it is withdrawn or another job comes, so that what it used
+    can be freed; and only of the last 100.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[str, Controller] = {}  # until they are withdrawn
+        self._ended: dict[str, dict[str, Any]] = {}
+
+    def publish(self, controller: Controller) -> None:
+        """Add a job. A job that goes on under the id of an ended one takes its place."""
+        self._withdraw_ended()
+        job_id = str(controller.get_job_id())
+        with self._lock:
+            self._ended.pop(job_id, None)
+            self._running.pop(job_id, None)
+            self._running[job_id] = controller
+
+    def withdraw(self, controller: Controller) -> None:
+        """Let go of a job. It stays visible if it has ended."""
+        job_id = str(controller.get_job_id())
+        description = None
+        try:
+            if controller.get_job_status().is_terminal_state():
+                description = controller.describe()
+        except Exception:  # noqa: BLE001 - whatever the controller's state is, it must be let go of
+            _log.warning("job %s could not be described when it ended", job_id, exc_info=True)
+        with self._lock:
+            if self._running.get(job_id) is not controller:
+                return
+            del self._running[job_id]
+            if description is not None:
+                self._ended[job_id] = description
+                while len(self._ended) > ENDED_JOBS:
+                    del self._ended[next(iter(self._ended))]
+
+    def _withdraw_ended(self) -> None:
+        with self._lock:
+            controllers = list(self._running.values())
+        for controller in controllers:
+            if controller.get_job_status().is_terminal_state():
+                self.withdraw(controller)
+
+    def descriptions(self) -> list[dict[str, Any]]:
+        """Return the descriptions of all jobs, the newest first."""
+        with self._lock:
+            controllers = list(self._running.values())
+            ended = list(self._ended.values())
+        return [controller.describe() for controller in controllers[::-1]] + ended[::-1]
+
+    def describe(self, job_id: str) -> dict[str, Any]:
+        """Return the description of one job."""
+        with self._lock:
+            controller = self._running.get(job_id)
+            ended = self._ended.get(job_id)
+        if controller is not None:
+            return controller.describe()
+        if ended is not None:
+            return ended
+        raise self._unknown(job_id)
+
+    def running(self, job_id: str) -> Controller:
+        """Return what runs a job; refused if the job has ended."""
+        with self._lock:
+            controller = self._running.get(job_id)
+        if controller is not None and not controller.get_job_status().is_terminal_state():
+            return controller
+        job = self.describe(job_id)
+        raise HttpError(HTTPStatus.CONFLICT, f"job '{job['name']}' ({job_id}) is {job['status']}")
+
+    def _unknown(self, job_id: str) -> HttpError:
+        with self._lock:
+            known = [*self._running, *self._ended]
+        names = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+        return HttpError(
+            HTTPStatus.NOT_FOUND,
+            f"job {job_id} is unknown here",
+            f"hint: this process has {names}" if known else "hint: this process has no jobs",
+        )

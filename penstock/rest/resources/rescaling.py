@@ -1,0 +1,173 @@
+"""Rescaling: another parallelism for a job that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from http import HTTPStatus
+from typing import Any
+
+from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.published_jobs import Controller
+from penstock.rest.resources.savepoints import trigger_id
+from penstock.rest.routes import Route, Services
+
+_RESCALE = "rescale"
+
+
+def _requirements(services: Services, request: Request) -> Response:
+    job = services.jobs.describe(request.parameters["jobid"])
+    return Response(
+        {
+            vertex["id"]: {"parallelism": {"lowerBound": 1, "upperBound": vertex["parallelism"]}}
+            for vertex in job["vertices"]
+        }
+    )
+
+
+def _require(services: Services, request: Request) -> Response:
+    """Rescale to the upper bounds. There is no pool of slots to wait for: Spark runs tasks one after another if need be."""
+    job_id = request.parameters["jobid"]
+    controller = services.jobs.running(job_id)
+    vertices = {vertex["id"]: vertex for vertex in services.jobs.describe(job_id)["vertices"]}
+    wanted = {}
+    for vertex_id, requirement in request.body.items():
+        if vertex_id not in vertices:
+            raise _no_vertex(vertex_id, list(vertices))
+        wanted[vertex_id] = _upper_bound(vertex_id, requirement, vertices[vertex_id])
+    if not request.body:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "the request names no vertex")
+    changed = {
+        vertex_id: number
+        for vertex_id, number in wanted.items()
+        if number != vertices[vertex_id]["parallelism"]
+    }
+    if changed:
+        controller.rescale(changed)
+    return Response({})
+
+
+def _upper_bound(vertex_id: str, requirement: Any, vertex: Mapping[str, Any]) -> int:
+    bounds = requirement.get("parallelism") if isinstance(requirement, Mapping) else None
+    if not isinstance(bounds, Mapping):
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST,
+            f"vertex {vertex_id} has no parallelism",
+            'hint: write {"<vertex id>": {"parallelism": {"lowerBound": 1, "upperBound": 4}}}',
+        )
+    lower = _number(bounds.get("lowerBound", 1), "lowerBound")
+    upper = bounds.get("upperBound", -1)
+    # -1 is Flink's word for "as much as there can be"
+    upper = vertex["max_parallelism"] if upper == -1 else _number(upper, "upperBound")
+    if not lower <= upper <= vertex["max_parallelism"]:
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST,
+            f"vertex {vertex_id} cannot have a parallelism of {lower} to {upper}",
+            f"hint: lowerBound <= upperBound <= {vertex['max_parallelism']}, its maximum parallelism",
+        )
+    return upper
+
+
+def _rescale(services: Services, request: Request) -> Response:
+    request.refuse_unknown_fields(("parallelism", "vertices", "triggerId"))
+    job_id = request.parameters["jobid"]
+    controller = services.jobs.running(job_id)
+    parallelism, some = request.body.get("parallelism"), request.body.get("vertices") or {}
+    if not isinstance(some, Mapping):
+        raise HttpError(HTTPStatus.BAD_REQUEST, "field 'vertices' must be an object")
+    everywhere = None if parallelism is None else _number(parallelism, "parallelism")
+    if everywhere is None and not some:
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST,
+            "the request says no parallelism",
+            'hint: write {"parallelism": 4} or {"vertices": {"<uid, name or id>": 4}}',
+        )
+    known = names_of(services.jobs.describe(job_id)["vertices"]) if some else []
+    for name, number in some.items():
+        _number(number, name)
+        if name not in known:
+            raise _no_vertex(name, known)
+    return services.operations.start(
+        _RESCALE, job_id, lambda: _apply(controller, everywhere, some), trigger_id(request)
+    )
+
+
+def _apply(
+    controller: Controller, everywhere: int | None, some: Mapping[str, int]
+) -> Future[dict[str, int]]:
+    """Ask for the parallelism of all and then for that of some: both are served between the same two epochs."""
+    if everywhere is None:
+        return controller.rescale(some)
+    first = controller.rescale(everywhere)
+    if not some:
+        return first
+    both: Future[dict[str, int]] = Future()
+
+    def done(second: Future[dict[str, int]]) -> None:
+        error = (first.done() and first.exception()) or second.exception()
+        if error:
+            both.set_exception(error)
+        else:
+            both.set_result(second.result())
+
+    controller.rescale(some).add_done_callback(done)
+    return both
+
+
+def _status(services: Services, request: Request) -> Response:
+    return services.operations.status(
+        _RESCALE,
+        request.parameters["jobid"],
+        request.parameters["triggerid"],
+        lambda parallelism: {"parallelism": dict(parallelism)},
+    )
+
+
+def names_of(vertices: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return all that vertices can be called, what people would use first."""
+    operators = [operator for vertex in vertices for operator in vertex["operators"]]
+    names = [operator[field] for field in ("uid", "name", "id") for operator in operators]
+    names += [vertex[field] for field in ("name", "id") for vertex in vertices]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def _no_vertex(name: str, known: Sequence[str]) -> HttpError:
+    return HttpError(
+        HTTPStatus.BAD_REQUEST,
+        f"the job has no vertex '{name}'",
+        f"hint: it has {', '.join(known)}",
+    )
+
+
+def _number(value: Any, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"'{name}' must be a whole number from 1 on")
+    return value
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/jobs/:jobid/resource-requirements",
+        _requirements,
+        "the parallelism of every vertex, in the shape of the next one",
+    ),
+    Route(
+        "PUT",
+        "/jobs/:jobid/resource-requirements",
+        _require,
+        'rescale to the upper bounds: `{"<vertex id>": {"parallelism": {"lowerBound", "upperBound"}}}`',
+    ),
+    Route(
+        "POST",
+        "/jobs/:jobid/rescale",
+        _rescale,
+        'rescale: `{"parallelism": 4, "vertices": {"<uid, name or id>": 2}}`; one of them is enough',
+    ),
+    Route(
+        "GET",
+        "/jobs/:jobid/rescale/:triggerid",
+        _status,
+        "how a rescaling stands; `operation.parallelism` is the result",
+    ),
+)

@@ -1,0 +1,108 @@
+"""Savepoints: taking them, stopping with one, deleting them."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.operations import run_in_background
+from penstock.rest.routes import Route, Services
+
+_SAVEPOINT = "savepoint"
+_DISPOSAL = "disposal"
+_TRIGGER_ID = re.compile(r"[0-9a-fA-F]{32}")
+
+
+def trigger_id(request: Request) -> str | None:
+    """Return the id that the client chose for the operation, or None."""
+    given = request.text("triggerId")
+    if given is not None and not _TRIGGER_ID.fullmatch(given):
+        raise HttpError(HTTPStatus.BAD_REQUEST, "field 'triggerId' must be 32 hexadecimal digits")
+    return given
+
+
+def _trigger(services: Services, request: Request) -> Response:
+    request.refuse_unknown_fields(("target-directory", "cancel-job", "formatType", "triggerId"))
+    job_id = request.parameters["jobid"]
+    controller = services.jobs.running(job_id)
+    directory = request.text("target-directory")
+    # Nothing is processed between the savepoint and the end, so what goes on from it repeats nothing.
+    stop = request.flag("cancel-job")
+    return services.operations.start(
+        _SAVEPOINT,
+        job_id,
+        lambda: (
+            controller.stop_with_savepoint(False, directory)
+            if stop
+            else controller.trigger_savepoint(directory)
+        ),
+        trigger_id(request),
+    )
+
+
+def _stop(services: Services, request: Request) -> Response:
+    request.refuse_unknown_fields(("targetDirectory", "drain", "formatType", "triggerId"))
+    job_id = request.parameters["jobid"]
+    controller = services.jobs.running(job_id)
+    directory, drain = request.text("targetDirectory"), request.flag("drain")
+    return services.operations.start(
+        _SAVEPOINT,
+        job_id,
+        lambda: controller.stop_with_savepoint(drain, directory),
+        trigger_id(request),
+    )
+
+
+def _status(services: Services, request: Request) -> Response:
+    return services.operations.status(
+        _SAVEPOINT,
+        request.parameters["jobid"],
+        request.parameters["triggerid"],
+        lambda path: {"location": path},
+    )
+
+
+def _dispose(services: Services, request: Request) -> Response:
+    request.refuse_unknown_fields(("savepoint-path",))
+    path = request.text("savepoint-path")
+    if path is None:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "field 'savepoint-path' is missing")
+    return services.operations.start(_DISPOSAL, None, lambda: run_in_background(lambda: _rm(path)))
+
+
+def _rm(path: str) -> Any:
+    from penstock.savepoint.reader import dispose_savepoint
+
+    return dispose_savepoint(path)
+
+
+def _disposal_status(services: Services, request: Request) -> Response:
+    return services.operations.status(
+        _DISPOSAL, None, request.parameters["triggerid"], lambda _: {}
+    )
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/jobs/:jobid/savepoints",
+        _trigger,
+        'take a savepoint: `{"target-directory", "cancel-job"}`',
+    ),
+    Route(
+        "POST",
+        "/jobs/:jobid/stop",
+        _stop,
+        'stop with a savepoint: `{"targetDirectory", "drain"}`',
+    ),
+    Route(
+        "GET",
+        "/jobs/:jobid/savepoints/:triggerid",
+        _status,
+        "how a savepoint or a stop stands; the savepoint's path is `operation.location`",
+    ),
+    Route("POST", "/savepoint-disposal", _dispose, 'delete a savepoint: `{"savepoint-path"}`'),
+    Route("GET", "/savepoint-disposal/:triggerid", _disposal_status, "how a deletion stands"),
+)

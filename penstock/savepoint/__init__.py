@@ -1,0 +1,1 @@
+"""Savepoints: state in an open format, in one directory, for any parallelism, backend and place."""

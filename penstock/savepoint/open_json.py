@@ -1,0 +1,284 @@
+"""Python values as JSON that gives back the very same values, of the same types.
+
+None, booleans, numbers, text, lists, and dictionaries by text are what they are in JSON. Everything else is an object with one
+member whose name begins with `$`:
+
+| Member | Value |
+|---|---|
+| `$float` | `nan`, `inf` or `-inf` |
+| `$tuple`, `$set`, `$frozenset` | a list |
+| `$dict` | a list of pairs: of a dictionary whose keys are not plain text |
+| `$bytes` | base64 |
+| `$date`, `$time`, `$datetime` | ISO 8601; a datetime in a named zone is a pair of both |
+| `$timedelta` | a list of days, seconds, microseconds |
+| `$decimal`, `$uuid` | text |
+| `$row` | an object: `kind` (`+I`, `-U`, `+U`, `-D`), `names` (a list or null), `values` |
+| `$window` | a pair of start and end, a number, or null: of a time, count or global window |
+| `$object` | a pair of a class of Penstock's and an object of its fields |
+| `$pickle` | base64: any other value |
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime as dt
+import importlib
+import math
+import pickle
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from penstock.common.pickling import dumps
+from penstock.common.types import Row, RowKind
+from penstock.common.windowing import CountWindow, GlobalWindow, TimeWindow
+from penstock.savepoint.sharing import shares_objects
+
+MAX_DEPTH: Final = 100
+_OURS: Final = "penstock."
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """A pickled value that nobody has looked at: pickled again, it is the value itself.
+
+    So metadata can be read, and handed on to tasks, where the classes of the job are not known.
+    """
+
+    data: bytes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickle.loads, (self.data,)
+
+
+def to_json(value: Any) -> Any:
+    """Return a value as JSON data.
+
+    >>> to_json({"window": TimeWindow(0, 5), "names": ("a", None)})
+    {'window': {'$window': [0, 5]}, 'names': {'$tuple': ['a', None]}}
+    """
+    return _pickled(value) if shares_objects(value) else _encode(value, 0)
+
+
+def from_json(data: Any, *, load: Callable[[bytes], Any] = pickle.loads) -> Any:
+    """Return the value that `to_json` made JSON of; `load` is called with pickled parts: `Unopened` leaves them alone.
+
+    >>> from_json({"$tuple": [1, {"$window": [0, 5]}]})
+    (1, TimeWindow(start=0, end=5))
+    """
+    if isinstance(data, list):
+        return [from_json(item, load=load) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if len(data) == 1:
+        ((tag, content),) = data.items()
+        if tag == "$pickle":
+            return load(base64.b64decode(content, validate=True))
+        if tag.startswith("$"):
+            return _DECODERS[tag](content, lambda part: from_json(part, load=load))
+    return {key: from_json(item, load=load) for key, item in data.items()}
+
+
+def pickled_to_json(data: bytes) -> Any:
+    """Return the JSON data of a value that is there as a pickle; it stays one if its classes are not known here."""
+    try:
+        return to_json(pickle.loads(data))
+    except Exception:  # noqa: BLE001 - unpickling runs the user's code
+        return {"$pickle": base64.b64encode(data).decode()}
+
+
+def _pickled(value: Any) -> Any:
+    return {"$pickle": base64.b64encode(dumps(value)).decode()}
+
+
+def _encode(value: Any, depth: int) -> Any:
+    kind = type(value)
+    if kind in _NATIVE:
+        return value
+    encoder = _ENCODERS.get(kind)
+    if depth > MAX_DEPTH:
+        return _pickled(value)
+    if encoder is None:
+        encoder = _object if kind.__module__.startswith(_OURS) else _any
+    found = encoder(value, lambda part: _encode(part, depth + 1))
+    return _pickled(value) if found is NotImplemented else found
+
+
+Part = Callable[[Any], Any]
+_NATIVE: Final = frozenset({type(None), bool})
+
+
+def _any(*_: Any) -> Any:
+    return NotImplemented
+
+
+def _float(value: float, _: Part) -> Any:
+    return value if math.isfinite(value) else {"$float": str(value)}
+
+
+def _str(value: str, _: Part) -> Any:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half a surrogate pair: two of them would come back as one letter
+        return NotImplemented
+    return value
+
+
+def _dict(value: dict[Any, Any], part: Part) -> Any:
+    if all(type(key) is str and key.isprintable() and not key.startswith("$") for key in value):
+        return {key: part(item) for key, item in value.items()}
+    return {"$dict": [[part(key), part(item)] for key, item in value.items()]}
+
+
+def _datetime(value: dt.datetime, _: Part) -> Any:
+    zone = value.tzinfo
+    if value.fold:
+        return NotImplemented
+    if type(zone) is ZoneInfo and zone.key and ZoneInfo(zone.key) is zone:
+        return {"$datetime": [value.replace(tzinfo=None).isoformat(), zone.key]}
+    # A fixed zone with a name of its own would lose it.
+    if zone is None or (
+        type(zone) is dt.timezone and repr(zone) == repr(dt.timezone(zone.utcoffset(None)))
+    ):
+        return {"$datetime": value.isoformat()}
+    return NotImplemented
+
+
+def _time(value: dt.time, _: Part) -> Any:
+    if value.fold or value.tzinfo is not None:
+        return NotImplemented
+    return {"$time": value.isoformat()}
+
+
+def _timedelta(value: dt.timedelta, _: Part) -> Any:
+    return {"$timedelta": [value.days, value.seconds, value.microseconds]}
+
+
+def _uuid(value: uuid.UUID, _: Part) -> Any:
+    return {"$uuid": str(value)} if value.is_safe is uuid.SafeUUID.unknown else NotImplemented
+
+
+def _row(value: Row, part: Part) -> Any:
+    names = value.get_field_names()
+    content = {
+        "kind": str(value.get_row_kind()),
+        "names": None if names is None else [part(name) for name in names],
+        "values": [part(item) for item in value],
+    }
+    return {"$row": content}
+
+
+def _object(value: Any, part: Part) -> Any:
+    """Encode an object of a data class of Penstock's own that has nothing but its fields."""
+    kind = type(value)
+    path = f"{kind.__module__}:{kind.__qualname__}"
+    if not dataclasses.is_dataclass(kind) or "__reduce__" in vars(kind) or _find(path) is not kind:
+        return NotImplemented
+    names = [field.name for field in dataclasses.fields(kind)]
+    if not set(getattr(value, "__dict__", ())) <= set(names):
+        return NotImplemented
+    return {"$object": [path, {name: part(getattr(value, name)) for name in names}]}
+
+
+def _find(path: str) -> Any:
+    module, _, name = path.partition(":")
+    found: Any = importlib.import_module(module)
+    for each in name.split("."):
+        found = getattr(found, each, None)
+    return found
+
+
+def _text(tag: str) -> Callable[[Any, Part], Any]:
+    return lambda value, _: {tag: str(value)}
+
+
+def _items(tag: str) -> Callable[[Any, Part], Any]:
+    return lambda value, part: {tag: [part(item) for item in value]}
+
+
+_ENCODERS: Final[dict[type, Callable[[Any, Part], Any]]] = {
+    int: lambda value, _: value if value.bit_length() < 10_000 else NotImplemented,
+    float: _float,
+    str: _str,
+    bytes: lambda value, _: {"$bytes": base64.b64encode(value).decode()},
+    list: lambda value, part: [part(item) for item in value],
+    tuple: _items("$tuple"),
+    set: _items("$set"),
+    frozenset: _items("$frozenset"),
+    dict: _dict,
+    dt.date: lambda value, _: {"$date": value.isoformat()},
+    dt.time: _time,
+    dt.datetime: _datetime,
+    dt.timedelta: _timedelta,
+    Decimal: _text("$decimal"),
+    uuid.UUID: _uuid,
+    Row: _row,
+    TimeWindow: lambda window, part: {"$window": [part(window[0]), part(window[1])]},
+    CountWindow: lambda window, part: {"$window": part(window[0])},
+    GlobalWindow: lambda _window, _part: {"$window": None},
+}
+
+
+def _decode_datetime(content: Any, _: Part) -> dt.datetime:
+    if isinstance(content, str):
+        return dt.datetime.fromisoformat(content)
+    text, zone = content
+    return dt.datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone))
+
+
+def _decode_row(content: Any, part: Part) -> Row:
+    kind = RowKind.from_short_string(content["kind"])
+    row = Row.of_kind(kind, *map(part, content["values"]))
+    if content["names"] is not None:
+        row.set_field_names([part(name) for name in content["names"]])
+    return row
+
+
+def _decode_window(content: Any, part: Part) -> Any:
+    if content is None:
+        return GlobalWindow()
+    return (
+        TimeWindow(*map(part, content)) if isinstance(content, list) else CountWindow(part(content))
+    )
+
+
+def _decode_object(content: Any, part: Part) -> Any:
+    path, fields = content
+    kind = _find(path) if path.startswith(_OURS) else None
+    if kind is None or not dataclasses.is_dataclass(kind):
+        raise ValueError(f"there is no class {path}")
+    found: Any = object.__new__(kind)  # type: ignore[arg-type]  # a class, it was found by name
+    for field in dataclasses.fields(kind):
+        if field.name in fields:
+            value = part(fields[field.name])
+        elif field.default is not dataclasses.MISSING:
+            value = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            value = field.default_factory()
+        else:
+            raise ValueError(f"{path} has no field {field.name}")
+        object.__setattr__(found, field.name, value)
+    return found
+
+
+_DECODERS: Final[dict[str, Callable[[Any, Part], Any]]] = {
+    "$float": lambda content, _: float(content),
+    "$tuple": lambda content, part: tuple(map(part, content)),
+    "$set": lambda content, part: set(map(part, content)),
+    "$frozenset": lambda content, part: frozenset(map(part, content)),
+    "$dict": lambda content, part: {part(key): part(item) for key, item in content},
+    "$bytes": lambda content, _: base64.b64decode(content, validate=True),
+    "$date": lambda content, _: dt.date.fromisoformat(content),
+    "$time": lambda content, _: dt.time.fromisoformat(content),
+    "$datetime": _decode_datetime,
+    "$timedelta": lambda content, _: dt.timedelta(*content),
+    "$decimal": lambda content, _: Decimal(content),
+    "$uuid": lambda content, _: uuid.UUID(content),
+    "$row": _decode_row,
+    "$window": _decode_window,
+    "$object": _decode_object,
+}

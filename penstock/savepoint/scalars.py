@@ -1,0 +1,449 @@
+"""Codecs of values that have no parts of their own, of windows, and of objects that are pickled."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar, Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from penstock.common.pickling import dumps
+from penstock.common.windowing import CountWindow, GlobalWindow, TimeWindow
+
+_INT64: Final = range(-(2**63), 2**63)
+_PRECISION: Final = 38  # digits of Arrow's 128-bit decimals
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # of datetimes without a zone
+_UTC_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class Codec:
+    """How the values of a column become an Arrow array and back. None is null."""
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+
+    @property
+    def arrow_type(self) -> Any:
+        """The Arrow type of the array."""
+        raise NotImplementedError
+
+    def encode(self, values: Sequence[Any]) -> Any:
+        """Return an array of values."""
+        return pa.array(values, self.arrow_type)
+
+    def decode(self, array: Any) -> list[Any]:
+        """Return the values of an array."""
+        values: list[Any] = array.to_pylist()
+        return values
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the codec as JSON data."""
+        return {"type": self.name}
+
+    def merged(self, other: Codec) -> Codec:
+        """Return a codec for the values of both; they differ."""
+        return Pickled()
+
+
+@dataclass(frozen=True, slots=True)
+class Null(Codec):
+    """Nothing but None."""
+
+    name = "null"
+
+    @property
+    def arrow_type(self) -> Any:
+        """The type of nothing but nulls."""
+        return pa.null()
+
+
+@dataclass(frozen=True, slots=True)
+class Pickled(Codec):
+    """Any objects, each one pickled."""
+
+    name = "pickle"
+
+    @property
+    def arrow_type(self) -> Any:
+        """Bytes."""
+        return pa.binary()
+
+    def encode(self, values: Sequence[Any]) -> Any:
+        """Return an array of values."""
+        return pa.array([None if v is None else dumps(v) for v in values], pa.binary())
+
+    def decode(self, array: Any) -> list[Any]:
+        """Return the values of an array."""
+        return [None if data is None else pickle.loads(data) for data in array.to_pylist()]
+
+
+_PLAIN: Final[dict[str, Any]] = {
+    "bool": pa.bool_(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "str": pa.string(),
+    "bytes": pa.binary(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plain(Codec):
+    """Values that Arrow itself gives back as they were."""
+
+    kind: str
+
+    @property
+    def arrow_type(self) -> Any:
+        """The type of the same name."""
+        return _PLAIN[self.kind]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the codec as JSON data."""
+        return {"type": self.kind}
+
+
+STR: Final = Plain("str")
+
+
+@dataclass(frozen=True, slots=True)
+class Datetimes(Codec):
+    """Datetimes of one time zone, or without one."""
+
+    zone: str | None
+
+    @property
+    def arrow_type(self) -> Any:
+        """A timestamp in microseconds."""
+        return pa.timestamp("us", self.zone)
+
+    def encode(self, values: Sequence[Any]) -> Any:
+        """Return an array of values."""
+        return pa.array([None if v is None else _microseconds(v) for v in values], self.arrow_type)
+
+    def decode(self, array: Any) -> list[Any]:
+        """Return the values of an array."""
+        zone = None if self.zone is None else _zone_of(self.zone)
+        numbers = array.cast(pa.int64()).to_pylist()
+        return [None if number is None else _datetime(number, zone) for number in numbers]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the codec as JSON data."""
+        return {"type": "datetime", "zone": self.zone}
+
+
+@dataclass(frozen=True, slots=True)
+class Timedeltas(Codec):
+    """Lengths of time."""
+
+    name = "timedelta"
+
+    @property
+    def arrow_type(self) -> Any:
+        """A duration in microseconds."""
+        return pa.duration("us")
+
+    def encode(self, values: Sequence[Any]) -> Any:
+        """Return an array of values."""
+        numbers = [None if v is None else v // _MICROSECOND for v in values]
+        return pa.array(numbers, self.arrow_type)
+
+    def decode(self, array: Any) -> list[Any]:
+        """Return the values of an array."""
+        numbers = array.cast(pa.int64()).to_pylist()
+        return [None if n is None else dt.timedelta(microseconds=n) for n in numbers]
+
+
+@dataclass(frozen=True, slots=True)
+class Decimals(Codec):
+    """Decimals with the same number of digits after the point."""
+
+    scale: int
+
+    @property
+    def arrow_type(self) -> Any:
+        """A decimal of 128 bits."""
+        return pa.decimal128(_PRECISION, self.scale)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the codec as JSON data."""
+        return {"type": "decimal", "scale": self.scale}
+
+    def merged(self, other: Codec) -> Codec:
+        """Return a codec for the values of both."""
+        return DecimalTexts() if isinstance(other, Decimals | DecimalTexts) else Pickled()
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalTexts(Codec):
+    """Decimals of any form, as text: 1.5 and 1.50 are equal and not the same."""
+
+    name = "decimal text"
+
+    @property
+    def arrow_type(self) -> Any:
+        """Text."""
+        return pa.string()
+
+    def encode(self, values: Sequence[Any]) -> Any:
+        """Return an array of values."""
+        return pa.array([None if v is None else str(v) for v in values], pa.string())
+
+    def decode(self, array: Any) -> list[Any]:
+        """Return the values of an array."""
+        return [None if text is None else Decimal(text) for text in array.to_pylist()]
+
+    def merged(self, other: Codec) -> Codec:
+        """Return a codec for the values of both."""
+        return self if isinstance(other, Decimals) else Pickled()
+
+
+@dataclass(frozen=True, slots=True)
+class Uuids(Codec):
+    """UUIDs."""
+
+    name = "uuid"
+
+    @property
+    def arrow_type(self) -> Any:
+        """16 bytes."""
+        return pa.binary(16)
+
+    def encode(self, values: Sequence[Any]) -> Any:
+        """Return an array of values."""
+        return pa.array([None if v is None else v.bytes for v in values], self.arrow_type)
+
+    def decode(self, array: Any) -> list[Any]:
+        """Return the values of an array."""
+        return [None if data is None else uuid.UUID(bytes=data) for data in array.to_pylist()]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindows(Codec):
+    """Time windows."""
+
+    name = "time window"
+
+    @property
+    def arrow_type(self) -> Any:
+        """Start (inclusive) and end (exclusive) in epoch milliseconds."""
+        return pa.struct([("start", pa.int64()), ("end", pa.int64())])
+
+    def encode(self, values: Sequence[Any]) -> Any:
+        """Return an array of values."""
+        found = [None if v is None else {"start": v[0], "end": v[1]} for v in values]
+        return pa.array(found, self.arrow_type)
+
+    def decode(self, array: Any) -> list[Any]:
+        """Return the values of an array."""
+        starts, ends = array.field(0).to_pylist(), array.field(1).to_pylist()
+        valid = array.is_valid().to_pylist()
+        return [
+            TimeWindow(start, end) if there else None
+            for start, end, there in zip(starts, ends, valid, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class CountWindows(Codec):
+    """Count windows."""
+
+    name = "count window"
+
+    @property
+    def arrow_type(self) -> Any:
+        """The number of the window."""
+        return pa.struct([("id", pa.int64())])
+
+    def encode(self, values: Sequence[Any]) -> Any:
+        """Return an array of values."""
+        return pa.array([None if v is None else {"id": v[0]} for v in values], self.arrow_type)
+
+    def decode(self, array: Any) -> list[Any]:
+        """Return the values of an array."""
+        ids, valid = array.field(0).to_pylist(), array.is_valid().to_pylist()
+        return [
+            CountWindow(number) if there else None for number, there in zip(ids, valid, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalWindows(Codec):
+    """The global window."""
+
+    name = "global window"
+
+    @property
+    def arrow_type(self) -> Any:
+        """True: there is only one such window."""
+        return pa.bool_()
+
+    def encode(self, values: Sequence[Any]) -> Any:
+        """Return an array of values."""
+        return pa.array([None if value is None else True for value in values], pa.bool_())
+
+    def decode(self, array: Any) -> list[Any]:
+        """Return the values of an array."""
+        return [None if there is None else GlobalWindow() for there in array.to_pylist()]
+
+
+# Finding a codec: each function gets values of one type, and returns None if they must be pickled.
+
+
+def is_text(text: str) -> bool:
+    """Whether text has a form in UTF-8: half a surrogate pair has none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _plain(kind: str) -> Callable[[list[Any]], Codec]:
+    codec = Plain(kind)
+    return lambda _: codec
+
+
+def _ints(values: list[Any]) -> Codec | None:
+    return Plain("int") if min(values) in _INT64 and max(values) in _INT64 else None
+
+
+def _texts(values: list[Any]) -> Codec | None:
+    return STR if all(map(str.isascii, values)) or all(map(is_text, values)) else None
+
+
+def _times(values: list[Any]) -> Codec | None:
+    return Plain("time") if all(v.tzinfo is None and not v.fold for v in values) else None
+
+
+def _timedeltas(values: list[Any]) -> Codec | None:
+    return Timedeltas() if all(v // _MICROSECOND in _INT64 for v in values) else None
+
+
+def _datetimes(values: list[Any]) -> Codec | None:
+    zones = {_name_of(value.tzinfo) for value in values}
+    if len(zones) > 1 or "" in zones:
+        return None
+    name = zones.pop()
+    zone = None if name is None else _zone_of(name)
+    try:
+        same = all(_is_same(value, _datetime(_microseconds(value), zone)) for value in values)
+    except OverflowError:  # the time in another zone is not a time that a datetime can hold
+        return None
+    return Datetimes(name) if same else None
+
+
+def _is_same(one: dt.datetime, other: dt.datetime) -> bool:
+    """Whether two datetimes show the same on the same clock; twice an hour a year does."""
+    return one.replace(tzinfo=None) == other.replace(tzinfo=None) and one.fold == other.fold
+
+
+def _name_of(zone: dt.tzinfo | None) -> str | None:
+    """Return the name that Arrow has for a zone; empty if it has none."""
+    if zone is None:
+        return None
+    if type(zone) is ZoneInfo:
+        return zone.key if zone.key and ZoneInfo(zone.key) is zone else ""
+    if type(zone) is not dt.timezone:
+        return ""
+    if zone is dt.UTC:
+        return "UTC"
+    offset = zone.utcoffset(None)
+    minutes, rest = divmod(offset, dt.timedelta(minutes=1))
+    if rest or repr(zone) != repr(dt.timezone(offset)):  # it has seconds, or a name of its own
+        return ""
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+
+
+def _zone_of(name: str) -> dt.tzinfo:
+    if name == "UTC":
+        return dt.UTC
+    if name[0] in "+-":
+        minutes = int(name[1:3]) * 60 + int(name[4:6])
+        return dt.timezone(dt.timedelta(minutes=-minutes if name[0] == "-" else minutes))
+    return ZoneInfo(name)
+
+
+def _microseconds(value: dt.datetime) -> int:
+    return (value - (_EPOCH if value.tzinfo is None else _UTC_EPOCH)) // _MICROSECOND
+
+
+def _datetime(microseconds: int, zone: dt.tzinfo | None) -> dt.datetime:
+    since = dt.timedelta(microseconds=microseconds)
+    return _EPOCH + since if zone is None else (_UTC_EPOCH + since).astimezone(zone)
+
+
+def _decimals(values: list[Any]) -> Codec | None:
+    scales = set()
+    for value in values:
+        sign, digits, exponent = value.as_tuple()
+        negative_zero = sign and not any(digits)
+        if not isinstance(exponent, int) or len(digits) > _PRECISION or negative_zero:
+            return DecimalTexts()
+        scales.add(-exponent)
+    scale = scales.pop()
+    return Decimals(scale) if not scales and 0 <= scale <= _PRECISION else DecimalTexts()
+
+
+def _uuids(values: list[Any]) -> Codec | None:
+    return Uuids() if all(v.is_safe is uuid.SafeUUID.unknown for v in values) else None
+
+
+def _windows(codec: Codec) -> Callable[[list[Any]], Codec | None]:
+    def infer(values: list[Any]) -> Codec | None:
+        numbers = [number for value in values for number in value]
+        exact = all(type(number) is int and number in _INT64 for number in numbers)
+        return codec if exact else None
+
+    return infer
+
+
+INFERRED: Final[dict[type, Callable[[list[Any]], Codec | None]]] = {
+    bool: _plain("bool"),
+    int: _ints,
+    float: _plain("float"),
+    str: _texts,
+    bytes: _plain("bytes"),
+    dt.date: _plain("date"),
+    dt.time: _times,
+    dt.datetime: _datetimes,
+    dt.timedelta: _timedeltas,
+    Decimal: _decimals,
+    uuid.UUID: _uuids,
+    TimeWindow: _windows(TimeWindows()),
+    CountWindow: _windows(CountWindows()),
+    GlobalWindow: lambda _: GlobalWindows(),
+}
+
+_BY_NAME: Final[dict[str, Codec]] = {
+    codec.name: codec
+    for codec in (
+        Null(),
+        Pickled(),
+        Timedeltas(),
+        DecimalTexts(),
+        Uuids(),
+        TimeWindows(),
+        CountWindows(),
+        GlobalWindows(),
+    )
+}
+
+
+def from_json(value: dict[str, Any]) -> Codec:
+    """Read what `to_json` of a codec without parts returned; raises KeyError if there is no such codec."""
+    kind = value["type"]
+    if kind == "datetime":
+        return Datetimes(value["zone"])
+    if kind == "decimal":
+        return Decimals(value["scale"])
+    return Plain(kind) if kind in _PLAIN else _BY_NAME[kind]

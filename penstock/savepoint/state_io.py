@@ -1,0 +1,31 @@
+"""How a subtask reads its keyed state, be it of a checkpoint or of a savepoint."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penstock.checkpoint.handles import StateChain, read_state
+from penstock.checkpoint.state_io import CheckpointStateIO, Tables
+from penstock.checkpoint.storage import CheckpointStorage
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotStateIO(CheckpointStateIO):
+    """Reads and writes snapshots below the job's directory, and reads those of savepoints wherever they are."""
+
+    def load(self, chain: StateChain, owned: range | None = None) -> Iterator[Tables]:
+        """Read the snapshots of a chain, oldest first, in pieces.
+
+        With `owned`, entries of other key groups may be left out: whoever reads a snapshot that has them must still do so.
+        """
+        storage = CheckpointStorage(self.directory)
+        for handle in chain:
+            if handle.format == "parquet":
+                from penstock.savepoint.table_files import read_named  # it loads pyarrow
+
+                for name, delta in read_named(storage, handle, owned):
+                    yield {name: delta}
+            else:
+                yield pickle.loads(read_state(storage, handle))

@@ -1,0 +1,24 @@
+"""State as tables: read what a job knows, compare two moments, write what a job shall start with.
+
+>>> from penstock import state  # doctest: +SKIP
+>>> print(state.read("checkpoints/<job id>"))  # doctest: +SKIP
+"""
+
+from penstock.state.catalog import OperatorInfo, StateInfo
+from penstock.state.reading import read
+from penstock.state.snapshot import Snapshot
+from penstock.state.tables import StateTable, Table
+from penstock.state.writer import DROP, SavepointWriter, edit, new_savepoint
+
+__all__ = [
+    "DROP",
+    "OperatorInfo",
+    "SavepointWriter",
+    "Snapshot",
+    "StateInfo",
+    "StateTable",
+    "Table",
+    "edit",
+    "new_savepoint",
+    "read",
+]

@@ -1,0 +1,256 @@
+"""What the tables of a snapshot are: names, kinds, and how to find them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.errors import ArgumentError
+from penstock.runtime.operators.async_io import IN_FLIGHT
+from penstock.runtime.operators.cep import DYNAMIC_RUNS, QUEUE, RUNS
+from penstock.runtime.operators.full_window_partition import BLOCKS
+from penstock.runtime.operators.window import MERGING_SET
+from penstock.runtime.operators.window_base import CONTENTS
+from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION, WRITERS
+from penstock.runtime.state.panes import PANE_PREFIX
+from penstock.runtime.state.schema import StateSchema
+
+TIMERS: Final = "timers/"
+EVENT_TIMERS: Final = "timers/event"
+PROCESSING_TIMERS: Final = "timers/processing"
+_STATE: Final = "state/"
+_WINDOW: Final = "window/"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A table that an operator keeps: how its values look, what its namespace is, whether users care."""
+
+    kind: str
+    text: str
+    namespace: str | None = None
+    internal: bool = False
+
+
+_KNOWN: Final = {
+    CONTENTS: _Known("contents", "contents of windows", "window"),
+    "reduced": _Known("reducing", "the reduced value"),
+    "interval-join-left": _Known("list", "elements of the left side", "timestamp"),
+    "interval-join-right": _Known("list", "elements of the right side", "timestamp"),
+    MERGING_SET: _Known("map", "windows in flight, and what their contents are kept under", None, True),
+    RUNS: _Known("value", "partial matches", None, True),
+    DYNAMIC_RUNS: _Known("value", "partial matches", "pattern", True),
+    QUEUE: _Known("list", "(timestamp, event) pairs that wait for the watermark", None, True),
+    BLOCKS: _Known("value", "records of a partition, in blocks", "block", True),
+}  # fmt: skip
+_OPERATORS_OWN: Final = {IN_FLIGHT, WRITERS}
+_OPERATOR_KINDS: Final = {SPLIT: "operator list", UNION: "union list", BROADCAST: "broadcast"}
+
+
+@dataclass(frozen=True, slots=True)
+class StateInfo:
+    """One state of an operator.
+
+    `kind` is value, list, map, reducing, aggregating (keyed state); contents (of windows); timers; operator list, union list,
+    broadcast (operator state); or operator (what an operator remembers of itself). `scope` is the name of the column that
+    belongs to the state besides the key, such as `window`, or None. `table` is the state's full name, for the case that a name
+    is not unique. `entries` and `size` (bytes) are None where finding out would mean to read everything. `internal` says
+    that the state is an operator's own affair: its form may change with any release.
+    """
+
+    name: str
+    table: str
+    kind: str
+    type: str
+    ttl: bool = False
+    scope: str | None = None
+    entries: int | None = None
+    size: int | None = None
+    internal: bool = False
+    schema: StateSchema | None = None
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether the state belongs to keys, not to subtasks."""
+        return not self.kind.startswith(("operator", "union", "broadcast"))
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorInfo:
+    """One operator of a snapshot. `size` is the bytes of its keyed state on storage."""
+
+    id: str
+    uid: str | None
+    name: str
+    parallelism: int
+    max_parallelism: int
+    states: tuple[StateInfo, ...]
+    size: int = 0
+
+    @property
+    def label(self) -> str:
+        """What to call it: the uid, else the name."""
+        return self.uid or self.name
+
+    def __str__(self) -> str:
+        known = [f"uid {self.uid}"] if self.uid else []
+        known.append(f"id {self.id[:8]}")
+        scale = f"parallelism {self.parallelism} of {self.max_parallelism}"
+        size = f", {format_size(self.size)}" if self.size else ""
+        lines = [f"{self.name} ({', '.join(known)}), {scale}{size}"]
+        width = max((len(state.name) for state in self.states), default=0)
+        lines += [f"  {state.name:<{width}}  {_describe(state)}" for state in self.states]
+        return "\n".join(lines)
+
+
+def _describe(state: StateInfo) -> str:
+    text = state.kind if state.kind in {"timers", "operator"} else f"{state.kind} of {_type(state)}"
+    if state.kind == "contents":
+        text = state.type
+    if state.scope is not None and state.kind not in {"contents", "timers"}:
+        text += f", by {state.scope}"
+    if state.ttl:
+        text += ", expires"
+    if state.entries is not None:
+        text += f", {state.entries} {'entry' if state.entries == 1 else 'entries'}"
+    if state.size is not None:
+        text += f", {format_size(state.size)}"
+    return text + (" [internal]" if state.internal else "")
+
+
+def _type(state: StateInfo) -> str:
+    """Return the type without what the kind says already: that a list holds a list."""
+    text = state.type
+    for prefix in ("ListTypeInfo<", "MapTypeInfo<"):
+        if text.startswith(prefix) and state.kind in {"list", "map"}:
+            return text.removeprefix(prefix).removesuffix(">")
+    return text
+
+
+def format_size(size: int) -> str:
+    """Return a number of bytes as people write it.
+
+    >>> format_size(512), format_size(20480), format_size(3 << 30)
+    ('512 B', '20.0 KB', '3.0 GB')
+    """
+    if size < 1024:
+        return f"{size} B"
+    number = float(size)
+    for unit in ("KB", "MB", "GB"):
+        number /= 1024
+        if number < 1024:
+            return f"{number:.1f} {unit}"
+    return f"{number / 1024:.1f} TB"
+
+
+def describe_table(
+    table: str,
+    namespaced: bool,
+    schema: StateSchema | None,
+    entries: int | None,
+    size: int | None,
+) -> StateInfo:
+    """Say what a table of keyed state is."""
+    if table.startswith(TIMERS):
+        return StateInfo(table, table, "timers", "timers", False, "namespace", entries, size)
+    prefix = next((each for each in (_STATE, _WINDOW) if table.startswith(each)), None)
+    if prefix is not None:
+        return StateInfo(
+            name=table.removeprefix(prefix),
+            table=table,
+            kind=schema.kind if schema is not None else "value",
+            type=schema.text if schema is not None else "any type",
+            ttl=schema is not None and schema.ttl,
+            scope="window" if namespaced else None,
+            entries=entries,
+            size=size,
+            schema=schema,
+        )
+    name = table.removeprefix(PANE_PREFIX)
+    known = _KNOWN.get(name) or _Known("value", "objects of the operator", None, True)
+    scope = (known.namespace or "namespace") if namespaced else None
+    return StateInfo(
+        name, table, known.kind, known.text, False, scope, entries, size, known.internal, schema
+    )
+
+
+def describe_operator_state(name: str, values: Sequence[Any]) -> StateInfo:
+    """Say what a state of subtasks is; `values` has one per subtask that holds it."""
+    for prefix, kind in _OPERATOR_KINDS.items():
+        if name.startswith(prefix):
+            own = name.removeprefix(prefix)
+            held = values[:1] if prefix == BROADCAST else values
+            count = sum(map(len, held))
+            internal = name in _OPERATORS_OWN
+            return StateInfo(own, name, kind, "any type", entries=count, internal=internal)
+    return StateInfo(name, name, "operator", "object", entries=len(values), internal=True)
+
+
+def find_operator(operators: Sequence[OperatorInfo], wanted: str) -> OperatorInfo:
+    """Return the operator with a uid, an id (or the beginning of one, of 8 digits or more) or a name."""
+    if not isinstance(wanted, str) or not wanted:
+        raise ArgumentError(
+            f"an operator is addressed by its uid, name or id, not by {wanted!r}",
+            hint=f"there are {_listed(_labels(operators))}",
+        )
+    matches: tuple[Callable[[OperatorInfo], bool], ...] = (
+        lambda op: op.uid == wanted,
+        lambda op: op.id == wanted,
+        lambda op: op.name == wanted,
+        lambda op: len(wanted) >= 8 and op.id.startswith(wanted),
+    )
+    for match in matches:
+        found = [op for op in operators if match(op)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise ArgumentError(
+                f"{len(found)} operators of the snapshot are called '{wanted}'",
+                detail="; ".join(f"id {op.id}" + (f", uid {op.uid}" if op.uid else "") for op in found),
+                hint="give the uid or the id of the one you mean; operators get a uid with .uid(...)",
+            )  # fmt: skip
+    raise unknown("operator", wanted, _labels(operators), "the snapshot")
+
+
+def find_state(operator: OperatorInfo, wanted: str, states: Sequence[StateInfo]) -> StateInfo:
+    """Return the state with a name, or with a table's full name, out of some of an operator's states."""
+    matches: tuple[Callable[[StateInfo], bool], ...] = (
+        lambda state: state.table == wanted,
+        lambda state: state.name == wanted,
+    )
+    for match in matches:
+        found = [state for state in states if match(state)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise ArgumentError(
+                f"operator '{operator.label}' has {len(found)} states called '{wanted}'",
+                hint="say which: " + ", ".join(f"'{state.table}'" for state in found),
+            )
+    names = [state.name for state in states]
+    raise unknown("state", wanted, names, f"operator '{operator.label}'")
+
+
+def unknown(what: str, wanted: Any, names: Iterable[str], owner: str) -> ArgumentError:
+    """Return the error for a name that is not there; it tells the nearest ones."""
+    known = list(dict.fromkeys(names))
+    near = difflib.get_close_matches(str(wanted), known, n=3, cutoff=0.6)
+    if near:
+        hint = f"did you mean {' or '.join(repr(name) for name in near)}?"
+    else:
+        hint = f"there is {_listed(known)}"
+    return ArgumentError(
+        f"{owner} has no {what} '{wanted}'", detail=f"it has {_listed(known)}", hint=hint
+    )
+
+
+def _labels(operators: Sequence[OperatorInfo]) -> list[str]:
+    return [label for op in operators for label in (op.uid, op.name) if label]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:12])
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return (shown + more) or "none"

@@ -1,0 +1,239 @@
+"""The entries of one table in one chain of state, whatever wrote it: either backend, or a savepoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.checkpoint.handles import StateChain, StateHandle, read_state
+from penstock.checkpoint.storage import CheckpointStorage, is_absolute
+from penstock.common.key_groups import key_group_of
+from penstock.runtime.state.schema import StateSchema
+from penstock.runtime.state.table import TableDelta
+from penstock.state.databases import Databases
+from penstock.state.unpickling import explained, load, load_leniently
+
+if TYPE_CHECKING:
+    from penstock.runtime.state.rocksdb_store import RocksDBStore
+    from penstock.savepoint.table_files import TableFile
+
+# Entries of a database are counted by reading its keys, if it is not larger than this.
+_COUNT_UP_TO = 64 << 20
+
+Entry = tuple[Any, Any, Any]  # key, namespace (None where there is none), value
+
+
+@dataclass(slots=True)
+class TableSummary:
+    """What is known of a table without reading its values; `entries` and `size` are None where that is not cheap."""
+
+    namespaced: bool
+    schema: StateSchema | None
+    entries: int | None
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReader:
+    """Reads chains of state. Travels to Spark's tasks, so it holds the path only."""
+
+    directory: str
+    max_parallelism: int
+
+    def tables(self, chain: StateChain, databases: Databases) -> dict[str, TableSummary]:
+        """Return the tables of a chain, by name."""
+        if chain.database is not None:
+            with databases.opened(self.directory, chain.database) as store:
+                return _tables_of(store, counted=chain.size <= _COUNT_UP_TO)
+        if chain.is_savepoint:
+            return self._headers(chain)
+        return self._count(chain)
+
+    def parts(self, chain: StateChain, table: str) -> list[StateChain]:
+        """Return what of a chain can be read by itself: each of a table's files in a savepoint, else the chain."""
+        if not chain.is_savepoint:
+            return [chain]
+        return [
+            StateChain((replace(handle, kind="full"),))
+            for handle in chain
+            if self._name_in(handle) == table
+        ]
+
+    def may_hold(self, chain: StateChain, key: Any) -> bool:
+        """Whether a key's group is one of those that a chain covers."""
+        group = key_group_of(key, self.max_parallelism)
+        return any(start <= group < end for start, end in (h.key_groups for h in chain))
+
+    def _name_in(self, handle: StateHandle) -> str:
+        with _peek(self.directory, handle) as file:
+            return file.header.name
+
+    def _headers(self, chain: StateChain) -> dict[str, TableSummary]:
+        """Return the tables of a savepoint: its files say what they hold."""
+        summaries: dict[str, TableSummary] = {}
+        for handle in chain:
+            with _peek(self.directory, handle) as file:
+                header, rows = file.header, file.rows
+            found = summaries.setdefault(
+                header.name, TableSummary(header.namespaced, header.schema, 0, 0)
+            )
+            found.entries = (found.entries or 0) + rows
+            found.size = (found.size or 0) + handle.size
+        return summaries
+
+    def entries(
+        self, chain: StateChain, table: str, databases: Databases, operator: str
+    ) -> Iterator[Entry]:
+        """Iterate over the entries of a table; `operator` is for errors."""
+        what = f"state '{table}' of operator '{operator}'"
+        found = self._entries(chain, table, databases, what)
+        while True:
+            with explained(what):
+                entry = next(found, None)
+            if entry is None:
+                return
+            yield entry
+
+    def _entries(
+        self, chain: StateChain, table: str, databases: Databases, what: str
+    ) -> Iterator[Entry]:
+        if chain.database is not None:
+            with databases.opened(self.directory, chain.database) as store:
+                yield from _stored_entries(store, table, self.max_parallelism)
+            return
+        if chain.is_savepoint:
+            yield from self._saved_entries(chain, table)
+            return
+        merged: dict[Any, Any] = {}
+        namespaced = False
+        for tables in self._snapshots(chain, lambda data: load(data, what)):
+            delta = tables.get(table)
+            if delta is None:
+                continue
+            namespaced = delta.namespaced
+            if not merged:
+                merged = delta.written
+                continue
+            for entry in delta.removed:
+                merged.pop(entry, None)
+            merged.update(delta.written)
+        for entry, value in merged.items():
+            key, namespace = entry if namespaced else (entry, None)
+            yield key, namespace, value
+
+    def _saved_entries(self, chain: StateChain, table: str) -> Iterator[Entry]:
+        from penstock.savepoint.table_files import read_named
+
+        storage = CheckpointStorage(self.directory)
+        for handle in chain:
+            if len(chain) > 1 and self._name_in(handle) != table:
+                continue
+            for name, delta in read_named(storage, handle):
+                if name != table:
+                    break
+                for entry, value in delta.written.items():
+                    key, namespace = entry if delta.namespaced else (entry, None)
+                    yield key, namespace, value
+
+    def _snapshots(
+        self, chain: StateChain, unpickle: Callable[[bytes], Any]
+    ) -> Iterator[dict[str, TableDelta]]:
+        storage = CheckpointStorage(self.directory)
+        for handle in chain:
+            yield self._tables_in(storage, handle, unpickle)
+
+    def _tables_in(
+        self, storage: CheckpointStorage, handle: StateHandle, unpickle: Callable[[bytes], Any]
+    ) -> dict[str, TableDelta]:
+        tables: dict[str, TableDelta] = unpickle(read_state(storage, handle))
+        return tables
+
+    def _count(self, chain: StateChain) -> dict[str, TableSummary]:
+        """Return the tables of snapshots that hold objects: they are one pickle each, and are read anyway."""
+        summaries: dict[str, TableSummary] = {}
+        keys: dict[str, set[Any]] = {}
+        for tables in self._snapshots(chain, load_leniently):
+            for name, delta in tables.items():
+                held = keys.setdefault(name, set())
+                held.difference_update(delta.removed)
+                held.update(delta.written)
+                summaries[name] = TableSummary(delta.namespaced, delta.schema, len(held))
+        return summaries
+
+
+@contextmanager
+def _peek(directory: str, handle: StateHandle) -> Iterator[TableFile]:
+    """Open a file of a savepoint for what it says about itself: only its end is read, and nothing is checked."""
+    import pyarrow as pa
+    from pyarrow import fs
+
+    from penstock.savepoint.table_files import TableFile, open_table
+
+    name = handle.name or ""
+    if handle.name is None or not is_absolute(name):
+        with open_table(CheckpointStorage(directory), handle) as file:
+            yield file
+        return
+    try:
+        if "://" in name:
+            files, path = fs.FileSystem.from_uri(name)
+        else:
+            files, path = fs.LocalFileSystem(), name
+        opened = files.open_input_file(path)
+    except (OSError, pa.ArrowException):
+        with open_table(CheckpointStorage(directory), handle) as file:  # it says what is wrong
+            yield file
+        return
+    with opened:
+        yield TableFile(opened, name)
+
+
+def _tables_of(store: RocksDBStore, *, counted: bool) -> dict[str, TableSummary]:
+    from penstock.runtime.state.rocksdb import read_tables
+
+    return {
+        name: TableSummary(
+            namespaced, schema, _count_stored(store, name, namespaced, schema) if counted else None
+        )
+        for name, (namespaced, schema) in read_tables(store).items()
+    }
+
+
+def _count_stored(
+    store: RocksDBStore, name: str, namespaced: bool, schema: StateSchema | None
+) -> int:
+    from penstock.runtime.state.key_codec import encode, skip
+    from penstock.runtime.state.rocksdb_store import after
+    from penstock.runtime.state.rocksdb_tables import DATA
+
+    prefix = DATA + encode(name)
+    stored = store.scan_keys(prefix, after(prefix))
+    if schema is None or schema.kind != "map":
+        return sum(1 for _ in stored)
+    count, last = 0, b""
+    for data in stored:  # one for each item of a map
+        end = skip(data, len(prefix) + 2)
+        entry = data[: skip(data, end) if namespaced else end]
+        count, last = count + (entry != last), entry
+    return count
+
+
+def _stored_entries(store: RocksDBStore, table: str, max_parallelism: int) -> Iterator[Entry]:
+    from penstock.runtime.state.local_directory import LocalDirectory
+    from penstock.runtime.state.rocksdb import RocksDBStateBackend, read_tables
+    from penstock.runtime.state.rocksdb_settings import RocksDBSettings
+
+    described = read_tables(store).get(table)
+    if described is None:
+        return
+    namespaced, schema = described
+    place = LocalDirectory((str(store.directory.parent),), "reading", store.directory.name, 0)
+    backend = RocksDBStateBackend(lambda: 0, place, RocksDBSettings(), max_parallelism)
+    backend.store = store
+    if schema is not None:
+        backend.schemas[table] = schema
+    for entry, value in backend.table(table, namespaced=namespaced).items():
+        key, namespace = entry if namespaced else (entry, None)
+        yield key, namespace, value

@@ -1,0 +1,25 @@
+"""Opens snapshots by path."""
+
+from __future__ import annotations
+
+import os
+
+from penstock.checkpoint.manifest_store import resolve_restore_path
+from penstock.errors import ArgumentTypeError
+from penstock.savepoint.reader import is_savepoint, read_savepoint
+from penstock.state.snapshot import Snapshot
+
+
+def read(path: str | os.PathLike[str]) -> Snapshot:
+    """Open a snapshot of a job: its checkpoint directory (the latest one), one `chk-N` directory, or a savepoint.
+
+    A path, or a URI that `pyarrow.fs` opens. Neither Spark nor the job's program is needed; classes of objects that the
+    state holds must be importable when their values are read.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentTypeError(f"the path of a snapshot is a str, not {type(path).__name__}")
+    text = os.fspath(path)
+    if is_savepoint(text):
+        return Snapshot(text, "savepoint", text, read_savepoint(text))
+    point = resolve_restore_path(text)
+    return Snapshot(text, "checkpoint", point.directory, point.manifest)

@@ -1,0 +1,117 @@
+"""A job of another process, from its start to its end, by commands: files, HTTP, controller and savepoints are real."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from penstock.cli import main
+
+PROGRAM = """
+from penstock.common import Types, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors import DataGeneratorSource, RateLimiterStrategy
+from penstock.datastream.functions import SinkFunction
+
+env = StreamExecutionEnvironment.get_execution_environment()
+source = DataGeneratorSource(lambda i: i % 5, rate_limiter_strategy=RateLimiterStrategy.per_second(200))
+numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+counts = numbers.map(lambda n: (n, 1)).key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+counts.uid("counts").print()
+env.execute("numbers")
+print("the end")
+"""
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
+    script = tmp_path / "job.py"
+    script.write_text(PROGRAM)
+    children = []
+
+    def start(*options):
+        command = [sys.executable, "-m", "penstock", "run", "--no-spark", "-p", "2"]
+        settings = {
+            "execution.checkpointing.interval": "50 ms",
+            "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+            "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
+        }
+        for key, value in settings.items():
+            command += ["-D", f"{key}={value}"]
+        child = subprocess.Popen(
+            [*command, *options, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )  # fmt: skip
+        children.append(child)
+        assert child.stdout.readline()  # the first count: the job runs
+        return child
+
+    yield start
+    for child in children:
+        if child.poll() is None:
+            child.kill()
+        child.communicate()
+
+
+def say(capsys, *arguments):
+    code = main(arguments)
+    output = capsys.readouterr()
+    assert (code, output.err) == (0, ""), arguments
+    return output.out
+
+
+def parallelism(capsys):
+    shown = say(capsys, "job", "numbers")
+    table = shown.split("\n\n")[1].splitlines()[1:]
+    return {line.split("  ")[-1].strip(): int(line.split()[1]) for line in table}
+
+
+def test_a_job_is_listed_saved_rescaled_stopped_and_goes_on(start, capsys, tmp_path):
+    child = start()
+    (line,) = say(capsys, "list").splitlines()[1:]
+    assert line.endswith("numbers")
+    assert f"pid {child.pid} at 127.0.0.1:" in line
+
+    savepoint = say(capsys, "savepoint", "numbers").strip()
+    assert savepoint.startswith(str(tmp_path / "savepoints"))
+    assert os.listdir(savepoint)
+
+    assert parallelism(capsys) == {"numbers": 2, "counts": 2}
+    assert "3" in say(capsys, "rescale", line.split()[0][:8], "--vertex", "counts=3")
+    assert parallelism(capsys) == {"numbers": 2, "counts": 3}
+    say(capsys, "rescale", "numbers", "1")
+    assert parallelism(capsys) == {"numbers": 1, "counts": 3}
+
+    last = say(capsys, "stop", "-p", str(tmp_path / "elsewhere"), "numbers").strip()
+    assert last.startswith(str(tmp_path / "elsewhere"))
+    output, error = child.communicate(timeout=30)
+    assert (child.returncode, error) == (0, "")
+    assert output.endswith("the end\n")
+    assert say(capsys, "list") == "no job runs\n"
+
+    before = [int(line.split(", ")[1].rstrip(")")) for line in output.splitlines()[:-1]]
+    child = start("-s", last, "--claim-mode", "NO_CLAIM")
+    first = int(child.stdout.readline().split(", ")[1].rstrip(")\n"))
+    assert first > max(before) - 5  # the counts went on
+
+    assert "is CANCELED" in say(capsys, "cancel", "numbers")
+    child.communicate(timeout=30)
+    assert child.returncode == 1
+    assert list((tmp_path / "home" / "processes").iterdir()) == []
+
+    say(capsys, "savepoint", "--dispose", last)
+    assert not os.path.exists(last)
+
+
+def test_what_cannot_be_is_refused_and_the_job_goes_on(start, capsys):
+    child = start()
+    assert main(["rescale", "numbers", "--vertex", "nobody=3"]) == 1
+    assert "no vertex 'nobody'" in capsys.readouterr().err
+    assert main(["rescale", "numbers", "100000"]) == 1
+    assert "parallelism" in capsys.readouterr().err
+    assert child.poll() is None
+    assert "is CANCELED" in say(capsys, "cancel", "numbers")

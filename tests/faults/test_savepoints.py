@@ -1,0 +1,68 @@
+"""Savepoints of every stateful operator: a job that is stopped, moved and started otherwise puts out the same."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from zoo_runs import NONE, differences, environment, follow_epochs, run
+
+import zoo  # isort: skip - zoo_runs puts the jobs' folder on the path
+from penstock.jobmanager.job_master import JobMaster
+
+# What they put out depends on which records meet in a subtask, and so on the parallelism: in Flink too.
+BY_SUBTASK = {
+    "checkpointed_function",
+    "full_window_partition_aggregate",
+    "watermarks_within_the_program",
+}
+ENDS_BY_ITSELF = {"hybrid_source"}
+PROGRAMS = [name for name in zoo.PROGRAMS if name not in ENDS_BY_ITSELF]
+
+# (parallelism, backend, epoch before which the job is asked to stop): the epoch after it is that of the savepoint.
+STAGES = {
+    "hashmap-first": [(1, "hashmap", 2), (7, "rocksdb", 4), (3, "hashmap", 8)],
+    "rocksdb-first": [(1, "rocksdb", 2), (7, "hashmap", 4), (3, "rocksdb", 8)],
+}
+
+
+@pytest.fixture(autouse=True)
+def _epoch_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    follow_epochs(monkeypatch, deadlines=False)
+
+
+def stop_at(last: int, target: Path, *, drain: bool) -> tuple[Any, list[Any]]:
+    """Return what stops a job with a savepoint, and where its answer will be."""
+    answers: list[Any] = []
+
+    def act(master: JobMaster, epoch: int) -> None:
+        if epoch == last:
+            answers.append(master.request_savepoint(str(target), stops=True, drains=drain))
+
+    return act, answers
+
+
+@pytest.mark.parametrize("stages", STAGES.values(), ids=STAGES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_job_that_goes_on_from_savepoints_puts_out_the_same(
+    name: str, stages: list[tuple[int, str, int]], tmp_path: Path
+) -> None:
+    if name in BY_SUBTASK:
+        stages = [(zoo.PARALLELISM, backend, epoch) for _, backend, epoch in stages]
+    act, _ = stop_at(stages[-1][2], tmp_path, drain=True)
+    undisturbed, _ = run(name, environment("hashmap"), act)
+    found: Counter[str] = Counter()
+    start: dict[str, str] = {}
+    for number, (parallelism, backend, last) in enumerate(stages):
+        written = tmp_path / f"written-{number}"
+        act, answers = stop_at(last, written, drain=number == len(stages) - 1)
+        output, master = run(name, environment(backend, parallelism=parallelism, **start), act)
+        found += output
+        assert master.restarts == 0
+        moved = tmp_path / f"elsewhere-{number}"
+        shutil.move(answers[0].result(0), moved)
+        start = {"execution.state-recovery.path": str(moved)}
+    assert differences(undisturbed, found) == NONE

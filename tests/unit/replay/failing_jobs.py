@@ -1,0 +1,90 @@
+"""Programs with one record that cannot be processed, in each kind of place."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from penstock.datastream import KeyedProcessFunction, MapFunction
+from penstock.datastream.state import ValueStateDescriptor
+
+from .programs import key_of, read
+
+BAD = 137  # of split 0
+ALLOWED = set()  # what fails no more, in this process
+
+
+class UnpaidError(Exception):
+    pass
+
+
+def check(value):
+    amount = value[1]
+    if amount == BAD and value[0].startswith("0-") and "pass" not in ALLOWED:
+        raise UnpaidError(f"nobody pays {amount}")
+    return amount
+
+
+class Price(MapFunction):
+    def map(self, value):
+        amount = check(value)
+        return value[0], amount
+
+
+def in_a_map(env):
+    return read(env).map(Price())
+
+
+def in_a_lambda(env):
+    return read(env).rebalance().filter(lambda value: check(value) >= 0)
+
+
+def in_a_generator(env):
+    def each(value):
+        yield value
+        yield check(value)
+
+    return read(env).flat_map(each)
+
+
+class Sum(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.sum = runtime_context.get_state(ValueStateDescriptor("sum"))
+
+    def process_element(self, value, ctx):
+        total = (self.sum.value() or 0) + check(value)
+        self.sum.update(total)
+        yield value[0], total
+
+
+def in_a_keyed_process(env):
+    return read(env).key_by(key_of).process(Sum())
+
+
+def in_a_key_selector(env):
+    return read(env).key_by(lambda value: check(value) % 2).reduce(lambda one, other: other)
+
+
+class Remember(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value[1] * 1_000)
+
+    def on_timer(self, timestamp, ctx):
+        yield check((ctx.get_current_key(), timestamp // 1_000))
+
+
+def in_a_timer(env):
+    return read(env).key_by(key_of).process(Remember())
+
+
+def parse(base, value):
+    return int(value, base)
+
+
+def in_a_builtin(env):
+    words = read(env).map(lambda value: "x" if value[1] == BAD else str(value[1]))
+    return words.map(int)
+
+
+def in_a_partial(env):
+    words = read(env).map(lambda value: "x" if value[1] == BAD else str(value[1]))
+    return words.map(partial(parse, 10))

@@ -1,0 +1,198 @@
+"""Runs programs in a MiniCluster with a journal, and keeps what their sinks got: what a replay must give again."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import random
+import uuid
+from pathlib import Path
+
+import pytest
+
+from penstock.checkpoint.manifest_store import ManifestStore
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common import Configuration
+from penstock.common.connector import Sink, SinkWriter
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import JobExecutionError
+from penstock.jobmanager.epoch_journal import EpochJournal
+from penstock.jobmanager.job_master import JobMaster
+from penstock.replay import replay
+from penstock.runtime import subtask, subtask_cache
+from penstock.runtime.local_pipe import read_acks
+from penstock.runtime.slot_task import run_slot
+from penstock.testing import MiniCluster, mini_cluster
+
+RETAINED = 50
+
+tapes: dict[str, dict] = {}
+
+
+class Tape(Sink):
+    """Keeps what it gets in this process, by epoch and subtask."""
+
+    def __init__(self):
+        self.token = uuid.uuid4().hex
+        tapes[self.token] = {}
+
+    def create_writer(self, context, restored=None):
+        return _TapeWriter(self.token, (context.epoch, context.subtask))
+
+
+class _TapeWriter(SinkWriter):
+    def __init__(self, token, place):
+        self._records = tapes[token][place] = []
+
+    def write(self, values, timestamps, watermark):
+        times = timestamps or [None] * len(values)
+        self._records.extend(zip(map(repr, values), times, strict=True))
+
+    def prepare_commit(self):
+        return []
+
+
+def run_pipe_out_of_order(generator):
+    """A pipe in which blocks of upstream slots arrive in any order, as they do on a cluster."""
+
+    def run(levels, slots):
+        arriving = [[] for _ in range(slots[0])]
+        for level, count in zip(levels, slots, strict=True):
+            next_slots = max(level.next_slots, 1)
+            blocks = [[] for _ in range(next_slots)]
+            shipped = pickle.loads(pickle.dumps(level, 5))
+            for slot in range(count):
+                sent = [[] for _ in range(next_slots)]
+                for row in run_slot(shipped, slot, uuid.uuid4().hex, arriving[slot]):
+                    sent[row.target % next_slots].append(row)
+                for target, rows in enumerate(sent):
+                    blocks[target].append(rows)
+            for each in blocks:
+                generator.shuffle(each)
+            arriving = [[row for rows in each for row in rows] for each in blocks]
+        return read_acks(row for rows in arriving for row in rows)
+
+    return run
+
+
+class EpochClock:
+    """A wall clock that shows the number of the epoch."""
+
+    def __init__(self, step: int) -> None:
+        self._step = step
+        self._now = 0
+
+    def on_step(self, moment, epoch):
+        if moment == "before run_pipe":
+            self._now = epoch * self._step
+
+    def __call__(self):
+        return self._now
+
+
+class RecordedRun:
+    """A program that was run to its end, or to its failure."""
+
+    def __init__(self, directory: Path, cluster: MiniCluster, tape: Tape, error) -> None:
+        self.master = cluster.masters[0]
+        self.job_id = self.master.job.job_id
+        self.directory = str(directory / self.job_id)
+        self.error = error
+        self._tape = tape
+
+    @property
+    def epochs(self):
+        return ManifestStore.at(CheckpointStorage(self.directory)).list_epochs()
+
+    def written(self, epoch):
+        """What the tape got in an epoch, by subtask."""
+        return {
+            subtask: tuple(records)
+            for (number, subtask), records in tapes[self._tape.token].items()
+            if number == epoch
+        }
+
+    def replayed(self, epoch, **options):
+        """Replay an epoch; return what the tape would have got, and the result."""
+        result = replay(self.directory, epoch, **options)
+        (records,) = result.sinks.values()
+        shown = {
+            subtask: tuple((repr(record.value), record.timestamp) for record in each)
+            for subtask, each in records.items()
+        }
+        return shown, result
+
+
+def record_run(
+    build,
+    directory: Path,
+    *,
+    parallelism: int = 2,
+    seed: int | None = None,
+    keep_subtasks: bool = True,
+    epoch_ms: int | None = None,
+    options: dict[str, str] | None = None,
+) -> RecordedRun:
+    """Run a program; `build(env)` returns the stream whose records go to the tape.
+
+    With a `seed`, channels arrive in any order. With `epoch_ms`, the wall clock goes on by so much in every epoch.
+    """
+    settings = {
+        "execution.checkpointing.interval": "1 ms",
+        "execution.checkpointing.dir": str(directory),
+        "execution.checkpointing.num-retained": str(RETAINED),
+        "restart-strategy.type": "none",
+        **(options or {}),
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    env.set_parallelism(parallelism)
+    tape = Tape()
+    error = None
+    with pytest.MonkeyPatch.context() as patch, MiniCluster() as cluster:
+        if "_journal" not in inspect.getsource(JobMaster):
+            patch.setattr(JobMaster, "_run_pipe", _journalled(JobMaster._run_pipe))
+        if seed is not None:
+            generator = random.Random(seed)
+            patch.setattr(mini_cluster, "run_pipe_locally", run_pipe_out_of_order(generator))
+        if not keep_subtasks:
+            patch.setattr(subtask_cache, "put", lambda job, each, epoch, name: each.close())
+        if epoch_ms is not None:
+            clock = EpochClock(epoch_ms)
+            patch.setattr(subtask, "wall_clock", clock)
+            patch.setattr(JobMaster, "step_hooks", [*JobMaster.step_hooks, clock.on_step])
+        build(env).sink_to(tape).name("tape")
+        try:
+            env.execute("recorded")
+        except JobExecutionError as failure:
+            error = failure
+    return RecordedRun(directory, cluster, tape, error)
+
+
+class _JournallingPipe:
+    def __init__(self, master, base, journal):
+        self._master, self._base, self._journal = master, base, journal
+        self.inner = master._pipe
+
+    def run(self, job_id, name, levels, slots):
+        return self._journal.run(
+            self._master.job,
+            self._base,
+            levels,
+            slots,
+            lambda: self.inner.run(job_id, name, levels, slots),
+        )
+
+    def cancel(self, job_id):
+        self.inner.cancel(job_id)
+
+
+def _journalled(run_pipe):
+    def run(self, epoch, base, assignments):
+        journal = self.__dict__.setdefault("_test_journal", EpochJournal(self.store))
+        pipe = self._pipe = _JournallingPipe(self, base, journal)
+        try:
+            return run_pipe(self, epoch, base, assignments)
+        finally:
+            self._pipe = pipe.inner
+
+    return run

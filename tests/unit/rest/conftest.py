@@ -1,0 +1,106 @@
+"""A server around a controller that does what a test says."""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import json
+import threading
+
+import pytest
+
+from penstock.rest import publish
+from penstock.rest.publish import Publisher
+from penstock.rest.routes import Services
+from penstock.rest.server import RestServer
+
+from .fakes import NOW, TOKEN, FakeController
+
+
+class Client:
+    """Speaks HTTP to a server, with what headers a test wants."""
+
+    def __init__(self, server):
+        self.server = server
+
+    def __call__(self, method, path, body=None, token=TOKEN, **headers):
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        host, port = self.server.server_address[:2]
+        connection = http.client.HTTPConnection(host, port, timeout=10)
+        text = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        connection.request(method, path, text, headers)
+        response = connection.getresponse()
+        content = response.read()
+        connection.close()
+        self.headers = response.headers
+        return response.status, json.loads(content) if content else None
+
+
+@pytest.fixture
+def services():
+    return Services(now_ms=lambda: NOW)
+
+
+@pytest.fixture
+def controller(services):
+    controller = FakeController(job_id="a" * 32)
+    services.jobs.publish(controller)
+    return controller
+
+
+@pytest.fixture
+def start_server(services):
+    servers = []
+
+    def start(**options):
+        server = RestServer(services, TOKEN, **options)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        servers.append((server, thread))
+        return server
+
+    yield start
+    for server, thread in servers:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def ask(start_server):
+    return Client(start_server())
+
+
+@pytest.fixture
+def make_controller():
+    return FakeController
+
+
+@pytest.fixture
+def make_client():
+    return Client
+
+
+class SettlingPublisher(Publisher):
+    """A publisher that a test can wait for."""
+
+    def settle(self):
+        for thread in threading.enumerate():
+            if thread.name == "penstock-publish":
+                thread.join(10)
+
+
+@pytest.fixture
+def publisher(tmp_path, monkeypatch):
+    """The publisher of this process, for one test."""
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
+    polling_often = functools.partialmethod(RestServer.serve_forever, poll_interval=0.01)
+    monkeypatch.setattr(RestServer, "serve_forever", polling_often)
+    own = SettlingPublisher()
+    monkeypatch.setattr(publish, "_publisher", own)
+    yield own
+    own.close(0)
+    if own.endpoint is not None and own.endpoint.server is not None:
+        own.endpoint.server.shutdown()
+        own.endpoint.server.server_close()

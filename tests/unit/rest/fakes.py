@@ -1,0 +1,85 @@
+"""A controller that does what a test says."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from penstock.common.job_id import JobID
+from penstock.common.job_status import JobStatus
+
+NOW = 1_700_000_060_000
+TOKEN = "the token"
+
+
+class FakeController:
+    """A job of two vertices. Futures of `answers` decide results; without them calls succeed at once."""
+
+    def __init__(self, name="clicks", job_id=None, status=JobStatus.RUNNING):
+        self.job_id = JobID(job_id)
+        self.name = name
+        self.status = status
+        self.calls = []
+        self.answers = {}
+        self.savepoint = None
+        self.vertices = [
+            self.vertex("v1", "Source: clicks", 2, [("o1", "clicks", "Source: clicks")]),
+            self.vertex(
+                "v2", "Map -> Sink", 3, [("o2", "count", "Map"), ("o3", None, "Sink: Print")]
+            ),
+        ]
+
+    @staticmethod
+    def vertex(vertex_id, name, parallelism, operators):
+        return {
+            "id": vertex_id,
+            "name": name,
+            "parallelism": parallelism,
+            "max_parallelism": 128,
+            "operators": [
+                {"id": operator, "uid": uid, "name": name} for operator, uid, name in operators
+            ],
+        }
+
+    def get_job_id(self):
+        return self.job_id
+
+    def get_job_status(self):
+        return self.status
+
+    def _answer(self, method, arguments, result):
+        self.calls.append((method, *arguments))
+        answer = self.answers.get(method, result)
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, Future):
+            return answer
+        future = Future()
+        future.set_result(answer)
+        return future
+
+    def trigger_savepoint(self, directory):
+        return self._answer("trigger_savepoint", (directory,), f"{directory}/savepoint-1")
+
+    def stop_with_savepoint(self, drain, directory):
+        return self._answer("stop_with_savepoint", (drain, directory), f"{directory}/savepoint-2")
+
+    def cancel(self):
+        self.status = JobStatus.CANCELED
+        return self._answer("cancel", (), None)
+
+    def rescale(self, parallelism):
+        return self._answer("rescale", (parallelism,), {"Source: clicks": 2, "Map -> Sink": 4})
+
+    def describe(self):
+        return {
+            "id": str(self.job_id),
+            "name": self.name,
+            "status": self.status.name,
+            "start_ms": NOW - 60_000,
+            "end_ms": NOW - 10_000 if self.status.is_terminal_state() else None,
+            "epoch": 7,
+            "restarts": 1,
+            "checkpoints": f"/chk/{self.job_id}",
+            "savepoint": self.savepoint,
+            "vertices": self.vertices,
+        }

@@ -1,0 +1,92 @@
+"""A real job in this process, reached through its published endpoint by HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.common import Configuration, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors import DataGeneratorSource
+from penstock.rest import processes, publish
+from penstock.rest.client import RestClient
+from penstock.testing.mini_cluster import MiniCluster
+
+
+@pytest.fixture
+def client(publisher, tmp_path):
+    with MiniCluster() as cluster:
+        env = StreamExecutionEnvironment.get_execution_environment(
+            Configuration.from_dict(
+                {
+                    "execution.checkpointing.interval": "5 ms",
+                    "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+                    "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
+                }
+            )
+        )
+        env.set_parallelism(2)
+        numbers = env.from_source(
+            DataGeneratorSource(lambda i: i % 5), WatermarkStrategy.no_watermarks(), "numbers"
+        )
+        counts = numbers.uid("numbers").key_by(lambda n: n).reduce(lambda a, b: a + b)
+        counts.uid("counts").filter(lambda _: False).print()
+        submit = cluster.submit
+
+        def submit_and_publish(*arguments):
+            controller = submit(*arguments)
+            publish.publish(controller, env.get_configuration())
+            return controller
+
+        cluster.submit = submit_and_publish
+        job = env.execute_async("numbers")
+        publisher.settle()
+        (record,) = processes.read_all()
+        client = RestClient(record.address, record.token)
+        client.job = f"/jobs/{job.get_job_id()}"
+        yield client
+        job.cancel().result()
+
+
+def result(client, resource, trigger):
+    while True:
+        answer = client.get(f"{client.job}/{resource}/{trigger['request-id']}")
+        if answer["status"]["id"] == "COMPLETED":
+            assert "failure-cause" not in answer["operation"], answer
+            return answer["operation"]
+
+
+def parallelism(client):
+    vertices = client.get(client.job)["vertices"]
+    return {vertex["operators"][0]["uid"]: vertex["parallelism"] for vertex in vertices}
+
+
+def test_a_running_job_is_watched_saved_rescaled_and_stopped(client, tmp_path):
+    (job,) = client.get("/jobs/overview")["jobs"]
+    assert (job["name"], job["state"]) == ("numbers", "RUNNING")
+    assert parallelism(client) == {"numbers": 2, "counts": 2}
+
+    savepoint = result(
+        client, "savepoints", client.request("POST", f"{client.job}/savepoints", {})
+    )["location"]
+    assert savepoint.startswith(str(tmp_path / "savepoints"))
+    assert client.get(client.job)["penstock"]["savepoint"] == savepoint
+    latest = client.get(f"{client.job}/checkpoints")["latest"]
+    assert latest["savepoint"]["external_path"] == savepoint
+    assert latest["completed"]["external_path"].startswith(str(tmp_path / "checkpoints"))
+
+    wanted = {"parallelism": 1, "vertices": {"counts": 3}}
+    result(client, "rescale", client.request("POST", f"{client.job}/rescale", wanted))
+    assert parallelism(client) == {"numbers": 1, "counts": 3}
+
+    requirements = client.get(f"{client.job}/resource-requirements")
+    for requirement in requirements.values():
+        requirement["parallelism"]["upperBound"] = 2
+    client.request("PUT", f"{client.job}/resource-requirements", requirements)
+    while parallelism(client) != {"numbers": 2, "counts": 2}:
+        pass
+
+    last = result(client, "savepoints", client.request("POST", f"{client.job}/stop", {}))
+    assert last["location"] != savepoint
+    while (state := client.get(f"{client.job}/status")["status"]) == "RUNNING":
+        pass
+    assert state == "FINISHED"

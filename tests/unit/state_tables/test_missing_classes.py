@@ -1,0 +1,93 @@
+"""State of classes that are not there: lists go on, values say what is missing."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+
+from penstock import state
+from penstock.datastream import KeyedProcessFunction
+from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from penstock.errors import CheckpointError
+from penstock.state.unpickling import load, load_leniently
+
+from .jobs import MONOTONOUS, checkpoint, environment, script
+
+
+@pytest.fixture
+def shop():
+    """A module of the job, with a class that its state holds."""
+    module = sys.modules["vanishing_shop"] = types.ModuleType("vanishing_shop")
+    exec(
+        "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass Order:\n    item: str\n    key: int = 0\n",
+        module.__dict__,
+    )
+    yield module
+    sys.modules.pop("vanishing_shop", None)
+
+
+class Orders(KeyedProcessFunction):
+    def open(self, context):
+        self.last = context.get_state(ValueStateDescriptor("last"))
+        self.all = context.get_list_state(ListStateDescriptor("all"))
+        self.count = context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value, ctx):
+        order = sys.modules["vanishing_shop"].Order(value[0], value[1])
+        self.last.update(order)
+        self.all.add(order)
+        self.count.update((self.count.value() or 0) + 1)
+
+
+@pytest.fixture
+def orders(backend, cluster, tmp_path, shop):
+    env = environment(backend, tmp_path)
+    source = env.from_source(script([("tea", 1)], [("tea", 2)]), MONOTONOUS, "orders")
+    processed = source.key_by(lambda pair: pair[0]).process(Orders()).uid("orders")
+    with processed.execute_and_collect() as found:
+        assert list(found) == []
+    savepoint = state.edit(checkpoint(tmp_path, 2)).write(tmp_path / "savepoints")
+    del sys.modules["vanishing_shop"]
+    return {"checkpoint": checkpoint(tmp_path, 2), "savepoint": savepoint}
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "savepoint"])
+def test_operators_can_be_listed(orders, kind):
+    snapshot = state.read(orders[kind])
+    states = {each.name: each.entries for each in snapshot.operator("orders").states}
+    assert (states["last"], states["all"], states["count"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "savepoint"])
+def test_values_say_what_is_missing(orders, kind):
+    snapshot = state.read(orders[kind])
+    with pytest.raises(CheckpointError) as raised:
+        list(snapshot.state("orders", "last"))
+    assert "cannot be imported" in raised.value.message
+    assert "vanishing_shop" in str(raised.value)
+    assert "PYTHONPATH" in raised.value.hint
+
+
+def test_with_the_class_values_are_read(orders, shop):
+    sys.modules["vanishing_shop"] = shop
+    for path in orders.values():
+        assert list(state.read(path).state("orders", "last")) == [("tea", shop.Order("tea", 2))]
+
+
+def test_unknown_objects_are_equal_if_their_parts_are(shop):
+    import pickle
+
+    pickles = [pickle.dumps(shop.Order(item)) for item in ("tea", "tea", "jam")]
+    del sys.modules["vanishing_shop"]
+    one, same, other = map(load_leniently, pickles)
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != other
+    assert "vanishing_shop.Order" in repr(one)
+
+
+def test_a_damaged_pickle_is_named():
+    with pytest.raises(CheckpointError, match="the splits of source 'x' cannot be unpickled"):
+        load(b"\x80\x05nonsense", "the splits of source 'x'")
