@@ -5,6 +5,7 @@
 <base>/<job id>/shared/             state files
 <base>/<job id>/staging/            sinks' output that waits for its commit
 <base>/<job id>/input/              large collections, as sources read them
+<base>/<job id>/epochs/             the journal, for `penstock replay`
 <base>/<job id>/.lock, lease/       which driver runs the job
 ```
 """
@@ -25,6 +26,7 @@ METADATA = "_metadata"
 DAMAGED = "_damaged"
 STAGING = "staging"
 INPUT = "input"
+EPOCHS = "epochs"
 
 _log = logging.getLogger(__name__)
 _METADATA_NAME = re.compile(r"chk-(\d+)/_metadata")
@@ -179,6 +181,7 @@ class ManifestStore:
         """Delete everything of the job, its checkpoints and its lease too."""
         self.delete_working_files()
         self.storage.delete_tree(SHARED)
+        self.storage.delete_tree(EPOCHS)
         for directory in {name.partition("/")[0] for name in self.storage.list("chk-")}:
             self.storage.delete_tree(directory)
         lease, self._lease = self._lease, None

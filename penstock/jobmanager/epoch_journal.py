@@ -28,7 +28,7 @@ from typing import Any, Literal
 import cloudpickle
 
 from penstock.checkpoint.manifest import Manifest
-from penstock.checkpoint.manifest_store import ManifestStore
+from penstock.checkpoint.manifest_store import EPOCHS, ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
 from penstock.jobmanager.job import Job
@@ -36,7 +36,6 @@ from penstock.runtime.deployment import JobSettings, LevelDeployment, VertexDepl
 from penstock.runtime.messages import TaskAck, TaskFailedError, TaskFailure
 from penstock.runtime.pace import SlotTrace
 
-EPOCHS = "epochs"
 VERSION = 1
 
 Outcome = Literal["running", "completed", "failed"]

@@ -110,7 +110,9 @@ def infer(value: Any, depth: int = 0) -> Type:
 
 
 def mapping(value: Mapping[Any, Any], depth: int = 0) -> Type:
-    """Return the type of a dictionary whose keys are data, not names."""
+    """Return the type of a dictionary whose keys are data, not names; Arrow's maps have no null as a key."""
+    if None in value:
+        return TEXT
     return (
         "map",
         unify_all(infer(key, depth + 1) for key in value),
@@ -191,7 +193,8 @@ def fits(value: Any, kind: Type) -> bool:
         return type(value) in {list, tuple} and all(fits(item, kind[1]) for item in value)
     if name == "map":
         return type(value) is dict and all(
-            fits(key, kind[1]) and fits(item, kind[2]) for key, item in value.items()
+            key is not None and fits(key, kind[1]) and fits(item, kind[2])
+            for key, item in value.items()
         )
     found = infer(value)
     return found == kind or (kind == DOUBLE and found == LONG)
@@ -207,8 +210,8 @@ def plain(value: Any, kind: Type) -> Any:
     if name == "struct":
         fields = value if type(value) is dict else fields_of(value)
         assert fields is not None
-        if _is_positional(value):
-            items = list(fields.values())
+        if _is_positional(value) and not fields.keys() <= {field for field, _ in kind[1]}:
+            items = list(fields.values())  # the names are those of a declared type
             return {
                 field: plain(item, inner)
                 for (field, inner), item in zip(kind[1], items, strict=False)

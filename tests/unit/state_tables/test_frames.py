@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Row
@@ -88,7 +88,7 @@ VALUES = st.recursive(
         st.lists(inner, max_size=3)
         | st.tuples(inner, inner)
         | st.dictionaries(st.text("ab", min_size=1, max_size=2), inner, max_size=3)
-        | st.dictionaries(st.integers(0, 3), inner, max_size=3)
+        | st.dictionaries(st.integers(0, 3) | st.none(), inner, max_size=3)
         | st.builds(Row, inner, inner)
     ),
     max_leaves=8,
@@ -97,6 +97,8 @@ VALUES = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(VALUES, min_size=1, max_size=6))
+@example([{"a": 0}, (False, None)])
+@example([{None: 1}])
 def test_any_values_become_a_column(values):
     table = Table("any", ("value",), lambda: iter([(value,) for value in values])).to_arrow()
     assert table.num_rows == len(values)
