@@ -54,6 +54,9 @@ class _Enumerator(SplitEnumerator):
     def has_data(self, positions: Sequence[int]) -> bool:
         return any(position < self._batches for position in positions)
 
+    def backlog(self, splits: Sequence[Any]) -> int:
+        return sum((self._batches - split.position) * 10 for split in splits)
+
     def snapshot(self) -> bool:
         return self._found
 

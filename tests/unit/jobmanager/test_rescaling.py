@@ -167,3 +167,32 @@ def test_a_refused_parallelism_leaves_the_job_as_it_is() -> None:
 def test_a_job_that_is_over_answers_with_an_error() -> None:
     _, master = run_until(2, 1)
     assert isinstance(master.request_rescale(2).exception(0), JobCancelledError)
+
+
+AUTOSCALED = {
+    "job__autoscaler__enabled": "true",
+    "job__autoscaler__vertex__min_parallelism": "2",
+    "job__autoscaler__vertex__max_parallelism": "3",
+    "job__autoscaler__stabilization__interval": "0 ms",
+    "job__autoscaler__metrics__window": "1 s",
+    "job__autoscaler__catch_up__duration": "1 ms",
+}
+
+
+def test_a_job_with_a_backlog_is_scaled_up_by_itself_as_far_as_it_may() -> None:
+    seen: dict[int, int] = {}
+
+    def act(master: JobMaster, epoch: int) -> None:
+        seen[epoch] = max(vertex.parallelism for vertex in master.job.plan.vertices)
+
+    found, master = run_until(12, 1, act, **AUTOSCALED)
+    assert found == run_until(12, 1)[0]
+    assert (seen[1], seen[2], seen[12]) == (1, 2, 3)  # at once into the bounds, then by the backlog
+    assert master.restarts == 0
+
+
+def test_decisions_may_be_only_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    _, master = run_until(12, 1, **AUTOSCALED, job__autoscaler__scaling__enabled="false")
+    assert max(vertex.parallelism for vertex in master.job.plan.vertices) == 1
+    assert "would be rescaled: scale up from 1 to" in caplog.text

@@ -25,9 +25,12 @@ def check(value):
 
 
 class Price(MapFunction):
+    def open(self, runtime_context):
+        self.attempt = runtime_context.get_attempt_number()
+
     def map(self, value):
         amount = check(value)
-        return value[0], amount
+        return value[0], amount, self.attempt
 
 
 def in_a_map(env):

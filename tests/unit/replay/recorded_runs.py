@@ -24,7 +24,7 @@ from penstock.runtime.local_pipe import read_acks
 from penstock.runtime.slot_task import run_slot
 from penstock.testing import MiniCluster, mini_cluster
 
-RETAINED = 50
+RETAINED = 500
 
 tapes: dict[str, dict] = {}
 

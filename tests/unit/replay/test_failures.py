@@ -97,6 +97,7 @@ def test_a_failed_attempt_stays_when_the_next_one_succeeds(tmp_path, monkeypatch
     again, result = run.replayed(failed.epoch, attempt="last", verify=True)
     assert (result.failure, result.attempt) == (None, 1)
     assert again == run.written(failed.epoch)
+    assert {record[2] for record in result.records("tape")} == {1}
     assert result.state is not None
     assert result.state.differing == []
 

@@ -65,7 +65,7 @@ def test_a_record_holds_no_state_that_the_checkpoint_holds(tmp_path):
 
 
 def test_state_of_another_job_is_part_of_the_record(tmp_path):
-    first = record(tmp_path / "one", **{"execution.checkpointing.num-retained": "50"})
+    first = record(tmp_path / "one", **{"execution.checkpointing.num-retained": "500"})
     run = record(tmp_path / "two", **{"execution.state-recovery.path": f"{first.directory}/chk-2"})
     found = read_record(CheckpointStorage(run.directory), record_name(3))
     assert (found.base, found.foreign) == (None, True)
@@ -138,7 +138,7 @@ def test_an_epoch_that_is_not_in_the_journal_is_refused(tmp_path):
     run = record(tmp_path)
     with pytest.raises(ReplayError, match="has no epoch 99") as caught:
         replay(run.directory, 99)
-    assert ", ".join(map(str, run.epochs)) in str(caught.value)
+    assert ", ".join(map(str, run.epochs[-3:])) in str(caught.value)
 
 
 def test_a_directory_that_is_not_there_is_told(tmp_path):
