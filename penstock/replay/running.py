@@ -31,6 +31,9 @@ from penstock.runtime.pace import SlotTrace, SubtaskTrace
 from penstock.runtime.slot_task import run_slot
 from penstock.runtime.subtask import Subtask
 
+_UNTRACED_FACTOR = 10
+UNTRACED_S = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -200,7 +203,7 @@ class EpochReplay:
         self._forget_subtasks()
 
     def _run_slot(self, level: LevelDeployment, slot: int, watcher: Watcher) -> Iterator[Row]:
-        seconds = self.recording.record.seconds
+        seconds = self._seconds_for(level.level, slot)
         if seconds is not None:
             level = dataclasses.replace(level, deadline=time.time() + seconds)
         rows = self._in_order(level, slot, self._arrived[level.level, slot])
@@ -220,6 +223,13 @@ class EpochReplay:
             watcher.after_slot(level.level, slot)
         if self.failed is not None and isinstance(self.failed.error, ReplayError):
             raise self.failed.error
+
+    def _seconds_for(self, level: int, slot: int) -> float | None:
+        """Return for how long sources may read. How far they got is in the trace; without one, much time is given."""
+        seconds = self.recording.record.seconds
+        if seconds is None or (level, slot) in self._traces.slots:
+            return seconds
+        return max(_UNTRACED_FACTOR * seconds, UNTRACED_S)
 
     def pace_of(self, vertex: int, subtask: int) -> ReplayedPace:
         """Return what decides in the place of the wall clock."""
@@ -340,12 +350,14 @@ class EpochReplay:
 
     def _approximations(self) -> Iterator[str]:
         record = self.recording.record
-        if not record.traces:
+        silent = sum(place not in self._traces.slots for place in self._expected_traces())
+        if silent:
             yield (
-                "the epoch ended without telling when watermarks were due, what the clock showed and how far sources "
-                "had read: its process was killed, or it failed outside of the program"
+                f"{silent} task{'s' if silent > 1 else ''} ended without telling when watermarks were due, what the "
+                "clock showed and how far sources had read: a process was killed, or the epoch failed outside of the "
+                "program"
             )
-        elif any(_is_cut(trace) for trace in record.traces):
+        if any(_is_cut(trace) for trace in record.traces):
             yield "the clock, or the order of channels, was not recorded to the end of the epoch"
         waiting = [
             info.name
@@ -361,6 +373,19 @@ class EpochReplay:
             if failure.operator in self.recording.plan.sinks:
                 sink = names[failure.operator or ""]
                 yield f"the epoch failed in '{sink}', and sinks are switched off in a replay"
+
+    def _expected_traces(self) -> list[tuple[int, int]]:
+        """Return the slots that must have told their decisions: all, or those up to the failure."""
+        record, plan = self.recording.record, self.recording.plan
+        places = [(level, slot) for level, slots in enumerate(plan.slots) for slot in range(slots)]
+        failure = record.failure
+        if record.outcome != "failed" or failure is None or isinstance(failure, str):
+            return places
+        if failure.vertex < 0:
+            return [place for place in places if place[0] == 0]
+        failed = plan.vertices[failure.vertex]
+        own = (failed.level, failed.slot_offset + failure.subtask)
+        return [place for place in places if place[0] < failed.level or place == own]
 
 
 def _is_cut(trace: SlotTrace) -> bool:

@@ -57,6 +57,12 @@ class HybridSource(Source):
         """Create a reader for splits of all sources."""
         return HybridReader(self.sources)
 
+    def adopt_split(self, split: SourceSplit) -> SourceSplit:
+        """Let the source that it belongs to adopt the split."""
+        index, inner = split.payload
+        adopted = self.sources[index].adopt_split(inner)
+        return dataclasses.replace(split, payload=(index, adopted))
+
     def __repr__(self) -> str:
         return f"HybridSource({', '.join(type(source).__name__ for source in self.sources)})"
 

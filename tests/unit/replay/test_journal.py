@@ -14,7 +14,7 @@ from penstock.common.connector import ReadLimits, SourceBatch, SourceReader, Sou
 from penstock.errors import PenstockError
 from penstock.jobmanager import epoch_journal
 from penstock.jobmanager.epoch_journal import list_records, read_record, record_name
-from penstock.replay import ReplayError, replay
+from penstock.replay import ReplayError, replay, running
 from penstock.replay.pace import ReplayedClock, ReplayedPace, Rereading
 from penstock.runtime import pace
 from penstock.runtime.pace import ClockLog, Packed, RecordingPace, RunLog
@@ -181,7 +181,8 @@ def test_input_that_has_gone_is_told(tmp_path, monkeypatch):
         replay(run.directory, 2)
 
 
-def test_an_epoch_that_left_no_trace_is_replayed_as_well_as_can_be(tmp_path):
+def test_an_epoch_that_left_no_trace_is_replayed_as_well_as_can_be(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "UNTRACED_S", 1.0)
     run = record_run(failing_jobs.in_a_map, tmp_path, options=OFTEN)
     storage = CheckpointStorage(run.directory)
     epoch = run.epochs[-1] + 1
@@ -192,7 +193,7 @@ def test_an_epoch_that_left_no_trace_is_replayed_as_well_as_can_be(tmp_path):
     assert result.epoch == epoch
     assert result.failure is not None
     assert result.failure.record == ("0-2", 137, 2720)
-    assert "without telling" in result.approximations[0]
+    assert "2 tasks ended without telling" in result.approximations[0]
 
 
 def test_a_job_that_was_moved_is_replayed_where_it_is(tmp_path):
