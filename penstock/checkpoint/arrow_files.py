@@ -1,4 +1,4 @@
-"""Files on any file system that pyarrow opens by URI: object stores, HDFS."""
+"""Files on any file system that pyarrow or fsspec opens by URI: object stores, HDFS, SFTP."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 from pyarrow import fs
 
+from penstock.common.file_systems import open_file_system
+
 # A write to these is visible when it is complete, and a rename is a copy.
 _OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
 
@@ -19,7 +21,7 @@ _OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
 def open_uri(uri: str) -> tuple[ArrowFiles, str]:
     """Return the file system of a URI, and the URI's path on it."""
     with _os_errors():
-        file_system, path = fs.FileSystem.from_uri(uri)
+        file_system, path = open_file_system(uri)
     return ArrowFiles(file_system), path
 
 

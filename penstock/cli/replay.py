@@ -102,6 +102,8 @@ def run_command(given: argparse.Namespace) -> int:
             verify=given.verify,
             python_files=python_files,
         )
+    if result.stopped:
+        return 0
     sys.stdout.write(describe(result, show_output=given.show_output, verify=given.verify))
     differs = result.state is not None and not result.state.matches
     return 1 if result.failure is not None or differs else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.replay.debugging import Debugger, Stop
 from penstock.replay.recording import Attempt, find_epoch
@@ -65,5 +65,6 @@ def replay(
 def debug(request: ReplayRequest, stop: Stop | None = None) -> ReplayResult:
     """Run an epoch again with the debugger: at the record that failed, or at the one that `stop` names."""
     with _prepared(request) as (run, target):
-        Debugger(run).run(target, stop)
-        return run.result()
+        debugger = Debugger(run)
+        debugger.run(target, stop)
+        return replace(run.result(), stopped=debugger.left)

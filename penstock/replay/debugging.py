@@ -49,6 +49,7 @@ class Debugger:
     def __init__(self, replay: EpochReplay, output: TextIO | None = None) -> None:
         self._replay = replay
         self._output = output or sys.stdout
+        self.left = False  # whether the user has left before the end
         self._show_sources()
 
     def run(self, target: Target | None, stop: Stop | None) -> None:
@@ -75,10 +76,7 @@ class Debugger:
                 hint="say it with --vertex, and with --subtask if it has several",
             )
         watcher = _RecordWatcher(target, stop, self._start_pdb)
-        try:
-            self._replay.run(target, watcher)
-        except bdb.BdbQuit:
-            self._replay.failed = None
+        self._replay.run(target, watcher)
         self._after_quit()
         if not watcher.armed:
             self._say(
@@ -97,12 +95,7 @@ class Debugger:
             return self._start_pdb(frame)
 
         watcher = _CallWatcher(place, number, start)
-        try:
-            self._replay.run_slot_again(failed.level, failed.slot, watcher)
-        except bdb.BdbQuit:
-            pass
-        finally:
-            sys.settrace(None)
+        self._replay.run_slot_again(failed.level, failed.slot, watcher)
         if not watcher.stopped:
             self._replay.failed = failed
         elif not self._after_quit() and self._replay.failed is None:
@@ -114,8 +107,8 @@ class Debugger:
         failed = self._replay.failed
         if failed is not None and isinstance(_cause(failed.error), bdb.BdbQuit):
             self._replay.failed = None
-            return True
-        return False
+            self.left = True
+        return self.left
 
     def _start_pdb(self, frame: FrameType) -> Any:
         debugger = _Pdb()

@@ -63,6 +63,7 @@ class ReplayResult:
     recorded_failure: str | None = None
     state: StateComparison | None = None
     approximations: tuple[str, ...] = ()
+    stopped: bool = False  # the debugger was left before the end
 
     def records(self, sink: str) -> list[Any]:
         """Return the values that a sink would have got, subtask by subtask."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.handles import StateChain, StateHandle, read_state
 from penstock.checkpoint.storage import CheckpointStorage, is_absolute
+from penstock.common.file_systems import open_file_system
 from penstock.common.key_groups import key_group_of
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.table import TableDelta
@@ -178,7 +179,7 @@ def _peek(directory: str, handle: StateHandle) -> Iterator[TableFile]:
         return
     try:
         if "://" in name:
-            files, path = fs.FileSystem.from_uri(name)
+            files, path = open_file_system(name)
         else:
             files, path = fs.LocalFileSystem(), name
         opened = files.open_input_file(path)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
+from penstock.common.file_systems import open_file_system
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 _GLOB_CHARACTERS = frozenset("*?[")
@@ -259,15 +260,13 @@ def resolve(uri: str) -> tuple[FileSystem, str]:
     """Return the file system of a path or URI, and the path within it."""
     if uri.startswith("file:") or is_local(uri):
         return LocalFileSystem(), local_path(uri)
-    import pyarrow.fs as arrow_fs
-
     try:
-        arrow, path = arrow_fs.FileSystem.from_uri(uri)
+        arrow, path = open_file_system(uri)
     except Exception as error:
         raise ArgumentError(
             f"cannot open the file system of {uri}",
             detail=f"{type(error).__name__}: {error}",
-            hint="use a local path, or a URI that pyarrow.fs.FileSystem.from_uri understands",
+            hint="use a local path, or a URI that pyarrow.fs or fsspec understands",
         ) from error
     return ArrowFileSystem(arrow), path
 

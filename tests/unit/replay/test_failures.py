@@ -153,7 +153,7 @@ def test_one_can_step_from_the_first_line_to_the_failure(tmp_path, monkeypatch, 
     expected = sum(number for number in range(137) if number % 3 == 2)
     assert f"('before', {expected})" in shown
     assert "('amount', 137)" in shown
-    assert result.failure is None  # to quit is no failure
+    assert (result.failure, result.stopped) == (None, True)  # to quit is no failure
 
 
 def test_the_debugger_stops_in_a_timer(tmp_path, monkeypatch, capsys):
@@ -281,6 +281,7 @@ def test_a_debugging_session_in_a_process_of_its_own(tmp_path, monkeypatch):
     assert "number = double(value)" in ran.stdout
     assert "('the number is', 24)" in ran.stdout
     assert ran.returncode == 0
+    assert "nothing failed" not in ran.stdout
     missing = penstock_replay("--pdb")
     assert missing.returncode == 2
     assert "No module named 'job_to_debug'" in missing.stderr
