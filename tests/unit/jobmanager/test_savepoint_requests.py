@@ -127,7 +127,8 @@ def test_a_savepoint_survives_the_failure_of_its_epoch(tmp_path: Path) -> None:
 
 def test_a_savepoint_of_a_job_that_ends_first_is_an_error(tmp_path: Path) -> None:
     ask = Ask(tmp_path, 1)
-    _, master = run(lambda env: env.from_collection([1]).map(lambda n: n), ask)
+    hurried = {"execution__checkpointing__interval": "1 min"}  # so that one epoch reads it all
+    _, master = run(lambda env: env.from_collection([1]).map(lambda n: n), ask, **hurried)
     assert master.status is JobStatus.FINISHED
     assert isinstance(ask.answers[0].exception(0), JobCancelledError)
 
