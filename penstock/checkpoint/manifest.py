@@ -85,10 +85,14 @@ class OperatorSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SourceSnapshot:
-    """How far a source was read. `splits` has, per owner subtask, a pickled tuple of SplitProgress."""
+    """How far a source was read. `splits` has, per owner subtask, a pickled tuple of SplitProgress.
+
+    `complete` says that all splits had been found: finished ones are in no checkpoint.
+    """
 
     enumerator: Pickled
     splits: tuple[Pickled, ...]
+    complete: bool = False
 
     @property
     def parallelism(self) -> int:
@@ -270,6 +274,7 @@ def _to_json(manifest: Manifest) -> dict[str, Any]:
             name: {
                 "enumerator": source.enumerator.to_json(),
                 "splits": [splits.to_json() for splits in source.splits],
+                "complete": source.complete,
             }
             for name, source in manifest.sources.items()
         },
@@ -310,6 +315,7 @@ def _from_json(value: dict[str, Any]) -> Manifest:
         name: SourceSnapshot(
             enumerator=Pickled.from_json(source["enumerator"]),
             splits=tuple(Pickled.from_json(splits) for splits in source["splits"]),
+            complete=source.get("complete", False),
         )
         for name, source in value["sources"].items()
     }

@@ -44,10 +44,14 @@ class OperatorPlan:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """What a source reads in an epoch: the enumerator's snapshot, and the splits by owner subtask."""
+    """What a source reads in an epoch: the enumerator's snapshot, and the splits by owner subtask.
+
+    `complete` says that all splits have been found.
+    """
 
     enumerator: Any = None
     splits: Mapping[int, tuple[SplitProgress, ...]] = field(default_factory=dict)
+    complete: bool = False
 
 
 class Event:

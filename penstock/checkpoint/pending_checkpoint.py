@@ -220,7 +220,7 @@ class PendingCheckpoint:
                     progress = tuple(ack.splits.get(op.operator, ()))
                 splits.append(Pickled.of(progress, what))
             enumerator = Pickled.of(planned.enumerator, f"the enumerator of '{op.operator}'")
-            sources[op.operator] = SourceSnapshot(enumerator, tuple(splits))
+            sources[op.operator] = SourceSnapshot(enumerator, tuple(splits), planned.complete)
         return sources
 
 

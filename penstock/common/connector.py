@@ -74,7 +74,11 @@ class SplitEnumerator(ABC):
 
     @abstractmethod
     def discover(self) -> Iterable[SourceSplit]:
-        """Return splits that were not returned before. Called before every epoch."""
+        """Return splits that were not returned before, also not before a restart: see `snapshot`. Called before every epoch.
+
+        A split whose id is that of one being read is not read twice, nor is any split that comes after `no_more_splits` of a
+        bounded source was True. Of splits that were finished before that, only the enumerator knows that they were found.
+        """
 
     def observe(self, unfinished: Sequence[SourceSplit]) -> None:
         """Take note of the splits that are still being read. Called before every `discover`."""
@@ -116,6 +120,10 @@ class SourceReader(ABC):
         The generator ends when the split has nothing more now. For a bounded split and for any split of a bounded
         source that means that the split is finished. The caller may stop iterating at any batch and later call again with that batch's position.
         Batches should hold about `limits.batch_size` records; a reader that waits should give up at the deadline.
+
+        Every record that is yielded is processed. Positions are the reader's own business (numbers may count down, and a
+        source that cannot go back may have but one), so nobody else can tell that a record comes from before `position`: if
+        what the reader talks to delivers again, the reader must skip what it had.
         """
 
     def open(self, context: Any) -> None:

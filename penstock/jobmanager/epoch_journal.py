@@ -19,7 +19,6 @@ import logging
 import pickle
 import re
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +29,7 @@ import cloudpickle
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import EPOCHS, ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common import clock
 from penstock.errors import CheckpointError
 from penstock.jobmanager.job import Job
 from penstock.runtime.deployment import JobSettings, LevelDeployment, VertexDeployment
@@ -195,7 +195,7 @@ class EpochJournal:
             base=base.epoch if base is not None and own else None,
             foreign=base is not None and not own,
             attempt=first.attempt_number,
-            started_ms=int(time.time() * 1000),
+            started_ms=clock.now_ms(),
             deadline=first.deadline,
             plan=self._plan_of(job, slots),
             state_io=first.state_io,

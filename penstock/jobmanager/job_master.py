@@ -21,6 +21,7 @@ from penstock.errors import FencedError, JobCancelledError, PenstockError, Resto
 from penstock.graph import execution_graph as graphs
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError, CheckpointFailures
+from penstock.jobmanager.epoch_journal import EpochJournal
 from penstock.jobmanager.epoch_runner import EpochFailedError, EpochRunner, StepHook
 from penstock.jobmanager.execution_tracking import follow
 from penstock.jobmanager.failures import explain_failure, root_cause
@@ -87,6 +88,7 @@ class JobMaster:
         base = CheckpointStorage(job.checkpoints.directory, sync=not job.checkpoints.temporary)
         self.store = ManifestStore(base, job.job_id)
         self._state_io = SnapshotStateIO(self.store.storage.base, job.checkpoints.inline_threshold)
+        self._journal = EpochJournal(self.store)
         self._runner = self._create_runner()
         self._restart_strategy = create_restart_strategy(
             job.restart_strategy, checkpointing=job.checkpoints.interval_ms is not None
@@ -249,7 +251,13 @@ class JobMaster:
         with CheckpointExpiredError.after(
             job.checkpoints.timeout_ms, lambda: self._pipe.cancel(job.job_id)
         ):
-            return self._pipe.run(job.job_id, job.name, levels, slots)
+            return self._journal.run(
+                job,
+                base,
+                levels,
+                slots,
+                lambda: self._pipe.run(job.job_id, job.name, levels, slots),
+            )
 
     # Requests
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,9 +13,12 @@ from penstock.common.connector import (
     Boundedness,
     Source,
     SourceAssignment,
+    SourceSplit,
     SplitEnumerator,
     SplitProgress,
 )
+
+_log = logging.getLogger(__name__)
 
 
 class SourceCoordinator:
@@ -22,6 +26,9 @@ class SourceCoordinator:
 
     A split stays with its subtask until it is finished; finished splits are forgotten, the enumerator knows that they were
     found. After a change of parallelism the splits are dealt out anew.
+
+    A split that is found again is not read again: one that is being read is known by its id, and once a bounded source has said
+    that there are no more splits, all that it finds later are old ones.
     """
 
     def __init__(self, operator_id: str, vertex: int, source: Source, parallelism: int) -> None:
@@ -32,6 +39,8 @@ class SourceCoordinator:
         self.bounded = source.get_boundedness() is Boundedness.BOUNDED
         self._enumerator: SplitEnumerator | None = None
         self._splits: list[list[SplitProgress]] = []
+        self._complete = False  # whether all splits were found, as this epoch's checkpoint will say
+        self._warned = False
 
     def restore(self, snapshot: SourceSnapshot | None, *, foreign: bool = False) -> None:
         """Start from a checkpoint, or from the beginning; a `foreign` checkpoint is another job's."""
@@ -39,6 +48,9 @@ class SourceCoordinator:
         restored = snapshot.load_enumerator() if snapshot is not None else None
         self._enumerator = self.source.create_enumerator(self.parallelism, restored)
         self._splits = [[] for _ in range(self.parallelism)]
+        # Another job may have read other things under the same operator id.
+        self._complete = snapshot is not None and snapshot.complete and not foreign
+        self._warned = False
         if snapshot is None:
             return
         for subtask in range(snapshot.parallelism):
@@ -59,8 +71,23 @@ class SourceCoordinator:
         assert self._enumerator is not None
         unfinished = [progress.split for splits in self._splits for progress in splits]
         self._enumerator.observe(unfinished)
+        reading = {split.split_id for split in unfinished}
         for split in self._enumerator.discover():
+            if self._complete or split.split_id in reading:
+                self._ignore(split)
+                continue
+            reading.add(split.split_id)
             self._assign(SplitProgress(split=split, position=split.start))
+
+    def _ignore(self, split: SourceSplit) -> None:
+        if not self._warned:
+            self._warned = True
+            _log.warning(
+                "source '%s' found split '%s' again: it is not read again. SplitEnumerator.snapshot should remember "
+                "which splits were found",
+                self.operator_id,
+                split.split_id,
+            )
 
     def _assign(self, progress: SplitProgress) -> None:
         least_loaded = min(range(self.parallelism), key=lambda subtask: len(self._splits[subtask]))
@@ -94,9 +121,11 @@ class SourceCoordinator:
     def plan(self) -> SourcePlan:
         """Return what the checkpoint must know about the next epoch."""
         assert self._enumerator is not None
+        self._complete = self._complete or self.no_more_splits
         return SourcePlan(
             enumerator=self._enumerator.snapshot(),
             splits={subtask: tuple(splits) for subtask, splits in enumerate(self._splits)},
+            complete=self._complete,
         )
 
     def assignments(self, *, drain: bool = False) -> dict[tuple[int, int], SourceAssignment]:

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from counting_job import before_each_epoch, environment, totals
 
+from penstock.common import Encoder, Types
 from penstock.common.connectors import collection
 from penstock.common.job_status import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.file_system import FileSink
 from penstock.errors import ArgumentError, CheckpointError, JobCancelledError, RecordError
 from penstock.jobmanager.job_master import JobMaster
 from penstock.savepoint.reader import is_savepoint
@@ -202,3 +204,33 @@ def test_another_collection_than_the_one_that_was_read_is_refused(
             lambda *_: None,
             execution__state_recovery__path=path,
         )
+
+
+def written(out: Path) -> list[str]:
+    return sorted(
+        line
+        for file in out.rglob("*")
+        if file.is_file() and not file.name.startswith((".", "_"))
+        for line in file.read_text().splitlines()
+    )
+
+
+def test_output_that_waits_for_a_full_file_is_published_before_a_savepoint_is_taken(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+
+    def start(act: Act, **options: str) -> None:
+        env = environment(1, execution__checkpointing__dir=str(tmp_path / "ck"), **options)
+        sink = FileSink.for_row_format(str(out), Encoder.simple_string_encoder()).build()
+        totals(env).map(str, Types.STRING()).sink_to(sink).uid("files")
+        with MiniCluster() as cluster, before_each_epoch(lambda n: act(cluster.masters[0], n)):
+            env.execute()
+
+    ask = Ask(tmp_path / "savepoints", 3, stops=True)
+    start(ask)
+    assert len(written(out)) == 40
+    last = Ask(tmp_path / "savepoints", 6, stops=True, drains=True)
+    start(last, execution__state_recovery__path=ask.answers[0].result(0))
+    expected, _ = run(totals, cancel_at(6))
+    assert written(out) == sorted(map(str, expected))

@@ -55,6 +55,12 @@ def test_a_snapshot_does_not_differ_from_itself(ran):
     assert list(state.read(path).diff(state.read(path), internal=True)) == []
 
 
+def test_state_that_is_the_same_files_is_not_read(ran, monkeypatch):
+    path = checkpoint(ran, 2)
+    monkeypatch.setattr(state.Snapshot, "table_of", lambda *_, **__: pytest.fail("it was read"))
+    assert list(state.read(path).diff(state.read(path))) == []
+
+
 def test_windows_are_told_apart(windows, ran_windows):
     rows = list(windows.diff(state.read(checkpoint(ran_windows, 3))))
     contents = [row for row in rows if (row.operator, row.state) == ("tumbling", "window-contents")]

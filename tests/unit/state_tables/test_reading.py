@@ -89,6 +89,13 @@ def test_operators_tell_what_states_they_have(everything):
     assert states["visit"].type == "RowTypeInfo(page: String, count: Integer)"
 
 
+def test_a_map_is_one_entry_per_key(ran):
+    snapshot = state.read(checkpoint(ran, 3))
+    assert snapshot.state("all", "parity", explode=True).count() == 4
+    counts = {each.name: each.entries for each in snapshot.operator("all").states}
+    assert (counts["parity"], counts["kept map"]) == (3, 3)
+
+
 def test_a_snapshot_prints_an_overview(everything):
     lines = str(everything).splitlines()
     assert lines[0].startswith("checkpoint 2 of job 'DataStream Collect' (")

@@ -16,6 +16,7 @@ from penstock.datastream import TimeWindow
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
 from penstock.runtime.state.schema import StateSchema
+from penstock.state.edits import Put
 
 from .jobs import (
     RULES,
@@ -241,10 +242,37 @@ def test_state_of_a_finished_job_starts_another_one(ran, backend, cluster, tmp_p
     finished = state.read(checkpoint(ran))
     assert finished.manifest.final
     path = state.edit(finished).drop_operator("numbers").write(tmp_path)
+    assert {(row.watermark, row.finished) for row in state.read(path).watermarks()} == {
+        (-(2**63), False)
+    }
     env = environment(backend, tmp_path, **{"execution.state-recovery.path": path})
     found = run_everything(env, [[("ann", 2)]])
     assert ("ann", 20, [1, 2, 3, 14], 5.0) in found
     assert ("ann", "timer", 102, 20) in found
+
+
+def test_elements_that_are_put_are_dealt_out(cluster, tmp_path):
+    run_operator_state(environment("hashmap", tmp_path))
+    editor = state.edit(checkpoint(tmp_path, 1))
+    editor.put_operator_list("buffer", "mine", [10, 20, 30])
+    editor.put_operator_list("buffer", "all", [40], union=True)
+    editor.change("follow", "rules", lambda key, value: state.DROP if key == "floor" else value + 1)
+    after = written(editor, tmp_path)
+    assert list(after.operator_state("buffer", "mine")) == [(0, 0, 10), (0, 1, 20), (1, 0, 30)]
+    assert list(after.operator_state("buffer", "all")) == [(0, 0, 40)]
+    assert list(after.operator_state("follow", "rules")) == [("limit", 8)]
+    editor.change("buffer", "mine", lambda _, value: state.DROP if value == 20 else -value)
+    editor.drop_state("buffer", "all")
+    again = written(editor, tmp_path)
+    assert list(again.operator_state("buffer", "mine")) == [(0, 0, -10), (1, 0, -30)]
+    assert "all" not in {each.name for each in again.operator("buffer").states}
+
+
+def test_what_is_put_takes_the_place_of_what_was_there():
+    entries = Put({"a": 1, "z": 2}, namespaced=False).apply(
+        iter([("a", 0), ("b", 3)]), lambda key: key != "z"
+    )
+    assert list(entries) == [("b", 3), ("a", 1)]
 
 
 @dataclasses.dataclass

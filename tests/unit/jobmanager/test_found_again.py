@@ -1,0 +1,184 @@
+"""Splits that a source finds again are not read again."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections import Counter
+
+import pytest
+
+from penstock.checkpoint.manifest import Manifest, SourceSnapshot, decode, encode
+from penstock.checkpoint.pickled import Pickled
+from penstock.common import Configuration, WatermarkStrategy
+from penstock.common.connector import (
+    Boundedness,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+    SplitProgress,
+)
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.jobmanager.sources import SourceCoordinator
+from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
+from penstock.testing.mini_cluster import MiniCluster
+
+
+class Forgetful(Source):
+    """Its enumerator remembers nothing; with `always` it finds all splits before every epoch."""
+
+    def __init__(self, lengths=(2, 7), *, always=False, bounded=True):
+        self.lengths = lengths
+        self.always = always
+        self.bounded = bounded
+
+    def get_boundedness(self):
+        return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def create_enumerator(self, parallelism, restored=None):
+        assert restored is None
+        return ForgetfulEnumerator(self)
+
+    def create_reader(self):
+        return Reader()
+
+
+class ForgetfulEnumerator(SplitEnumerator):
+    def __init__(self, source):
+        self.source = source
+        self.found = False
+
+    def discover(self):
+        if not self.found or self.source.always:
+            self.found = True
+            for number, length in enumerate(self.source.lengths):
+                yield SourceSplit(str(number), payload=length, start=0, bounded=True)
+
+    def no_more_splits(self):
+        return self.found
+
+
+class Reader(SourceReader):
+    def read(self, split, position, limits):
+        while position < split.payload:
+            position += 1
+            # So that this batch is the only one of the epoch: the deadline is 1 ms after its start.
+            while limits.deadline is not None and time.time() < limits.deadline:
+                pass
+            yield SourceBatch([(split.split_id, position)], position)
+
+
+def coordinator(source, snapshot=None, **how):
+    created = SourceCoordinator("op", 0, source, 2)
+    created.restore(snapshot, **how)
+    return created
+
+
+def reading(source):
+    return sorted(progress.split.split_id for splits in source._splits for progress in splits)
+
+
+def snapshot_of(source, *, finished=()):
+    """Return the checkpoint of an epoch in which these splits were finished."""
+    plan = source.plan()
+    progress = [
+        tuple(
+            dataclasses.replace(each, finished=each.split.split_id in finished)
+            for each in plan.splits[subtask]
+        )
+        for subtask in range(2)
+    ]
+    for subtask in range(2):
+        source.advance(subtask, progress[subtask])
+    return SourceSnapshot(
+        Pickled.of(plan.enumerator), tuple(map(Pickled.of, progress)), plan.complete
+    )
+
+
+@pytest.mark.parametrize("always", [False, True], ids=["after a restart", "before every epoch"])
+def test_what_is_being_read_and_what_was_finished_is_not_read_again(always):
+    source = Forgetful(always=always)
+    first = coordinator(source)
+    first.discover()
+    assert reading(first) == ["0", "1"]
+    snapshot = snapshot_of(first, finished="0")
+    first.discover()
+    assert reading(first) == ["1"]
+
+    restored = coordinator(source, snapshot)
+    restored.discover()
+    assert reading(restored) == ["1"]
+
+
+def test_an_epoch_that_failed_does_not_count_as_having_found_anything():
+    source = Forgetful()
+    first = coordinator(source)
+    first.discover()
+    first.plan()
+    first.restore(None)
+    first.discover()
+    assert reading(first) == ["0", "1"]
+
+
+def test_an_unbounded_source_is_asked_to_remember_what_was_finished():
+    source = Forgetful(bounded=False)
+    first = coordinator(source)
+    first.discover()
+    restored = coordinator(source, snapshot_of(first, finished="0"))
+    restored.discover()
+    assert reading(restored) == ["0", "1"]  # read again: nobody else knows
+
+
+def test_another_jobs_checkpoint_does_not_say_what_this_source_may_find():
+    first = coordinator(Forgetful((2,)))
+    first.discover()
+    restored = coordinator(Forgetful((2, 7)), snapshot_of(first), foreign=True)
+    restored.discover()
+    assert reading(restored) == ["0", "1"]
+
+
+def test_it_is_said_once(caplog):
+    first = coordinator(Forgetful((1, 2, 3), always=True))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            first.discover()
+    (record,) = caplog.records
+    assert "found split '0' again" in record.getMessage()
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_a_manifest_tells_whether_all_splits_were_found(complete):
+    splits = (Pickled.of((SplitProgress(SourceSplit("s"), 3),)),)
+    manifest = Manifest(
+        "job", "name", 1, 0, sources={"op": SourceSnapshot(Pickled.of(None), splits, complete)}
+    )
+    assert decode(encode(manifest), "path").sources["op"].complete is complete
+
+
+@pytest.mark.parametrize("always", [False, True], ids=["after a restart", "before every epoch"])
+def test_a_job_whose_source_forgets_reads_every_record_once(always):
+    configuration = Configuration.from_dict(
+        {
+            "execution.checkpointing.interval": "1 ms",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "100",
+            "restart-strategy.fixed-delay.delay": "0 ms",
+        }
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(2)
+    lengths = (1, 3, 12)
+    source = Forgetful(lengths, always=always)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "forgetful")
+    faults = [StepFault(moment, 2) for moment in MOMENTS[:4]]
+    with (
+        MiniCluster(),
+        protocol_faults(*faults) as injected,
+        stream.execute_and_collect() as found,
+    ):
+        records = Counter(found)
+    assert len(injected.struck) == len(faults)
+    assert records == {(str(n), i): 1 for n, size in enumerate(lengths) for i in range(1, size + 1)}
