@@ -150,7 +150,9 @@ class Churn(KeyedProcessFunction):
         self.last.update(ctx.timestamp())
         timers = ctx.timer_service()
         timers.register_event_time_timer(ctx.timestamp() // 1000 * 1000 + 3000)
-        timers.register_processing_time_timer(timers.current_processing_time() // 1000 * 1000 + 2000)
+        timers.register_processing_time_timer(
+            timers.current_processing_time() // 1000 * 1000 + 2000
+        )
 
     def on_timer(self, timestamp, ctx):
         last = self.last.value()
@@ -326,16 +328,20 @@ def consume(output: Path) -> None:
 class Judge:
     """Puts the samples into quarters and says what is bounded."""
 
-    def __init__(self, samples: list[tuple[float, dict[Line, list[float]]]], seconds: float) -> None:
-        self.samples = samples
+    def __init__(self, seconds: float) -> None:
         self.seconds = seconds
+        # By line: (moment, value). Tuples of numbers, so that they do not count as objects of the driver.
+        self.samples: dict[Line, list[tuple[float, float]]] = {line: [] for line in LINES}
+
+    def add(self, moment: float, found: dict[Line, list[float]]) -> None:
+        for line, values in found.items():
+            self.samples[line] += [(moment, value) for value in values]
 
     def quarter(self, line: Line, number: int) -> float:
         values = [
             value
-            for moment, found in self.samples
-            if number <= moment / self.seconds * 4 < number + 1 or (number == 3 and moment >= self.seconds)
-            for value in found[line]
+            for moment, value in self.samples[line]
+            if min(int(moment / self.seconds * 4), 3) == number
         ]
         if not values:
             return float("nan")
@@ -345,12 +351,7 @@ class Judge:
 
     def slope(self, line: Line) -> float:
         """Return the growth per hour over the last three quarters."""
-        points = [
-            (moment, value)
-            for moment, found in self.samples
-            if moment >= self.seconds / 4
-            for value in found[line]
-        ]
+        points = [point for point in self.samples[line] if point[0] >= self.seconds / 4]
         if len(points) < 3:
             return 0.0
         return statistics.linear_regression(*zip(*points, strict=True)).slope * 3600
@@ -365,7 +366,7 @@ class Judge:
             table.add_column(column, justify="right")
         table.add_column("verdict")
         for line in LINES:
-            largest = max((max(found[line], default=0) for _, found in self.samples), default=0)
+            largest = max((value for _, value in self.samples[line]), default=0.0)
             table.add_row(
                 f"{line.name}, {line.unit}" if line.unit else line.name,
                 *(f"{self.quarter(line, number):,.1f}" for number in (0, 1, 3)),
@@ -400,7 +401,7 @@ def run(base: Path, backend: str, seconds: float, rate: int, pause_s: float) -> 
     epochs = Epochs()
     JobMaster.step_hooks.append(epochs)
     sampler = Sampler(base, epochs)
-    samples: list[tuple[float, dict[Line, list[float]]]] = []
+    judge = Judge(seconds)
     client = env.execute_async(f"long run, {backend}")
     try:
         while not epochs.take():  # until Spark is there
@@ -408,7 +409,7 @@ def run(base: Path, backend: str, seconds: float, rate: int, pause_s: float) -> 
             time.sleep(0.2)
         started = time.monotonic()
         while (moment := time.monotonic() - started) < seconds:
-            samples.append((moment, sampler.sample()))
+            judge.add(moment, sampler.sample())
             consume(base / "output")
             _fail_if_ended(client)
             time.sleep(pause_s)
@@ -416,7 +417,7 @@ def run(base: Path, backend: str, seconds: float, rate: int, pause_s: float) -> 
         JobMaster.step_hooks.remove(epochs)
         if not client.get_job_status().result().is_globally_terminal_state():
             client.cancel().result()
-    return Judge(samples, seconds)
+    return judge
 
 
 def _fail_if_ended(client: Any) -> None:
@@ -441,7 +442,7 @@ def main() -> int:
     try:
         seconds = options.minutes * 60
         judge = run(base, options.backend, seconds, options.rate, options.pause)
-        epochs = sum(len(found[LINES[0]]) for _, found in judge.samples)
+        epochs = len(judge.samples[LINES[0]])
         report.console.print(
             judge.table(f"{options.backend}, {options.minutes:g} minutes, {epochs} epochs")
         )

@@ -196,8 +196,16 @@ class EpochReplay:
         return self.failed is not None
 
     def run_slot_again(self, level: int, slot: int, watcher: Watcher) -> None:
-        """Run one slot once more, over what reached it before."""
+        """Run one slot once more, over what reached it before; its result takes the place of the earlier one."""
         self.failed = None
+        hosted = {
+            (vertex.vertex, slot - vertex.slot_offset): vertex
+            for vertex in self.levels[level].vertices
+        }
+        self._acks = [ack for ack in self._acks if (ack.vertex, ack.subtask) not in hosted]
+        for (_, subtask), vertex in hosted.items():
+            for operator in vertex.operators:
+                self._collection.records().pop((operator.operator_id, subtask), None)
         for _ in self._run_slot(self.levels[level], slot, watcher):
             pass
         self._forget_subtasks()

@@ -299,6 +299,8 @@ class Subtask:
         """Take records or a control message from a channel."""
         if kind == DATA:
             self._records_in += len(content.values)
+            if self._disk_backends and content.keys is not None and 0 in self._keyed:
+                self._keyed[0].expect(content.keys)
             self.operators[0].process(content, self._inputs[gate])
             for backend in self._disk_backends:
                 backend.relieve()

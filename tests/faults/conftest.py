@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_harness import Expected, KillLog, LedgerRun, NewRun, computed, judge
+from fault_harness import LedgerRun, NewRun
+from fault_log import KillLog
 
 DEFAULT_SEED = "7"
+
+_log = KillLog()
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +30,7 @@ def rng(seed: str, request: pytest.FixtureRequest) -> random.Random:
 
 @pytest.fixture(scope="session")
 def kill_log() -> KillLog:
-    return KillLog()
+    return _log
 
 
 @pytest.fixture
@@ -35,8 +38,8 @@ def new_run(tmp_path: Path, kill_log: KillLog) -> Iterator[NewRun]:
     """Create runs; whatever they leave running is ended with the test."""
     runs: list[LedgerRun] = []
 
-    def create(**settings: Any) -> LedgerRun:
-        runs.append(LedgerRun(tmp_path / "run", kill_log, **settings))
+    def create(kind: type[LedgerRun] = LedgerRun, **settings: Any) -> LedgerRun:
+        runs.append(kind(tmp_path / "run", kill_log, **settings))
         return runs[-1]
 
     yield create
@@ -44,11 +47,8 @@ def new_run(tmp_path: Path, kill_log: KillLog) -> Iterator[NewRun]:
         run.leftovers(patience_s=0)
 
 
-@pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, kill_log: KillLog, seed: str) -> Expected:
-    """The output of a run that nothing happens to; it is what plain Python computes."""
-    run = LedgerRun(tmp_path_factory.mktemp("undisturbed"), kill_log)
-    run.start()
-    assert run.wait() == 0, run.story()
-    judge(run, computed(), seed)
-    return {sink: run.lines(sink) for sink in computed()}
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _log.faults:
+        terminalreporter.section("faults on Spark")
+        for line in _log.table():
+            terminalreporter.write_line(line)

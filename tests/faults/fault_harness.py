@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
+from fault_log import Fault, KillLog
 
 import penstock
 from penstock.checkpoint.manifest_store import ManifestStore
@@ -32,20 +33,11 @@ LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 TIMEOUT_S = 240.0
 _POLL_S = 0.01
 _TAG = "PENSTOCK_FAULT_RUN"  # an environment variable that all processes of a run inherit
+_RESTART = "job failed, restart"
 _MAX_DIFFERENCES = 20
 
 Expected = dict[str, list[str]]  # sorted lines by sink
 NewRun = Callable[..., Any]
-
-
-@dataclass
-class KillLog:
-    """How often each kind of fault struck, over the whole suite."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def add(self, kind: str, count: int = 1) -> None:
-        self.counts[kind] = self.counts.get(kind, 0) + count
 
 
 class LedgerRun:
@@ -60,14 +52,21 @@ class LedgerRun:
         directory: Path,
         log: KillLog,
         *,
+        backend: str = "hashmap",
         master: str = LOCAL,
-        records: int = ledger.RECORDS,
+        **options: Any,
     ) -> None:
+        """`options` are those of the job, see its `main`."""
         self.directory = directory
         self.kills = log
+        self.backend = backend
         self.master = master
-        self.records = records
+        self.options = options
+        self.records: int = options.get("records", ledger.RECORDS)
         self.driver: subprocess.Popen[bytes] | None = None
+        self.faults: list[Fault] = []
+        self.restarts_are: str | None = None  # the kind of fault that each restart in place is
+        self._restarts_seen = 0
         self._id = uuid.uuid4().hex
         self._deadline = time.monotonic() + TIMEOUT_S
         self._output = directory / "driver.log"
@@ -75,28 +74,41 @@ class LedgerRun:
     # Life of the driver
 
     def start(
-        self, faults: Iterable[tuple[str, int, str]] = (), sabotage: Path | None = None
+        self,
+        faults: Iterable[tuple[str, int, str]] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Start a driver: the first one begins the job, any other one resumes it."""
+        self.driver = self._launch(self._output, faults, environment or {})
+
+    def start_second(self) -> tuple[subprocess.Popen[bytes], Path]:
+        """Start a driver by mistake; return its process and the file that it writes to."""
+        output = self.directory / f"second-{uuid.uuid4().hex}.log"
+        return self._launch(output, (), {}), output
+
+    def _launch(
+        self, log: Path, faults: Iterable[tuple[str, int, str]], more: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
         self.directory.mkdir(parents=True, exist_ok=True)
         options = {
             "directory": str(self.directory),
             "master": self.master,
-            "records": self.records,
+            "backend": self.backend,
             "faults": list(faults),
-            "sabotage": None if sabotage is None else str(sabotage),
+            **self.options,
         }
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
             _TAG: self._id,
+            **more,
         }
         if self.master != LOCAL:
             import pyspark
 
             environment["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
-        with self._output.open("ab") as output:
-            self.driver = subprocess.Popen(
+        with log.open("ab") as output:
+            return subprocess.Popen(
                 [sys.executable, str(self.script), json.dumps(options)],
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -112,7 +124,7 @@ class LedgerRun:
         self.driver.kill()
         if self.driver.wait() != -signal.SIGKILL:
             return False
-        self.kills.add("driver")
+        self.strike("driver killed")
         return True
 
     def wait(self) -> int:
@@ -125,19 +137,24 @@ class LedgerRun:
     def is_running(self) -> bool:
         return self.driver is not None and self.driver.poll() is None
 
-    def wait_until(self, condition: Callable[[], bool], *, or_end: bool = True) -> bool:
+    def wait_until(
+        self, condition: Callable[[], bool], *, or_end: bool = True, within_s: float = TIMEOUT_S
+    ) -> bool:
         """Wait for something to happen; False if the driver ended before it did."""
-        while not condition():
+        deadline = min(self._deadline, time.monotonic() + within_s)
+        while True:
+            self._observe()
+            if condition():
+                return True
             if or_end and not self.is_running:
                 return condition()
-            assert time.monotonic() < self._deadline, f"the job hangs\n{self.story()}"
+            assert time.monotonic() < deadline, f"the job hangs\n{self.story()}"
             time.sleep(_POLL_S)
-        return True
 
-    def wait_for_epochs(self, count: int) -> bool:
+    def wait_for_epochs(self, count: int, *, within_s: float = TIMEOUT_S) -> bool:
         """Wait for so many more checkpoints; False if the driver ended before."""
         target = self.epoch() + count
-        return self.wait_until(lambda: self.epoch() >= target)
+        return self.wait_until(lambda: self.epoch() >= target, within_s=within_s)
 
     def pause(self, seconds: float) -> None:
         """Let the job go on for a moment, wherever that leads."""
@@ -149,9 +166,34 @@ class LedgerRun:
         found = (self.checkpoints).glob("chk-*/_metadata")
         return max((int(path.parent.name[4:]) for path in found), default=0)
 
+    def restarts(self) -> int:
+        """How often the job was restarted in place, over all drivers."""
+        return self.said(_RESTART)
+
     @property
     def checkpoints(self) -> Path:
         return self.directory / "checkpoints" / self.job_id
+
+    # Faults
+
+    def strike(self, kind: str, count: int = 1, *, interrupts: bool = True) -> None:
+        """Take note that something was done to the job just now; if it `interrupts`, see when it goes on."""
+        epoch, now = (self.epoch(), time.monotonic()) if interrupts else (0, 0.0)
+        for _ in range(count):
+            self.faults.append(self.kills.add(Fault(kind, self.backend, epoch, now)))
+
+    def _observe(self) -> None:
+        """Look for restarts and for the first checkpoint after each fault."""
+        if self.restarts_are is not None:
+            new = self.restarts() - self._restarts_seen
+            self._restarts_seen += new
+            self.strike(self.restarts_are, new)
+        waiting = [fault for fault in self.faults if fault.at and fault.recovery_s is None]
+        if waiting:
+            epoch, now = self.epoch(), time.monotonic()
+            for fault in waiting:
+                if epoch > fault.epoch:
+                    fault.recovery_s = now - fault.at
 
     # Processes
 
@@ -177,7 +219,7 @@ class LedgerRun:
             process.kill()
         except psutil.NoSuchProcess:
             return False
-        self.kills.add(kind)
+        self.strike(f"{kind} killed")
         return True
 
     def leftovers(self, patience_s: float) -> list[str]:
@@ -205,13 +247,15 @@ class LedgerRun:
         return sorted(lines)
 
     def hidden_files(self) -> list[str]:
-        """Files in the sinks' directories that a reader must not look at."""
-        return sorted(
-            str(path.relative_to(self.directory))
+        """Files in the sinks' directories that a reader must not look at, and databases that nobody needs."""
+        hidden = [
+            path
             for sink in self.sinks
             for path in (self.directory / sink).rglob("*")
-            if path.is_file() and path.name.startswith((".", "_"))
-        )
+            if path.name.startswith((".", "_"))
+        ]
+        hidden += (self.directory / "rocksdb").rglob("*")
+        return sorted(str(path.relative_to(self.directory)) for path in hidden if path.is_file())
 
     def unnamed_checkpoint_files(self) -> list[str]:
         """What is on checkpoint storage although no manifest that is kept names it."""
@@ -233,6 +277,8 @@ class LedgerRun:
 
     def said(self, text: str) -> int:
         """How often the drivers wrote a text."""
+        if not self._output.exists():
+            return 0
         return self._output.read_text(errors="replace").count(text)
 
 
@@ -259,10 +305,15 @@ def computed(records: int = ledger.RECORDS) -> Expected:
 def judge(run: LedgerRun, expected: Expected, seed: object) -> None:
     """Fail unless the run's output is the expected one and nothing else is left behind."""
     problems = []
+    lost = duplicated = 0
     for sink, lines in expected.items():
         found = run.lines(sink)
+        lost += (Counter(lines) - Counter(found)).total()
+        duplicated += (Counter(found) - Counter(lines)).total()
         if found != lines:
             problems.append(f"sink '{sink}':\n{difference(lines, found)}")
+    for fault in run.faults:
+        fault.lost, fault.duplicated = lost, duplicated
     left = run.leftovers(patience_s=30)
     if left:
         problems.append("processes that did not end:\n" + "\n".join(left))

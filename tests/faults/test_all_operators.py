@@ -10,7 +10,8 @@ import random
 from pathlib import Path
 
 import pytest
-from fault_harness import KillLog, LedgerRun, judge
+from fault_harness import LedgerRun, judge
+from fault_log import KillLog
 from zoo_runs import NONE, Results, differences, environment, follow_epochs, run
 
 import zoo  # isort: skip - fault_harness puts the jobs' folder on the path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +144,9 @@ class KeyedStateBackend:
         if len(chains) != 1 or owned is not None or database_of(chains[0]) is not None:
             return None
         return None if getattr(chains[0], "is_savepoint", False) else chains[0]
+
+    def expect(self, keys: Collection[Any]) -> None:
+        """Prepare for records with these keys, where the backend can: they are processed next."""
 
     def relieve(self) -> None:
         """Make room in memory, where the backend can."""

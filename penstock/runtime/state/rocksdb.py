@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -127,6 +127,11 @@ class RocksDBStateBackend(KeyedStateBackend):
     def full_snapshot(self) -> dict[str, TableDelta]:
         """Return all there is, after `snapshot`, without state that has expired: everything in memory at once."""
         return super().full_snapshot()
+
+    def expect(self, keys: Collection[Any]) -> None:
+        """Prepare for records with these keys."""
+        for table in self._tables.values():
+            table.expect(keys)
 
     def relieve(self) -> None:
         """Write to the database before the barrier if the epoch has touched more than is good to keep in memory."""

@@ -15,7 +15,7 @@ _caches: dict[int, Any] = {}
 # to look for a key; bloom filters make up for that.
 _MAX_RUNS = 8
 _MANIFEST_BYTES = 128 * 1024
-_FILE_BYTES = 32 << 20
+_FILE_BYTES = 128 << 20
 
 
 class RocksDBStore:

@@ -8,7 +8,7 @@ bytes.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -74,6 +74,9 @@ class StoredTable:
     def __len__(self) -> int:
         return sum(1 for _ in self.items())
 
+    def expect(self, keys: Collection[Any]) -> None:
+        """Read ahead, if that is worth it: the next records have these keys."""
+
     def full(self) -> TableDelta:
         """Return everything."""
         return TableDelta(self.namespaced, dict(self.items()), [])
@@ -92,12 +95,20 @@ class RocksDBTable(StoredTable):
     """Entries by key, or by (key, namespace): the counterpart of HashMapTable.
 
     `touched` has what this epoch wrote (REMOVED for what it removed), `loaded` what it read.
+
+    `_ahead` has the bytes (None: there are none) of keys that are expected to be asked for, read in one call. Of 5 million keys, a
+    thousand cold ones take 8 ms that way and 11 ms one by one. A table begins to read ahead when most keys of a batch
+    were asked for, and stops when most of what it read was not.
     """
 
     def __init__(self, backend: RocksDBStateBackend, name: str, namespaced: bool) -> None:
         super().__init__(backend, name, namespaced)
         self.touched: dict[Any, Any] = {}
         self.loaded: dict[Any, Any] = {}
+        self._ahead: dict[Any, bytes | None] = {}
+        self._read_ahead = 0  # how many entries the last batch has read ahead
+        self._expected = 0  # how many keys of the last batch had to be read
+        self._missed = 0  # how many entries it read one by one
 
     def encode_entry(self, entry: Any) -> bytes:
         """Return the database's key of an entry."""
@@ -121,10 +132,34 @@ class RocksDBTable(StoredTable):
         if value is MISSING:
             value = self.loaded.get(key, MISSING)
             if value is MISSING:
-                store = self.backend.store
-                data = None if store is None else store.get(self.encode_entry(key))
-                value = self.loaded[key] = REMOVED if data is None else load(data)
+                value = self.loaded[key] = self._load(key)
         return default if value is REMOVED else value
+
+    def _load(self, key: Any) -> Any:
+        data = self._ahead.pop(key, MISSING) if self._ahead else MISSING
+        if data is MISSING:
+            self._missed += 1
+            store = self.backend.store
+            data = None if store is None else store.get(self.encode_entry(key))
+        return REMOVED if data is None else load(data)
+
+    def expect(self, keys: Collection[Any]) -> None:
+        """Read ahead, if that is worth it: the next records have these keys."""
+        store = self.backend.store
+        if store is None or self.namespaced:
+            return
+        if self._read_ahead:
+            worth_it = 2 * len(self._ahead) <= self._read_ahead
+        else:
+            worth_it = self._expected > 0 and 2 * self._missed >= self._expected
+        self._ahead = {}
+        touched, loaded = self.touched, self.loaded
+        wanted = [key for key in dict.fromkeys(keys) if key not in touched and key not in loaded]
+        self._expected, self._missed, self._read_ahead = len(wanted), 0, 0
+        if worth_it and len(wanted) > 1:
+            found = store.get([self.encode_entry(key) for key in wanted])
+            self._ahead = dict(zip(wanted, found, strict=True))
+            self._read_ahead = len(wanted)
 
     def put(self, key: Any, value: Any) -> None:
         """Write an entry."""
@@ -170,6 +205,7 @@ class RocksDBTable(StoredTable):
         """Add what changed to a batch and forget it; return whether there was anything."""
         touched, self.touched = self.touched, {}
         self.loaded = {}
+        self._ahead, self._read_ahead = {}, 0
         put, encode_entry = batch.put, self.encode_entry
         for key, value in touched.items():
             if value is REMOVED:

@@ -1,6 +1,6 @@
 """The job that the fault suite kills: windowed sums to one file sink, a counter per key to another.
 
-    python ledger.py '{"directory": "/tmp/run", "master": "local[2,4]", "faults": [["before commit_sink", 2, "raise"]]}'
+    python ledger.py '{"directory": "/tmp/run", "backend": "rocksdb", "faults": [["before commit_sink", 2, "raise"]]}'
 
 Every epoch reads one batch of each split, and the size of a batch is different each time it is read: an attempt that is
 repeated ends at another place of the input than the first one did. The output does not depend on where epochs end.
@@ -74,24 +74,29 @@ def expected(records: int = RECORDS) -> tuple[list[str], list[str]]:
 
 
 class Ledger(Source):
-    """Two splits of numbered records; the bounds of batches are random."""
+    """Two splits of numbered records; the bounds of batches are random.
 
-    def __init__(self, records: int) -> None:
+    With `forgets` its enumerator remembers nothing: after every restart it finds both splits anew.
+    """
+
+    def __init__(self, records: int, *, forgets: bool = False) -> None:
         self._records = records
+        self._forgets = forgets
 
     def get_boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        return LedgerEnumerator(found=bool(restored))
+        return LedgerEnumerator(found=bool(restored), forgets=self._forgets)
 
     def create_reader(self) -> SourceReader:
         return LedgerReader(self._records)
 
 
 class LedgerEnumerator(SplitEnumerator):
-    def __init__(self, *, found: bool) -> None:
+    def __init__(self, *, found: bool, forgets: bool) -> None:
         self._found = found
+        self._forgets = forgets
 
     def discover(self) -> list[SourceSplit]:
         if self._found:
@@ -102,8 +107,8 @@ class LedgerEnumerator(SplitEnumerator):
     def no_more_splits(self) -> bool:
         return self._found
 
-    def snapshot(self) -> bool:
-        return self._found
+    def snapshot(self) -> bool | None:
+        return None if self._forgets else self._found
 
 
 class LedgerReader(SourceReader):
@@ -198,30 +203,38 @@ def is_executor(process: Any) -> bool:
         return False
 
 
-def main(
-    directory: Path, master: str, records: int, faults: list[Any], sabotage: str | None
-) -> None:
-    from penstock.testing.faults import StepFault, protocol_faults
-
-    configuration = Configuration()
+def configuration(options: dict[str, Any], job_id: str) -> Configuration:
+    """Return the configuration of a job that can be killed and started again."""
+    directory = options["directory"]
+    settings = Configuration()
     for key, value in {
         "execution.checkpointing.interval": "1 ms",  # over when the first batch is read
-        "execution.state-recovery.path": f"{directory}/checkpoints/{JOB_ID}",
+        "execution.state-recovery.path": f"{directory}/checkpoints/{job_id}",
         "penstock.state.inline-threshold": "1 b",  # state goes to files, so that there are files to delete
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "1000",
         "restart-strategy.fixed-delay.delay": "0 ms",
-        "spark.master": master,
+        "state.backend.type": options["backend"],
+        "state.backend.rocksdb.localdir": f"{directory}/rocksdb",
+        "spark.master": options["master"],
         # An executor that is dead does not answer later either.
         "spark.shuffle.io.maxRetries": "1",
         "spark.shuffle.io.retryWait": "200ms",
         "spark.local.dir": f"{directory}/spark",
     }.items():
-        configuration.set_string(key, value)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        settings.set_string(key, value)
+    return settings
+
+
+def main(options: dict[str, Any]) -> None:
+    from penstock.testing.faults import StepFault, protocol_faults
+
+    directory, records = options["directory"], options.get("records", RECORDS)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration(options, JOB_ID))
     env.set_parallelism(PARALLELISM)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(JITTER_MS))
-    keyed = env.from_source(Ledger(records), strategy, "ledger").key_by(lambda row: row[0])
+    source = Ledger(records, forgets=options.get("forgets", False))
+    keyed = env.from_source(source, strategy, "ledger").key_by(lambda row: row[0])
     keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))).aggregate(
         Sum(), window_function=WindowLine()
     ).sink_to(
@@ -230,12 +243,12 @@ def main(
         .with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=3_000))
         .build()
     )
-    keyed.process(Count(sabotage)).sink_to(
+    keyed.process(Count(options.get("sabotage"))).sink_to(
         FileSink.for_row_format(f"{directory}/counts", Encoder.simple_string_encoder())
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         .build()
     )
-    with protocol_faults(*(StepFault(*fault) for fault in faults)) as injected:
+    with protocol_faults(*(StepFault(*fault) for fault in options["faults"])) as injected:
         env.execute("ledger")
     for fault in injected.waiting:
         print(f"never struck: {fault}")
@@ -243,11 +256,4 @@ def main(
 
 
 if __name__ == "__main__":
-    options = json.loads(sys.argv[1])
-    main(
-        Path(options["directory"]),
-        options["master"],
-        options.get("records", RECORDS),
-        options.get("faults", []),
-        options.get("sabotage"),
-    )
+    main({"master": "local[2,4]", "backend": "hashmap", "faults": [], **json.loads(sys.argv[1])})

@@ -135,6 +135,8 @@ def test_the_debugger_stops_at_the_first_line_for_the_record_that_failed(
     assert f"{function}(" in shown
     assert result.failure is not None
     assert result.failure.record == BAD_RECORD
+    plain = replay(run.directory)
+    assert (result.sinks, result.counts) == (plain.sinks, plain.counts)
 
 
 def test_one_can_step_from_the_first_line_to_the_failure(tmp_path, monkeypatch, capsys):
