@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from penstock.errors import JobRequestError
@@ -108,6 +109,19 @@ def select_job(jobs: Sequence[FoundJob], wanted: str) -> FoundJob:
         detail=_table(running) if running else "no job runs",
         hint="'penstock list -a' shows ended ones too; -m host:port asks a process on another machine",
     )
+
+
+def directory_of(path_or_job: str) -> str:
+    """Return a path as it is, and the checkpoint directory of a job that is named by its id or its name."""
+    if "/" in path_or_job or Path(path_or_job).exists():
+        return path_or_job
+    job = select_job(find_jobs(), path_or_job)
+    directory = job.client.get(job.path)["penstock"]["checkpoints"]
+    if directory is None:
+        raise JobRequestError(
+            f"job '{job.name}' keeps no checkpoints", hint="set execution.checkpointing.dir"
+        )
+    return str(directory)
 
 
 def _table(jobs: Sequence[FoundJob]) -> str:

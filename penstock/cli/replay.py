@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001
 
 _EPILOG = """\
-JOB is <checkpoint directory>/<job id>; with /chk-N after it, it means epoch N. Without --epoch: the last epoch that
-failed, else the last one. Nothing is written: sinks are switched off, checkpoints are only read.
+JOB is <checkpoint directory>/<job id>; with /chk-N after it, it means epoch N. Of a job whose process runs, its id or name will
+do. Without --epoch: the last epoch that failed, else the last one. Nothing is written: sinks are switched off, checkpoints
+are only read.
 
   penstock replay /checkpoints/4f0c... --pdb
   penstock replay /checkpoints/4f0c... --epoch 12 --show-output --verify
@@ -33,7 +34,9 @@ def add_commands(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(call=run_command)
-    parser.add_argument("job", metavar="JOB", help="the job's directory")
+    parser.add_argument(
+        "job", metavar="JOB", help="the job's directory, or its id or name while its process runs"
+    )
     parser.add_argument("--epoch", type=int, metavar="N", help="which epoch")
     parser.add_argument(
         "--attempt",
@@ -75,16 +78,18 @@ def add_commands(commands: Commands) -> None:
 
 def run_command(given: argparse.Namespace) -> int:
     """Replay; the exit code is 1 if the epoch fails (again) or its state differs."""
+    from penstock.cli.reach import directory_of
     from penstock.replay import ReplayRequest, Stop, debug, replay
 
     _check(given)
+    job = directory_of(given.job)
     python_files = tuple(path for path in given.py_files.split(",") if path)
     if given.pdb:
         stop = None
         if given.record is not None or given.key is not None:
             stop = Stop(record=given.record, key=given.key)
         request = ReplayRequest(
-            given.job,
+            job,
             given.epoch,
             given.vertex,
             given.subtask,
@@ -94,7 +99,7 @@ def run_command(given: argparse.Namespace) -> int:
         result = debug(request, stop)
     else:
         result = replay(
-            given.job,
+            job,
             given.epoch,
             given.vertex,
             given.subtask,

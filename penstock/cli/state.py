@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _LIMIT = 20
 _EPILOG = """\
-PATH is the checkpoint directory of a job (its latest checkpoint), one chk-N directory, or a savepoint. OPERATOR is a uid, a
-name or an id. Classes of objects that the state holds must be importable: put the job's modules on PYTHONPATH.
+PATH is the checkpoint directory of a job (its latest checkpoint), one chk-N directory, or a savepoint; of a job whose process
+runs, its id or name will do. OPERATOR is a uid, a name or an id. Classes of objects that the state holds must be importable: put the job's modules on PYTHONPATH.
 """
 
 
@@ -84,23 +84,28 @@ def add_commands(commands: Commands) -> None:
 
 def _ls(given: argparse.Namespace) -> int:
     from penstock import state
+    from penstock.cli.reach import directory_of
 
-    sys.stdout.write(f"{state.read(given.path)}\n")
+    sys.stdout.write(f"{state.read(directory_of(given.path))}\n")
     return 0
 
 
 def _show(given: argparse.Namespace) -> int:
     from penstock import state
+    from penstock.cli.reach import directory_of
 
-    table = _chosen(state.read(given.path), given)
+    table = _chosen(state.read(directory_of(given.path)), given)
     _write(table, _rows(table, given.key), given)
     return 0
 
 
 def _diff(given: argparse.Namespace) -> int:
     from penstock import state
+    from penstock.cli.reach import directory_of
 
-    table = state.read(given.path).diff(state.read(given.other), internal=given.internal)
+    table = state.read(directory_of(given.path)).diff(
+        state.read(directory_of(given.other)), internal=given.internal
+    )
     _write(table, iter(table), given)
     return 0
 

@@ -115,3 +115,12 @@ def test_what_cannot_be_is_refused_and_the_job_goes_on(start, capsys):
     assert "parallelism" in capsys.readouterr().err
     assert child.poll() is None
     assert "is CANCELED" in say(capsys, "cancel", "numbers")
+
+
+def test_the_state_of_a_running_job_is_shown_and_its_last_epoch_replayed(start, capsys):
+    start("-D", "execution.checkpointing.num-retained=1000")
+    assert "uid counts" in say(capsys, "state", "ls", "numbers")
+    rows = say(capsys, "state", "show", "numbers", "counts", "reduced").splitlines()
+    assert sorted(line.split()[0] for line in rows[1:]) == ["0", "1", "2", "3", "4"]
+    assert "epoch 1" in say(capsys, "replay", "numbers", "--epoch", "1", "--verify")
+    assert "is CANCELED" in say(capsys, "cancel", "numbers")

@@ -186,8 +186,9 @@ class LedgerRun:
         """Look for restarts and for the first checkpoint after each fault."""
         if self.restarts_are is not None:
             new = self.restarts() - self._restarts_seen
-            self._restarts_seen += new
-            self.strike(self.restarts_are, new)
+            if new:
+                self._restarts_seen += new
+                self.strike(self.restarts_are, new)
         waiting = [fault for fault in self.faults if fault.at and fault.recovery_s is None]
         if waiting:
             epoch, now = self.epoch(), time.monotonic()

@@ -22,7 +22,9 @@ class Fault:
     epoch: int = 0
     at: float = 0.0  # a time.monotonic() value
     recovery_s: float | None = None
-    lost: int | None = None  # lines of output, over the whole run that the fault was part of; None until it was judged
+    lost: int | None = (
+        None  # lines of output, over the whole run that the fault was part of; None until it was judged
+    )
     duplicated: int | None = None
 
 

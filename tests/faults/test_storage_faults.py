@@ -1,0 +1,113 @@
+"""Exactly once on checkpoint storage that fails: now and then, or because it is full."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fault_harness import LedgerRun, NewRun, computed, judge
+from fault_log import BACKENDS
+
+from penstock.testing.storage_faults import StorageFaults
+
+EPISODES = 2  # of a full disk, on state files and on manifests each
+TMPFS_SIZE = 4 * 1024 * 1024
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_storage_that_fails_every_third_write_costs_time_only(
+    backend: str, new_run: NewRun, seed: str
+) -> None:
+    run = new_run(backend=backend, records=600)
+    run.start(environment=StorageFaults(every=3).environment())
+    assert run.wait() == 0, run.story()
+    run.strike("write fails", run.said("it is tried again"), interrupts=False)
+    judge(run, computed(run.records), seed)
+    assert run.said("it is tried again") >= 20, run.story()
+    assert run.restarts() == 0, run.story()
+
+
+def test_a_job_goes_on_when_the_disk_is_no_longer_full(
+    backend: str, new_run: NewRun, rng: random.Random, seed: str
+) -> None:
+    run = new_run(backend=backend, records=1000)
+    is_full = run.directory / "is-full"
+
+    @contextlib.contextmanager
+    def full() -> Iterator[None]:
+        is_full.touch()
+        yield
+        is_full.unlink()
+
+    for path in ("/shared/", "/_metadata"):  # tasks write the former, the driver the latter
+        faults = StorageFaults(full=True, path=path, while_exists=str(is_full))
+        run.start(environment=faults.environment())
+        for _ in range(EPISODES):
+            assert run.wait_for_epochs(rng.randint(1, 3)), run.story()
+            survive(run, full())
+        if path == "/shared/":
+            assert run.kill_driver(), run.story()
+    assert run.wait() == 0, run.story()
+    judge(run, computed(run.records), seed)
+    assert run.said("checkpoint storage is full") >= 2 * EPISODES, run.story()
+
+
+def test_a_job_goes_on_when_a_real_disk_is_no_longer_full(
+    backend: str, new_run: NewRun, rng: random.Random, seed: str
+) -> None:
+    run = new_run(backend=backend, records=800)
+    with small_disk(run.directory / "checkpoints") as disk:
+        run.start()
+        for _ in range(EPISODES):
+            assert run.wait_for_epochs(rng.randint(1, 3)), run.story()
+            survive(run, filled(disk))
+        assert run.wait() == 0, run.story()
+        judge(run, computed(run.records), seed)
+    assert run.said("checkpoint storage is full") >= EPISODES, run.story()
+
+
+def survive(run: LedgerRun, full: contextlib.AbstractContextManager[None]) -> None:
+    """Let the disk be full until the job has failed at least once; the time counts from when there is space again."""
+    before = run.restarts()
+    with full:
+        assert run.wait_until(lambda: run.restarts() > before), run.story()
+    run.strike("disk full")
+    assert run.wait_for_epochs(1), run.story()
+
+
+@contextlib.contextmanager
+def small_disk(directory: Path) -> Iterator[Path]:
+    """A file system of a few megabytes, for as long as it takes."""
+    directory.mkdir(parents=True)
+    mounting = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_SIZE}", "tmpfs", str(directory)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounting.returncode != 0:
+        pytest.skip(f"a small file system cannot be mounted here: {mounting.stderr.strip()}")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+@contextlib.contextmanager
+def filled(disk: Path) -> Iterator[None]:
+    """No space on a disk meanwhile."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        for _ in range(TMPFS_SIZE):
+            os.write(file.fileno(), b"\0" * 4096)
+    yield
+    filler.unlink()

@@ -1,0 +1,30 @@
+"""How much the suite has done to jobs on Spark. The table at the end of the test run has the details."""
+
+from __future__ import annotations
+
+import pytest
+from fault_log import KillLog
+
+KINDS = (
+    "clock jumps",
+    "disk full",
+    "driver exits",
+    "driver killed",
+    "driver stopped",
+    "exception",
+    "executor killed",
+    "second driver",
+    "splits again",
+    "worker killed",
+    "write fails",
+)
+
+
+def test_the_suite_struck_at_least_a_hundred_times_and_nothing_was_lost(kill_log: KillLog) -> None:
+    if missing := kill_log.missing(KINDS):
+        pytest.skip(f"only a part of the suite ran: no {', '.join(missing)}")
+    # Those that storage and the restart strategy deal with by themselves are not among them.
+    absorbed = kill_log.count("exception", "splits again", "write fails")
+    assert kill_log.count() - absorbed >= 100, "\n".join(kill_log.table())
+    assert absorbed >= 100, "\n".join(kill_log.table())
+    assert all(fault.lost == fault.duplicated == 0 for fault in kill_log.faults)
