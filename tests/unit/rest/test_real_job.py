@@ -43,6 +43,8 @@ def client(publisher, tmp_path):
         (record,) = processes.read_all()
         client = RestClient(record.address, record.token)
         client.job = f"/jobs/{job.get_job_id()}"
+        while client.get(client.job)["state"] == "CREATED":
+            """Its thread has not begun yet."""
         yield client
         job.cancel().result()
 
