@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
 
 from benchmarks import alone, compare, report
 from benchmarks.cases import cases
 from benchmarks.runner import PYFLINK
 
-PARTS = ("compare", "scaling", "skew", "cold", "memory")
+PARTS = ("compare", "scaling", "skew", "cold", "memory", "cost_law")
+LONG_PARTS = ("long_run",)  # only when asked for
 ROOT = Path(__file__).parent.parent
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "--only", choices=PARTS, action="append", help="run this part (may be repeated)"
+        "--only",
+        choices=PARTS + LONG_PARTS,
+        action="append",
+        help="run this part (may be repeated)",
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the data, and no chart")
     parser.add_argument(
@@ -91,7 +97,22 @@ def main() -> None:
             f"{records:,} records in one epoch: {seconds:.1f} s, largest Python worker {peak / 1e6:.0f} MB"
         )
         sections["memory"] = {"records": records, "seconds": seconds, "worker_peak_bytes": peak}
+    if "cost_law" in parts:
+        small = ("--keys", "500000", "--timers", "100000") if args.quick else ()
+        sections["cost_law_kept"] = in_own_process("cost_law", *small)
+    if "long_run" in parts:
+        minutes = "2" if args.quick else "10"
+        sections["long_run_bounded"] = {
+            backend: in_own_process("long_run", "--minutes", minutes, "--backend", backend)
+            for backend in ("rocksdb", "hashmap")
+        }
     report.save(work / "results.json", **sections)
+
+
+def in_own_process(module: str, *options: str) -> bool:
+    """Run another benchmark, which prints its own tables; return whether it found what it should."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *options]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import time
 from pathlib import Path
 
 from penstock.checkpoint.lease_owner import LeaseOwner, fenced, refused
@@ -17,6 +18,7 @@ LOCK_FILE = ".lock"
 _HELD_BY_OTHER = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES})
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL})
 _TRIES = 100  # somebody has to delete the lock file between two system calls, this often
+_PAUSE_S = 0.002
 
 
 class LocksNotSupportedError(OSError):
@@ -131,7 +133,7 @@ def _lock(path: Path, *, sync: bool) -> int:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 if error.errno in _HELD_BY_OTHER:
-                    raise refused(str(path.parent), _read(path)) from None
+                    raise refused(str(path.parent), _read_holder(path)) from None
                 if error.errno in _NO_LOCKS:
                     raise LocksNotSupportedError(error.errno, str(error)) from error
                 raise
@@ -151,6 +153,16 @@ def _lock(path: Path, *, sync: bool) -> int:
 
 def _mark(found: os.stat_result) -> tuple[int, int, int, int]:
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _read_holder(path: Path) -> LeaseOwner | None:
+    """Read who holds the lock. Whoever has just got it, from a driver that died, writes its name in a moment."""
+    for _ in range(_TRIES):
+        found = _read(path)
+        if found is not None and (found.pid == os.getpid() or not found.is_gone):
+            return found
+        time.sleep(_PAUSE_S)
+    return None
 
 
 def _read(path: Path) -> LeaseOwner | None:

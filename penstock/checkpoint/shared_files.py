@@ -1,4 +1,18 @@
-"""Snapshots of databases: large files that never change, shared between checkpoints, and a few small ones."""
+"""Snapshots of databases: large files that never change, shared between checkpoints, and a few small ones.
+
+When a database merges files, much is new at once, although the epoch has changed little. Such files are *put off*: they are
+written over several epochs, a part in each. Until all are there, a snapshot is the files of the last one that was written
+as a whole, and the changes of every epoch since. So what a checkpoint adds follows what its epoch has changed.
+
+What `SharedFile.local` says:
+
+| | |
+|---|---|
+| `000012.sst` | a file of the database |
+| `000012.sst@4194304` | a part of one, from this byte on |
+| `changes@0000000042` | what an epoch has changed; the database applies these in order when it is opened |
+| `later/<lineage>/...` | a file or a part that the snapshot does not need yet |
+"""
 
 from __future__ import annotations
 
@@ -6,9 +20,11 @@ import mmap
 import os
 import pickle
 import zlib
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from penstock.checkpoint.handles import (
     DEFAULT_INLINE_THRESHOLD,
@@ -22,9 +38,88 @@ from penstock.checkpoint.handles import (
 )
 from penstock.checkpoint.storage import CheckpointStorage
 
-_LARGE = ".sst"
-_NOT_NEEDED = (".log", ".dbtmp")  # the log is not used, nor what was to replace another file
-_NOT_READ = ("OPTIONS", "LOG", "LOCK", "IDENTITY")
+CHANGES: Final = "CHANGES"  # beside the files of a database: what the epoch has changed
+LINEAGE: Final = (
+    "LINEAGE"  # files of databases with the same one are the same if they have the same name
+)
+
+_LARGE: Final = ".sst"
+_NOT_NEEDED: Final = (".log", ".dbtmp")  # the log is not used, nor what was to replace another file
+_NOT_READ: Final = ("OPTIONS", "LOG", "LOCK", "IDENTITY", CHANGES, LINEAGE)
+_CHANGES_OF: Final = "changes@"
+_LATER: Final = "later/"
+
+# So much is written at once, or this many times what the epoch has changed. A part is less: the changes come on top of it.
+_AT_ONCE: Final = 4 << 20
+_TIMES_THE_CHANGES: Final = 4
+_PART: Final = 3 << 20
+# What makes more parts than this is written in larger ones: the manifest names them all.
+_MANY_PARTS: Final = 64
+# Nothing is put off any more when a restore would have to apply so many changes.
+_MOST_CHANGES: Final = 256
+_MOST_CHANGED_BYTES: Final = 64 << 20
+# So much of the files may be in memory while they are written: several at a time if they are small.
+_MAPPED: Final = 128 << 20
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a snapshot has on storage already, by the name of the database's file."""
+
+    files: dict[str, list[SharedFile]] = field(default_factory=dict)
+    changes: list[SharedFile] = field(default_factory=list)
+    later: dict[str, list[SharedFile]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, base: StateHandle | None, lineage: str | None) -> _Known:
+        known = cls()
+        if base is None or base.is_foreign:
+            return known
+        for file in base.files:
+            local = file.local
+            if local.startswith(_CHANGES_OF):
+                known.changes.append(file)
+            elif not local.startswith(_LATER):
+                known.files.setdefault(local.partition("@")[0], []).append(file)
+            elif lineage is not None and local.startswith(f"{_LATER}{lineage}/"):
+                known.later.setdefault(_file_of(local), []).append(file)
+        return known
+
+    def parts_of(self, local: str, size: int) -> list[SharedFile]:
+        """Return what storage has of a file; parts follow each other from its beginning."""
+        whole = self.files.get(local, [])
+        return whole if _size(whole) == size else self.later.get(local, [])
+
+    def can_wait(self, missing: int, changed: int) -> bool:
+        """Whether to put off so many bytes that are missing, in an epoch that has changed so many."""
+        return (
+            bool(self.files)
+            and missing > max(_AT_ONCE, _TIMES_THE_CHANGES * changed)
+            and len(self.changes) < _MOST_CHANGES
+            and _size(self.changes) + changed < _MOST_CHANGED_BYTES
+        )
+
+
+def _file_of(local: str) -> str:
+    return local.rpartition("/")[2].partition("@")[0]
+
+
+def _size(files: Iterable[SharedFile]) -> int:
+    return sum(file.size for file in files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """A piece of a file in the directory, all of it or a part."""
+
+    local: str
+    start: int
+    size: int
+    whole: bool
+
+    @property
+    def name(self) -> str:
+        return self.local if self.whole else f"{self.local}@{self.start}"
 
 
 def upload(
@@ -39,41 +134,57 @@ def upload(
     """Make the files of a database durable, except those that `base` has; return the handle of the snapshot.
 
     A database never changes a large file, nor does it use a name again: a file that has its name and its size in `base` is
-    the same. Files that belong to another job are written anew, because that job may delete them.
+    the same. Files that belong to another job are written anew, because that job may delete them. If the directory has
+    a file CHANGES, large files may be put off.
     """
-    known: dict[str, SharedFile] = {}
-    if base is not None and not base.is_foreign:
-        known = {file.local: file for file in base.files}
-    small: dict[str, bytes] = {}
-    files: dict[str, SharedFile] = {}
-    new: list[str] = []
+    lineage = _read_text(directory / LINEAGE)
+    known = _Known.of(base, lineage)
+    small: list[str] = []
+    sizes: dict[str, int] = {}
     with os.scandir(directory) as entries:
         for entry in entries:
-            local = entry.name
-            if local.endswith(_LARGE):
-                before = known.get(local)
-                if before is not None and before.size == entry.stat().st_size:
-                    files[local] = before
-                else:
-                    new.append(local)
-            elif not local.endswith(_NOT_NEEDED) and not local.startswith(_NOT_READ):
-                small[local] = (directory / local).read_bytes()
+            if entry.name.endswith(_LARGE):
+                sizes[entry.name] = entry.stat().st_size
+            elif not entry.name.endswith(_NOT_NEEDED) and not entry.name.startswith(_NOT_READ):
+                small.append(entry.name)
+    there = {local: known.parts_of(local, size) for local, size in sizes.items()}
+    missing = {local: size - _size(there[local]) for local, size in sizes.items()}
     prefix = state_file_name(name.epoch, name.operator, name.subtask, name.attempt)
-    prefix = prefix.removesuffix(".state")
-
-    def share(local: str) -> SharedFile:
-        target = f"{prefix}-{local}"
-        with (
-            (directory / local).open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,  # not in memory at once
-        ):
-            storage.write_new(target, data)
-            return SharedFile(local, target, len(data), zlib.crc32(data))
-
-    files |= {file.local: file for file in _each(share, new, threads)}
+    writer = _Writer(storage, directory, prefix.removesuffix(".state"), threads)
+    snapshot = writer.prefix.rpartition("/")[2]
+    changed = _size_of(directory / CHANGES)
+    if base is not None and changed and known.can_wait(sum(missing.values()), changed):
+        changes = f"{_CHANGES_OF}{name.epoch:010d}"
+        written = writer.write([_Slice(CHANGES, 0, changed, True)])
+        later = _next_parts(missing, sizes, changed)
+        ahead = [
+            replace(file, local=f"{_LATER}{lineage}/{file.local}") for file in writer.write(later)
+        ]
+        kept = [file for local in sizes for file in known.later.get(local, ())]
+        needed = [file for files in known.files.values() for file in files]
+        return replace(
+            base,
+            snapshot=snapshot,
+            base=base.snapshot,
+            files=_sorted(
+                [*needed, *known.changes, replace(written[0], local=changes), *kept, *ahead]
+            ),
+        )
+    rest = [
+        _Slice(local, sizes[local] - left, left, left == sizes[local])
+        for local, left in missing.items()
+        if left
+    ]
+    whole = [
+        replace(file, local=file.local.rpartition("/")[2])
+        for files in there.values()
+        for file in files
+    ]
+    new = writer.write(rest)
+    content = {local: (directory / local).read_bytes() for local in small}
     handle = write_state(
         storage,
-        zlib.compress(pickle.dumps(small, 5), 1),
+        zlib.compress(pickle.dumps(content, 5), 1),
         kind="full",
         key_groups=name.key_groups,
         epoch=name.epoch,
@@ -82,17 +193,62 @@ def upload(
         attempt=name.attempt,
         inline_threshold=inline_threshold,
     )
-    return StateHandle(
-        handle.kind,
-        handle.size,
-        handle.crc32,
-        handle.key_groups,
-        data=handle.data,
-        name=handle.name,
-        snapshot=prefix.rpartition("/")[2],
+    return replace(
+        handle,
+        snapshot=snapshot,
         base=base.snapshot if base is not None else None,
-        files=tuple(files[local] for local in sorted(files)),
+        files=_sorted([*whole, *new]),
     )
+
+
+def _next_parts(missing: dict[str, int], sizes: dict[str, int], changed: int) -> list[_Slice]:
+    """Return what to write ahead in this epoch: of the largest files, because they are the last to be merged again."""
+    left = max(_PART, _TIMES_THE_CHANGES * changed, sum(missing.values()) // _MANY_PARTS)
+    found = []
+    for local in sorted(missing, key=lambda local: (-sizes[local], local)):
+        size = min(missing[local], left)
+        if size:
+            found.append(_Slice(local, sizes[local] - missing[local], size, size == sizes[local]))
+            left -= size
+    return found
+
+
+class _Writer:
+    def __init__(
+        self, storage: CheckpointStorage, directory: Path, prefix: str, threads: int
+    ) -> None:
+        self.prefix = prefix
+        self._storage = storage
+        self._directory = directory
+        self._threads = threads
+
+    def write(self, slices: list[_Slice]) -> list[SharedFile]:
+        """Write pieces of files under names that only this attempt uses."""
+        largest = max((piece.size for piece in slices), default=1)
+        return _each(self._write, slices, min(self._threads, max(1, _MAPPED // largest)))
+
+    def _write(self, piece: _Slice) -> SharedFile:
+        stem = piece.local.removesuffix(_LARGE)
+        part = "" if piece.whole else f".{piece.start}"
+        target = f"{self.prefix}-{stem}{part}{_LARGE}"
+        page = piece.start % mmap.ALLOCATIONGRANULARITY
+        with (
+            (self._directory / piece.local).open("rb") as file,
+            mmap.mmap(  # not in memory at once
+                file.fileno(),
+                piece.size + page,
+                access=mmap.ACCESS_READ,
+                offset=piece.start - page,
+            ) as mapped,
+            memoryview(mapped) as everything,
+            everything[page:] as data,
+        ):
+            self._storage.write_new(target, data)
+            return SharedFile(piece.name, target, len(data), zlib.crc32(data))
+
+
+def _sorted(files: list[SharedFile]) -> tuple[SharedFile, ...]:
+    return tuple(sorted(files, key=lambda file: file.local))
 
 
 def download(
@@ -103,12 +259,38 @@ def download(
     def fetch(file: SharedFile) -> None:
         data = read_file(storage, file.name)
         check_state(storage, file.name, data, file.size, file.crc32)
-        (directory / file.local).write_bytes(data)
+        local, _, start = file.local.partition("@")
+        if start and not file.local.startswith(_CHANGES_OF):
+            _write_at(directory / local, int(start), data)
+        else:
+            (directory / file.local).write_bytes(data)
 
-    _each(fetch, handle.files, threads)
+    _each(fetch, [file for file in handle.files if not file.local.startswith(_LATER)], threads)
     small: dict[str, bytes] = pickle.loads(zlib.decompress(read_state(storage, handle)))
     for local, data in small.items():
         (directory / local).write_bytes(data)
+
+
+def _write_at(path: Path, start: int, data: bytes) -> None:
+    """Write a part of a file that other threads write other parts of."""
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY, 0o644)
+    with os.fdopen(descriptor, "wb") as file:
+        file.seek(start)
+        file.write(data)
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _read_text(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return None
 
 
 def _each(call: Any, items: Any, threads: int) -> list[Any]:

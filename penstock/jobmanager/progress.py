@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 _MIN, _MAX = -(2**63), 2**63 - 1
+_SHOWN_LINES = 12  # of the reason of a restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,10 @@ class QuietProgress:
     def on_restart(self, restarts: int, delay_ms: int, error: Exception) -> None:
         """Tell why, in short."""
         reason = str(error).splitlines()
-        shown = reason[-1] if len(reason) == 1 else "\n".join(reason[:12])
+        # The end of a traceback tells what it was.
+        shown = "\n".join(
+            reason if len(reason) <= _SHOWN_LINES else ["...", *reason[-_SHOWN_LINES:]]
+        )
         print(
             f"job failed, restart {restarts} in {delay_ms} ms:\n{shown}",
             file=sys.stderr,

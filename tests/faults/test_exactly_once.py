@@ -15,7 +15,7 @@ from fault_log import BACKENDS
 from penstock.testing.faults import EXIT_CODE, MOMENTS
 
 DRIVER_KILLS = 5
-WORKER_KILLS = 14
+WORKER_KILLS = 18
 EXECUTOR_KILLS = 2
 RAISES_PER_MOMENT = 2
 
@@ -31,7 +31,7 @@ def test_an_undisturbed_run_puts_out_what_plain_python_computes(new_run: NewRun,
     assert run.wait() == 0, run.story()
     judge(run, computed(600), seed)
     assert len(run.lines("windows")) > 300
-    assert len(run.lines("counts")) > 1000
+    assert len(run.lines("counts")) > 900
 
 
 def moments_of(backend: str, seed: str) -> list[str]:

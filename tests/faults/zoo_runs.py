@@ -10,10 +10,12 @@ import fault_harness  # noqa: F401 - puts the jobs' folder on the path
 import pytest
 
 import zoo  # isort: skip
+from penstock.checkpoint import shared_files
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime import subtask
+from penstock.runtime.state import rocksdb
 from penstock.testing.mini_cluster import MiniCluster
 
 Results = Counter[str]
@@ -39,11 +41,21 @@ def follow_epochs(monkeypatch: pytest.MonkeyPatch, *, deadlines: bool = True) ->
     clock = EpochClock()
     monkeypatch.setattr(subtask, "wall_clock", clock)
     monkeypatch.setattr(JobMaster, "step_hooks", [clock.on_step])
+    put_off_files(monkeypatch)
     if not deadlines:
         read = subtask.Subtask.read_source
         monkeypatch.setattr(
             subtask.Subtask, "read_source", lambda self, assigned, _: read(self, assigned, None)
         )
+
+
+def put_off_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let databases write the files of their snapshots in small parts, over several epochs, as large ones do."""
+    monkeypatch.setattr(rocksdb, "_MUCH", 0)
+    monkeypatch.setattr(shared_files, "_AT_ONCE", 0)
+    monkeypatch.setattr(shared_files, "_TIMES_THE_CHANGES", 0)
+    monkeypatch.setattr(shared_files, "_PART", 700)
+    monkeypatch.setattr(shared_files, "_MOST_CHANGES", 3)
 
 
 def environment(

@@ -26,7 +26,7 @@ from penstock.runtime.state.panes import PANE_PREFIX
 from penstock.runtime.state.rocksdb_map_state import RocksDBMapState, RocksDBTtlMapState
 from penstock.runtime.state.rocksdb_panes import RocksDBPaneTable
 from penstock.runtime.state.rocksdb_settings import RocksDBSettings
-from penstock.runtime.state.rocksdb_store import RocksDBStore, after
+from penstock.runtime.state.rocksdb_store import CHANGES, RocksDBStore, after
 from penstock.runtime.state.rocksdb_tables import DATA, RocksDBMapTable, RocksDBTable
 from penstock.runtime.state.rocksdb_timers import RocksDBTimerTable
 from penstock.runtime.state.schema import StateSchema
@@ -39,6 +39,7 @@ _TABLE: Final = b"\0table/"  # a table's name -> (namespaced, schema)
 _CURSOR: Final = b"\0cursor/"  # a table's name -> where the search for expired entries goes on
 _IMPORT_AT_ONCE: Final = 10_000
 _LOOK_AT_LEAST: Final = 100
+_MUCH: Final = 1 << 20
 
 
 class RocksDBStateBackend(KeyedStateBackend):
@@ -147,7 +148,10 @@ class RocksDBStateBackend(KeyedStateBackend):
         directory = self.place.new()
         try:
             store.checkpoint(directory)
+            if _adds_much(directory, database_of(chain)):
+                store.write_changes(directory)
             result = state_io.store_files(chain, name, directory, self.settings)
+            (directory / CHANGES).unlink(missing_ok=True)
         except BaseException:
             remove(directory)
             raise
@@ -156,6 +160,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         ]
         self.place.publish(directory, snapshots[0])
         self.place.prune(snapshots)
+        store.forget_changes()
         self._changed = False
         return result
 
@@ -322,6 +327,15 @@ class RocksDBStateBackend(KeyedStateBackend):
         if store is not None:
             store.close()
             remove(store.directory)
+
+
+def _adds_much(directory: Path, base: Any) -> bool:
+    """Whether the files of a database are such that checkpoint storage may want to write them later."""
+    if base is None:
+        return False
+    known = {file.local for file in base.files}
+    new = [file for file in directory.glob("*.sst") if file.name not in known]
+    return sum(file.stat().st_size for file in new) > _MUCH
 
 
 class _Described:

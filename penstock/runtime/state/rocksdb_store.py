@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import pickle
+import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from penstock.errors import CheckpointError
 from penstock.runtime.state.rocksdb_settings import RocksDBSettings
@@ -14,12 +18,55 @@ _caches: dict[int, Any] = {}
 # Runs of files are merged when there are this many. More runs mean less rewriting (and less to upload), and more places
 # to look for a key; bloom filters make up for that.
 _MAX_RUNS = 8
-_MANIFEST_BYTES = 128 * 1024
-_FILE_BYTES = 128 << 20
+_MANIFEST_BYTES = 32 * 1024
+# Whoever writes snapshots to checkpoint storage knows these names (checkpoint/shared_files.py).
+CHANGES: Final = "CHANGES"
+_LINEAGE: Final = "LINEAGE"
+_CHANGES_TO_APPLY: Final = "changes@*"
+_MOST_CHANGED_BYTES: Final = 8 << 20
+# Measured with 1 GB of state: a thousand keys take 92 ms in one thread and 30 ms in four if the files are not in the
+# system's cache, else 8 ms and 6 ms.
+_READERS: Final = 4
+_MANY_READS: Final = 200
+_FILE_BYTES = 64 << 20
+
+
+Change = tuple[bytes, bytes | None] | tuple[bytes, None, bytes]  # put, delete, or delete a range
+
+
+class WriteBatch:
+    """Changes that are made together."""
+
+    __slots__ = ("_add", "changes", "size")
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self._add = self.changes.append
+        self.size = 0
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Set an entry."""
+        self.size += len(value)
+        self._add((key, value))
+
+    def delete(self, key: bytes) -> None:
+        """Remove an entry if it is there."""
+        self._add((key, None))
+
+    def delete_range(self, start: bytes, end: bytes) -> None:
+        """Remove the entries from `start`, included, to `end`, excluded."""
+        self._add((start, None, end))
+
+    def __len__(self) -> int:
+        return len(self.changes)
 
 
 class RocksDBStore:
-    """Bytes under bytes, in the order of the keys. Nothing is logged: durable is what a checkpoint has taken."""
+    """Bytes under bytes, in the order of the keys. Nothing is logged: durable is what a checkpoint has taken.
+
+    The changes since the last checkpoint are remembered, unless they are many: with them the snapshot before becomes this
+    one, and large files can be written later.
+    """
 
     def __init__(self, directory: Path, settings: RocksDBSettings) -> None:
         import rocksdict
@@ -41,6 +88,31 @@ class RocksDBStore:
             ) from error
         self._db.set_write_options(self._write_options)
         self.get = self._db.get
+        self._changes: list[Change] | None = []
+        self._changed_bytes = 0
+        # Another database that starts from the same snapshot may give other files the same names, except from a local copy.
+        lineage = directory / _LINEAGE
+        self._lineage = lineage.read_text() if lineage.exists() else uuid.uuid4().hex[:12]
+        self._apply_changes()
+
+    def _apply_changes(self) -> None:
+        """Do what a snapshot has beside its files."""
+        found = sorted(self.directory.glob(_CHANGES_TO_APPLY))
+        for file in found:
+            self._make(pickle.loads(file.read_bytes()))
+        if found:
+            self._db.flush()
+        for file in found:
+            file.unlink()
+
+    def get_many(self, keys: list[bytes]) -> list[bytes | None]:
+        """Return the values of several keys, None for those without one."""
+        if len(keys) < _MANY_READS:
+            few: list[bytes | None] = self.get(keys)
+            return few
+        size = -(-len(keys) // _READERS)
+        parts = [keys[start : start + size] for start in range(0, len(keys), size)]
+        return [value for part in _readers().map(self.get, parts) for value in part]
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the entries from `start`, included, to `end`, excluded."""
@@ -64,31 +136,70 @@ class RocksDBStore:
         options.set_iterate_upper_bound(end)
         return options
 
-    def batch(self) -> Any:
-        """Return an empty batch: it has `put`, `delete` and `delete_range`."""
-        return self._rocksdict.WriteBatch(raw_mode=True)
+    def batch(self) -> WriteBatch:
+        """Return an empty batch."""
+        return WriteBatch()
 
-    def write(self, batch: Any) -> None:
+    def write(self, batch: WriteBatch) -> None:
         """Write a batch."""
-        self._db.write(batch, self._write_options)
+        self._make(batch.changes)
+        self._remember(batch.changes, batch.size)
 
     def delete(self, key: bytes) -> None:
         """Delete an entry if it is there."""
         self._db.delete(key, self._write_options)
+        self._remember([(key, None)], 0)
+
+    def _make(self, changes: list[Change]) -> None:
+        raw = self._rocksdict.WriteBatch(raw_mode=True)
+        put, delete = raw.put, raw.delete
+        for change in changes:
+            if change[1] is not None:
+                put(change[0], change[1])
+            elif len(change) == 2:
+                delete(change[0])
+            else:
+                raw.delete_range(change[0], change[2])
+        self._db.write(raw, self._write_options)
+
+    def _remember(self, changes: list[Change], size: int) -> None:
+        if self._changes is None:
+            return
+        self._changed_bytes += size + 50 * len(changes)
+        if self._changed_bytes > _MOST_CHANGED_BYTES:
+            self._changes = None
+        else:
+            self._changes += changes
 
     def checkpoint(self, directory: Path) -> None:
         """Link all there is into a directory that does not exist yet."""
         self._rocksdict.Checkpoint(self._db).create_checkpoint(str(directory))
+        (directory / _LINEAGE).write_text(self._lineage)
+
+    def write_changes(self, directory: Path) -> None:
+        """Put the changes since the last checkpoint beside the files of this one, if they are known."""
+        if self._changes:
+            (directory / CHANGES).write_bytes(pickle.dumps(self._changes, 5))
+
+    def forget_changes(self) -> None:
+        """Begin to remember changes anew: a checkpoint has them."""
+        self._changes, self._changed_bytes = [], 0
 
     def compact(self) -> None:
-        """Merge all files into one run, as RocksDB does by and by in the background."""
+        """Merge all files into one run, as RocksDB does by and by in the background; the next checkpoint has it whole."""
         self._db.flush()
         self._db.compact_range(None, None)
+        self._changes = None
 
     def close(self) -> None:
         """Let go of the files. What was not checkpointed is lost, so it is not written either."""
         self._db.cancel_all_background(True)
         del self._db, self.get
+
+
+@functools.cache
+def _readers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_READERS, "penstock-rocksdb-reader")
 
 
 def after(prefix: bytes) -> bytes:
@@ -108,6 +219,9 @@ def _options(rocksdict: Any, settings: RocksDBSettings) -> Any:
     options.set_max_write_buffer_number(settings.write_buffer_count)
     options.set_max_open_files(settings.open_files)
     options.set_max_background_jobs(settings.background_threads)
+    # Databases are opened often, and with all their files. Starting 16 threads for that takes 1.5 ms, files take 0.03 ms each.
+    options.set_max_file_opening_threads(1)
+    options.set_skip_stats_update_on_db_open(True)
     options.set_max_manifest_file_size(_MANIFEST_BYTES)
     options.set_manifest_preallocation_size(4096)
     options.set_target_file_size_base(_FILE_BYTES)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DATA: Final = b"\x01"  # what keys of entries begin with; those of the backend's own begin with 0
 _MANY: Final = 32
+_WORTH_IT: Final = b"1"
 
 
 def dump(value: Any, keys: Any) -> bytes:
@@ -96,9 +97,9 @@ class RocksDBTable(StoredTable):
 
     `touched` has what this epoch wrote (REMOVED for what it removed), `loaded` what it read.
 
-    `_ahead` has the bytes (None: there are none) of keys that are expected to be asked for, read in one call. Of 5 million keys, a
-    thousand cold ones take 8 ms that way and 11 ms one by one. A table begins to read ahead when most keys of a batch
-    were asked for, and stops when most of what it read was not.
+    `_ahead` has the bytes (None: there are none) of keys that are expected to be asked for, read in one go, which takes half
+    of the time of reading them one by one or less (`RocksDBStore.get_many`). A table begins to read ahead when most keys of
+    a batch were asked for, and stops when most of what it read was not.
     """
 
     def __init__(self, backend: RocksDBStateBackend, name: str, namespaced: bool) -> None:
@@ -106,9 +107,14 @@ class RocksDBTable(StoredTable):
         self.touched: dict[Any, Any] = {}
         self.loaded: dict[Any, Any] = {}
         self._ahead: dict[Any, bytes | None] = {}
-        self._read_ahead = 0  # how many entries the last batch has read ahead
-        self._expected = 0  # how many keys of the last batch had to be read
-        self._missed = 0  # how many entries it read one by one
+        self._count_ahead = 0  # how many entries were read ahead for the last batch
+        self._count_wanted = 0  # how many keys of the last batch were not in memory
+        self._count_read = 0  # how many entries it read one by one
+        self._known_worth = backend.read_own(self._worth_key())
+        self._worth = self._known_worth == _WORTH_IT
+
+    def _worth_key(self) -> bytes:
+        return b"\0ahead/" + self.name.encode()
 
     def encode_entry(self, entry: Any) -> bytes:
         """Return the database's key of an entry."""
@@ -138,7 +144,7 @@ class RocksDBTable(StoredTable):
     def _load(self, key: Any) -> Any:
         data = self._ahead.pop(key, MISSING) if self._ahead else MISSING
         if data is MISSING:
-            self._missed += 1
+            self._count_read += 1
             store = self.backend.store
             data = None if store is None else store.get(self.encode_entry(key))
         return REMOVED if data is None else load(data)
@@ -148,18 +154,23 @@ class RocksDBTable(StoredTable):
         store = self.backend.store
         if store is None or self.namespaced:
             return
-        if self._read_ahead:
-            worth_it = 2 * len(self._ahead) <= self._read_ahead
-        else:
-            worth_it = self._expected > 0 and 2 * self._missed >= self._expected
-        self._ahead = {}
+        self._judge_reading()
         touched, loaded = self.touched, self.loaded
         wanted = [key for key in dict.fromkeys(keys) if key not in touched and key not in loaded]
-        self._expected, self._missed, self._read_ahead = len(wanted), 0, 0
-        if worth_it and len(wanted) > 1:
-            found = store.get([self.encode_entry(key) for key in wanted])
+        self._count_wanted = len(wanted)
+        if self._worth and len(wanted) > 1:
+            found = store.get_many([self.encode_entry(key) for key in wanted])
             self._ahead = dict(zip(wanted, found, strict=True))
-            self._read_ahead = len(wanted)
+            self._count_ahead = len(wanted)
+
+    def _judge_reading(self) -> None:
+        """Learn from the last batch whether reading ahead is worth it, and forget the batch."""
+        if self._count_ahead:
+            self._worth = 2 * len(self._ahead) <= self._count_ahead
+        elif self._count_wanted:
+            self._worth = 2 * self._count_read >= self._count_wanted
+        self._ahead = {}
+        self._count_ahead = self._count_wanted = self._count_read = 0
 
     def put(self, key: Any, value: Any) -> None:
         """Write an entry."""
@@ -205,13 +216,21 @@ class RocksDBTable(StoredTable):
         """Add what changed to a batch and forget it; return whether there was anything."""
         touched, self.touched = self.touched, {}
         self.loaded = {}
-        self._ahead, self._read_ahead = {}, 0
+        self._judge_reading()
         put, encode_entry = batch.put, self.encode_entry
         for key, value in touched.items():
             if value is REMOVED:
                 batch.delete(encode_entry(key))
             else:
                 put(encode_entry(key), dump(value, MISSING if is_exact(key) else key))
+        worth = _WORTH_IT if self._worth else None
+        if touched and worth != self._known_worth:
+            # For the next process: most databases are opened for an epoch or two.
+            self._known_worth = worth
+            if worth is None:
+                batch.delete(self._worth_key())
+            else:
+                put(self._worth_key(), worth)
         return bool(touched)
 
     def look_at(self, start: bytes, count: int) -> Iterator[tuple[bytes, Any, Any]]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import logging
@@ -64,6 +65,18 @@ def test_a_second_driver_is_refused_and_told_who_runs_the_job(storage, holder):
     assert f"another driver runs this job: pid {holder.pid} on host" in raised.value.message
     assert "'the first'" in raised.value.detail
     assert raised.value.hint
+
+
+def test_a_driver_that_died_is_not_named_while_the_one_after_it_writes_its_name(
+    storage, holder, monkeypatch
+):
+    died = subprocess.Popen([sys.executable, "-c", ""])
+    died.wait()
+    before = dataclasses.replace(LeaseOwner.here("the one before"), pid=died.pid)
+    read, found = file_lock._read, [before, before]
+    monkeypatch.setattr(file_lock, "_read", lambda path: found.pop() if found else read(path))
+    with pytest.raises(FencedError, match=f"another driver runs this job: pid {holder.pid}"):
+        acquire(storage, "the second")
 
 
 @pytest.mark.parametrize("end", ["kill", "release"])

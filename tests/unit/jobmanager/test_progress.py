@@ -10,7 +10,12 @@ from rich.console import Console
 from penstock.common.job_status import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager import progress
-from penstock.jobmanager.progress import EpochReport, TerminalProgress, create_progress
+from penstock.jobmanager.progress import (
+    EpochReport,
+    QuietProgress,
+    TerminalProgress,
+    create_progress,
+)
 from penstock.testing.mini_cluster import MiniCluster
 
 
@@ -82,6 +87,13 @@ def test_restarts_are_counted_and_explained(live, console, capsys) -> None:
     live.on_epoch(report(1))
     live.on_restart(1, 1000, RuntimeError("boom"))
     assert "restarts" in shown(live, console)
+
+
+def test_of_a_long_reason_the_end_is_shown(capsys) -> None:
+    lines = [f"line {number}" for number in range(40)]
+    QuietProgress().on_restart(2, 0, RuntimeError("\n".join(lines)))
+    shown_lines = capsys.readouterr().err.splitlines()
+    assert shown_lines == ["job failed, restart 2 in 0 ms:", "...", *lines[-12:]]
 
 
 def test_the_end_leaves_one_line(console) -> None:
