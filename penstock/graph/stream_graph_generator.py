@@ -196,7 +196,9 @@ class _Generator:
     def _parallelism(self, operator: OperatorTransformation, operator_id: str) -> int:
         parallelism = self.settings.rescaled.get(operator_id, operator.parallelism)
         if operator.parallelism_fixed and parallelism not in {None, 1}:
-            raise InvalidProgramError(f"'{operator.name}' runs as one subtask and cannot be rescaled")
+            raise InvalidProgramError(
+                f"'{operator.name}' runs as one subtask and cannot be rescaled"
+            )
         if parallelism is None:
             return 1 if operator.parallelism_fixed else self.settings.parallelism
         check_parallelism(parallelism, f"the parallelism of '{operator.name}'")

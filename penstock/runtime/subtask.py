@@ -188,7 +188,9 @@ class Subtask:
         self._disk_backends = [each for each in self._keyed.values() if not each.in_memory]
         chains = restore.keyed.get(info.operator_id, ())
         if not chains and restore.owned is not None and info.operator_id in restore.keyed:
-            self._chains[position] = None  # its key groups are empty, and the checkpoint must say so
+            self._chains[position] = (
+                None  # its key groups are empty, and the checkpoint must say so
+            )
         elif chains:
             self._chains[position] = backend.restore(
                 task.state_io, chains, restore.owned, self.deployment.max_parallelism
