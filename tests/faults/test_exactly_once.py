@@ -14,7 +14,7 @@ from fault_log import BACKENDS
 
 from penstock.testing.faults import EXIT_CODE, MOMENTS
 
-DRIVER_KILLS = 5
+DRIVER_KILLS = 3
 WORKER_KILLS = 18
 EXECUTOR_KILLS = 2
 RAISES_PER_MOMENT = 2
@@ -84,8 +84,8 @@ def test_exceptions_between_any_two_steps_restart_the_job_in_place(
     judge(run, computed(run.records), seed)
     assert run.said("never struck") == 0, run.story()
     assert run.restarts() == len(faults), run.story()
-    # Unless the first epoch was never completed.
-    assert run.said("again: it is not read again") >= len(faults) - 4
+    # Except before the first checkpoint, and when the next fault struck while the job was restored.
+    assert run.said("again: it is not read again") > len(faults) / 2
 
 
 def test_python_workers_that_are_killed_are_replaced(
@@ -108,7 +108,7 @@ def test_python_workers_that_are_killed_are_replaced(
 def test_executors_that_are_killed_are_replaced(
     backend: str, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
-    run = new_run(backend=backend, master=LOCAL_CLUSTER, records=900)
+    run = new_run(backend=backend, master=LOCAL_CLUSTER, records=750)
     # At first all of them, in the middle of an epoch: it mixes two attempts of the source, and never completes.
     marker = Path(run.directory, "lost")
     run.options["sabotage"] = str(marker)

@@ -24,7 +24,7 @@ def stream():
 
 def test_the_programs_of_the_page_run():
     programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(programs) == 4
+    assert len(programs) == 5
     names: dict[str, object] = {"__name__": "page"}
     for program in programs:
         exec(compile(program, "testing.md", "exec"), names)
