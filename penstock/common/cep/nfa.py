@@ -360,10 +360,15 @@ class Nfa:
         completed: list[Run] = []
         times: list[int] = []
         seen: set[Any] = set()
-        for run, when in gone:
+
+        def is_pending(run: Run) -> bool:
+            return any(edges[each].target == PENDING for each in run.edges)
+
+        # Of the ways to take the same events, one that is complete goes before those that wait for more.
+        for run, when in sorted(gone, key=lambda each: not is_pending(each[0])):
             if self.automaton.ambiguous and not self._is_new(run, seen):
                 continue
-            if any(edges[each].target == PENDING for each in run.edges):
+            if is_pending(run):
                 completed.append(run)
                 times.append(when)
             else:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from penstock.cep import Pattern
+from penstock.common import Time
 
 from .brute_force import find_matches
 from .patterns import Has, buildable, events, patterns
@@ -83,6 +84,15 @@ FOUND = {
         p("c").one_or_more().not_next("q").where(Has("a")).not_next("r").where(Has("c")),
         [("c0", 0), ("c1", 0), ("b2", 0)],
         [(("p", 1),)],
+    ),
+    "of two ways to take the same events the one that is complete counts when time is up": (
+        Pattern.begin(p("a").one_or_more())
+        .times(2)
+        .not_followed_by("q")
+        .where(Has("b"))
+        .within(Time.milliseconds(1)),
+        [("a0", 0), ("a1", 0)],
+        [(("p", 0), ("p", 1))],
     ),
     "a greedy loop of two or three leaves no event that it could have taken": (
         p("a").times(2, 3).greedy().followed_by("q").where(Has("b")),
