@@ -23,8 +23,8 @@ KINDS = (
 def test_the_suite_struck_at_least_a_hundred_times_and_nothing_was_lost(kill_log: KillLog) -> None:
     if missing := kill_log.missing(KINDS):
         pytest.skip(f"only a part of the suite ran: no {', '.join(missing)}")
-    # Those that do not interrupt a job are not among them; how many there are depends on how often it writes and restarts.
-    absorbed = kill_log.count("splits again", "write fails")
+    # Those that storage and the restart strategy deal with by themselves are not among them.
+    absorbed = kill_log.count("exception", "splits again", "write fails")
     assert kill_log.count() - absorbed >= 100, "\n".join(kill_log.table())
-    assert absorbed >= 50, "\n".join(kill_log.table())
+    assert absorbed >= 100, "\n".join(kill_log.table())
     assert all(fault.lost == fault.duplicated == 0 for fault in kill_log.faults)

@@ -1,0 +1,288 @@
+"""Leases on storage without locks: claims with a heartbeat."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lease_builders import remote_owner
+
+from penstock.checkpoint import heartbeat_lease
+from penstock.checkpoint.heartbeat_lease import HeartbeatLease
+from penstock.checkpoint.lease_owner import LeaseOwner
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.errors import FencedError
+
+
+class Time:
+    """A clock that stands still, except when somebody sleeps; what happens meanwhile is given."""
+
+    def __init__(self, meanwhile=lambda: None):
+        self.now = 100.0
+        self.meanwhile = meanwhile
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.meanwhile()
+
+
+def claim(storage, name, meanwhile=lambda: None):
+    time = Time(meanwhile)
+    lease = HeartbeatLease.acquire(
+        storage, remote_owner(name), beating=False, clock=time, sleep=time.sleep
+    )
+    heartbeat_lease._held.discard(name)  # the drivers of these tests are other processes
+    lease.time = time
+    return lease
+
+
+def release(lease, **options):
+    heartbeat_lease._held.add(lease.owner.token)
+    lease.release(**options)
+
+
+@pytest.fixture(params=["local", "arrow"])
+def plain(request, tmp_path):
+    """Storage as `HeartbeatLease` uses it, on a directory and on a file system of pyarrow."""
+    return CheckpointStorage(str(tmp_path / "job") if request.param == "local" else "mock:///job")
+
+
+def test_a_driver_that_lives_keeps_its_job(plain):
+    first = claim(plain, "first")
+    with pytest.raises(FencedError, match="another driver runs this job: pid 7 on host far"):
+        claim(plain, "second", meanwhile=first.renew)
+    first.check()
+    assert len(plain.list("lease/")) == 1
+
+
+def test_a_driver_that_is_silent_for_too_long_loses_its_job_and_notices(plain, caplog):
+    first = claim(plain, "first")
+    with caplog.at_level(logging.WARNING):
+        second = claim(plain, "second")
+    assert second.time.now >= 130
+    assert "taking over the job" in caplog.text
+    for action in (first.check, first.renew, first.check):
+        with pytest.raises(FencedError, match="another driver has taken over this job"):
+            action()
+    second.check()
+    release(first)
+    second.check()
+
+
+def test_a_driver_notices_the_next_one_before_that_has_tidied_up(plain):
+    first = claim(plain, "first")
+    plain.write_new("lease/00000002-second", b"{")
+    with pytest.raises(FencedError):
+        first.check()
+
+
+def test_a_claim_with_the_same_number_is_taken_back_by_whoever_came_later(plain):
+    first = claim(plain, "first")
+    plain.write_new("lease/00000001-late", b"{")
+    first.check()
+
+
+def test_a_clock_that_differs_on_the_other_machine_does_not_matter(plain):
+    first = claim(plain, "first")
+    first.time.now -= 1e6
+    with pytest.raises(FencedError):
+        claim(plain, "second", meanwhile=first.renew)
+
+
+def test_a_released_job_is_free_at_once_and_the_number_goes_on(plain):
+    first = claim(plain, "first")
+    release(first)
+    with pytest.raises(FencedError):
+        first.check()
+    second = claim(plain, "second")
+    assert second.time.now == 100
+    with pytest.raises(FencedError):
+        first.check()
+    assert plain.list("lease/") == ["lease/00000002-second"]
+
+
+def test_a_job_that_is_released_while_another_driver_waits_is_free(plain):
+    first = claim(plain, "first")
+    second = claim(plain, "second", meanwhile=lambda: release(first))
+    assert second.time.now < 110
+
+
+def test_a_forgotten_lease_leaves_no_trace(plain):
+    lease = claim(plain, "first")
+    release(lease, forget=True)
+    assert plain.list() == []
+
+
+def test_a_driver_of_this_machine_that_has_died_is_replaced_at_once(plain):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    here = LeaseOwner.here("first")
+    first = LeaseOwner("first", here.host, gone.pid, 0, "first", here.machine)
+    HeartbeatLease.acquire(plain, first, beating=False)
+    heartbeat_lease._held.discard("first")
+    assert claim(plain, "second").time.now == 100
+
+
+def test_the_same_number_of_a_process_in_another_container_says_nothing(plain):
+    first = LeaseOwner("first", "far", 2**22 + 1, 0, "first", "another machine")
+    assert not first.is_gone
+    assert LeaseOwner("first", "far", 2**22 + 1, 0, "first", "").is_gone is False
+
+
+def test_a_process_without_locks_cannot_run_a_job_twice(plain):
+    lease = HeartbeatLease.acquire(plain, LeaseOwner.here("job"), beating=False)
+    time = Time()
+    with pytest.raises(FencedError, match="another driver runs this job"):
+        HeartbeatLease.acquire(plain, LeaseOwner.here("job"), clock=time, sleep=time.sleep)
+    assert time.now == 100
+    lease.release()
+
+
+def test_a_claim_that_cannot_be_read_counts_as_one_that_lives_until_it_is_stale(plain):
+    plain.write_new("lease/00000005-x", b"{")
+    second = claim(plain, "second")
+    assert second.time.now >= 130
+    assert plain.list("lease/") == ["lease/00000006-second"]
+
+
+def test_a_check_renews_a_claim_that_the_thread_did_not_come_to(plain):
+    first = claim(plain, "first")
+    (name,) = plain.list("lease/")
+    before = plain.read(name)
+    first.check()
+    assert plain.read(name) == before
+    first.time.now += 8
+    first.check()
+    assert json.loads(plain.read(name))["beats"] == 1
+
+
+def test_a_lease_that_somebody_deleted_is_lost(plain):
+    first = claim(plain, "first")
+    plain.delete_tree("lease")
+    with pytest.raises(FencedError, match="has lost its job"):
+        first.check()
+
+
+def test_a_thread_renews_a_lease_until_it_is_released(plain):
+    renewed = threading.Event()
+    lease = HeartbeatLease.acquire(plain, LeaseOwner.here("job"), stale_after_s=0.2)
+    write = lease._storage.write_atomic
+
+    class Watched:
+        def __getattr__(self, name):
+            return getattr(plain, name)
+
+        def write_atomic(self, name, data):
+            write(name, data)
+            renewed.set()
+
+    lease._storage = Watched()
+    assert renewed.wait(10)
+    lease.release()
+    assert not lease._thread.is_alive()
+
+
+# Any order of the steps of two or three drivers
+
+
+class Steps:
+    """Lets drivers that run in threads go on one call of storage at a time, in a given order."""
+
+    def __init__(self, storage, order):
+        self.storage = storage
+        self.order = list(order)
+        self.turn = threading.Condition()
+        self.waiting: set[int] = set()
+        self.running: set[int] = set()
+
+    def enter(self, driver):
+        with self.turn:
+            self.waiting.add(driver)
+            self.turn.notify_all()
+            self.turn.wait_for(lambda: self.chosen() == driver)
+            self.waiting.discard(driver)
+
+    def leave(self, driver):
+        with self.turn:
+            if self.order:
+                self.order.pop(0)
+            self.turn.notify_all()
+
+    def chosen(self):
+        if self.waiting != self.running:  # somebody is between two calls
+            return None
+        wanted = self.order[0] if self.order else 0
+        ordered = sorted(self.running)
+        return ordered[wanted % len(ordered)] if ordered else None
+
+    def finish(self, driver):
+        with self.turn:
+            self.running.discard(driver)
+            self.turn.notify_all()
+
+
+class Stepwise:
+    """The storage of one driver: each call waits for its turn."""
+
+    base = "job"
+
+    def __init__(self, steps, driver):
+        self._steps, self._driver = steps, driver
+
+    def __getattr__(self, name):
+        method = getattr(self._steps.storage, name)
+
+        def call(*arguments):
+            self._steps.enter(self._driver)
+            try:
+                return method(*arguments)
+            finally:
+                self._steps.leave(self._driver)
+
+        return call
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 2), max_size=30), st.integers(2, 3))
+def test_however_the_steps_of_drivers_mix_at_most_one_gets_the_job(order, drivers):
+    steps = Steps(CheckpointStorage("mock:///job"), order)
+    steps.running = set(range(drivers))
+    got = []
+
+    class Starting(HeartbeatLease):
+        def _wait_for_the_holder(self):  # here nobody is ever stale
+            if self._storage.list("lease/"):
+                raise FencedError("held")
+            return 0
+
+    def run(driver):
+        time = Time()
+        lease = Starting(
+            Stepwise(steps, driver), remote_owner(f"{driver}"), clock=time, sleep=time.sleep
+        )
+        try:
+            lease._claim()
+            got.append(lease)
+        except FencedError:
+            pass
+        finally:
+            steps.finish(driver)
+
+    threads = [threading.Thread(target=run, args=(driver,)) for driver in range(drivers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(got) <= 1
+    for lease in got:
+        lease._storage = steps.storage
+        lease.check()
