@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
 from penstock.cli import main
+from penstock.cli.reach import find_jobs
 
 PROGRAM = """
 from penstock.common import Types, WatermarkStrategy
@@ -48,6 +50,7 @@ def start(tmp_path, monkeypatch):
         )  # fmt: skip
         children.append(child)
         assert child.stdout.readline()  # the first count: the job runs
+        wait_until(lambda: is_reachable(child.pid), "no command reaches the job")
         return child
 
     yield start
@@ -55,6 +58,18 @@ def start(tmp_path, monkeypatch):
         if child.poll() is None:
             child.kill()
         child.communicate()
+
+
+def wait_until(holds, what):
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def is_reachable(pid):
+    """A job does not wait for being published: on a busy machine its first output may come before."""
+    return any(job.runs and job.place.startswith(f"pid {pid} ") for job in find_jobs())
 
 
 def say(capsys, *arguments):
@@ -117,10 +132,15 @@ def test_what_cannot_be_is_refused_and_the_job_goes_on(start, capsys):
     assert "is CANCELED" in say(capsys, "cancel", "numbers")
 
 
-def test_the_state_of_a_running_job_is_shown_and_its_last_epoch_replayed(start, capsys):
+def test_the_state_of_a_running_job_is_shown_and_its_last_epoch_replayed(start, capsys, tmp_path):
     start("-D", "execution.checkpointing.num-retained=1000")
+
+    def keys():
+        shown = say(capsys, "state", "show", "numbers", "counts", "reduced")
+        return sorted(line.split()[0] for line in shown.splitlines()[1:])
+
+    wait_until(lambda: list((tmp_path / "checkpoints").glob("*/chk-*/_metadata")), "no checkpoint")
+    wait_until(lambda: keys() == ["0", "1", "2", "3", "4"], "not all keys are in the state")
     assert "uid counts" in say(capsys, "state", "ls", "numbers")
-    rows = say(capsys, "state", "show", "numbers", "counts", "reduced").splitlines()
-    assert sorted(line.split()[0] for line in rows[1:]) == ["0", "1", "2", "3", "4"]
     assert "epoch 1" in say(capsys, "replay", "numbers", "--epoch", "1", "--verify")
     assert "is CANCELED" in say(capsys, "cancel", "numbers")
