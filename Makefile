@@ -5,7 +5,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 # The JDK that set-up found; read when a recipe runs, because set-up may have just written it.
 JAVA = JAVA_HOME="$$(cat $(VENV)/java_home)"
-SUITES := unit spark faults e2e
+PYTEST = $(JAVA) $(PY) -m pytest -q
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench clean
@@ -19,13 +19,12 @@ setup: ## make .venv, install penstock and its tools, find (or install) a JDK
 demo: setup ## run the fraud detection demo (RESUME=dir goes on, DEMO="--help" shows its options)
 	@$(JAVA) $(PY) examples/fraud_demo.py $(if $(RESUME),--resume "$(RESUME)") $(DEMO)
 
-# One process per suite, one after another: only one Spark session lives at a time.
-test: setup ## run all tests: unit, spark, faults, e2e
-	@set -e; for suite in $(SUITES); do \
-	  if [ -n "$$(find tests/$$suite -name 'test_*.py' 2>/dev/null | head -n 1)" ]; then \
-	    echo "== tests/$$suite"; $(JAVA) $(PY) -m pytest tests/$$suite -q; \
-	  fi; \
-	done
+# Without Spark in several processes, then one suite after another: only one Spark session lives at a time.
+test: setup ## run all tests: unit and zoo, spark, faults, e2e
+	$(PYTEST) tests/unit tests/zoo -n logical --maxprocesses 4
+	$(PYTEST) tests/spark
+	$(PYTEST) tests/faults
+	$(PYTEST) tests/e2e
 
 check: setup ## lint, format check, types, import rules
 	@$(PY) -m ruff check .

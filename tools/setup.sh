@@ -66,11 +66,6 @@ ensure_java() {
   printf '%s\n' "$home" >"$venv/java_home"
 }
 
-# Only a cache that makes Spark's JVM start faster; it says so itself when it cannot be made.
-ensure_class_archive() {
-  JAVA_HOME="$(cat "$venv/java_home")" "$venv/bin/python" -m penstock.spark.class_archive >&2
-}
-
 find_python_for_pyflink() {
   local name
   for name in "$venv/bin/python" python3.12 python3.11; do

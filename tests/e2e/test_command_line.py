@@ -12,6 +12,8 @@ import pytest
 from penstock.cli import main
 from penstock.cli.reach import find_jobs
 
+PATIENCE_S = 60.0
+
 PROGRAM = """
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
@@ -44,32 +46,53 @@ def start(tmp_path, monkeypatch):
         }
         for key, value in settings.items():
             command += ["-D", f"{key}={value}"]
-        child = subprocess.Popen(
-            [*command, *options, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )  # fmt: skip
+        child = Child([*command, *options, str(script)], tmp_path / f"child-{len(children)}")
         children.append(child)
-        assert child.stdout.readline()  # the first count: the job runs
-        wait_until(lambda: is_reachable(child.pid), "no command reaches the job")
+        # A job does not wait for being published: on a busy machine its first output may come before.
+        child.wait_until(child.counts, "no count was put out")
+        child.wait_until(child.is_reachable, "no command reaches the job")
         return child
 
     yield start
     for child in children:
-        if child.poll() is None:
-            child.kill()
-        child.communicate()
+        child.process.kill()
+        child.process.wait()
 
 
-def wait_until(holds, what):
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
+class Child:
+    """A process that writes to files: a pipe that nobody reads is full after a while, and then the job stands still."""
 
+    def __init__(self, command, files):
+        files.mkdir()
+        self.files = files
+        with self.path("out").open("wb") as output, self.path("err").open("wb") as errors:
+            self.process = subprocess.Popen(
+                command, stdout=output, stderr=errors, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+            )
+        self.pid = self.process.pid
 
-def is_reachable(pid):
-    """A job does not wait for being published: on a busy machine its first output may come before."""
-    return any(job.runs and job.place.startswith(f"pid {pid} ") for job in find_jobs())
+    def path(self, name):
+        return self.files / name
+
+    def counts(self):
+        """The counts in the lines that are complete, in the order of output."""
+        lines = self.path("out").read_text().split("\n")[:-1]
+        return [int(line.split(", ")[1].rstrip(")")) for line in lines if ", " in line]
+
+    def is_reachable(self):
+        return any(job.runs and job.place.startswith(f"pid {self.pid} ") for job in find_jobs())
+
+    def wait_until(self, holds, what):
+        deadline = time.monotonic() + PATIENCE_S
+        while not holds():
+            assert self.process.poll() is None, self.path("err").read_text()
+            assert time.monotonic() < deadline, what
+            time.sleep(0.02)
+
+    def end(self):
+        """Wait for its end; return the exit code and what it wrote."""
+        code = self.process.wait(PATIENCE_S)
+        return code, self.path("out").read_text(), self.path("err").read_text()
 
 
 def say(capsys, *arguments):
@@ -103,19 +126,17 @@ def test_a_job_is_listed_saved_rescaled_stopped_and_goes_on(start, capsys, tmp_p
 
     last = say(capsys, "stop", "-p", str(tmp_path / "elsewhere"), "numbers").strip()
     assert last.startswith(str(tmp_path / "elsewhere"))
-    output, error = child.communicate(timeout=30)
-    assert (child.returncode, error) == (0, "")
+    code, output, error = child.end()
+    assert (code, error) == (0, "")
     assert output.endswith("the end\n")
     assert say(capsys, "list") == "no job runs\n"
 
-    before = [int(line.split(", ")[1].rstrip(")")) for line in output.splitlines()[:-1]]
+    before = child.counts()
     child = start("-s", last, "--claim-mode", "NO_CLAIM")
-    first = int(child.stdout.readline().split(", ")[1].rstrip(")\n"))
-    assert first > max(before) - 5  # the counts went on
+    assert child.counts()[0] > max(before) - 5  # the counts went on
 
     assert "is CANCELED" in say(capsys, "cancel", "numbers")
-    child.communicate(timeout=30)
-    assert child.returncode == 1
+    assert child.end()[0] == 1
     assert list((tmp_path / "home" / "processes").iterdir()) == []
 
     say(capsys, "savepoint", "--dispose", last)
@@ -128,19 +149,21 @@ def test_what_cannot_be_is_refused_and_the_job_goes_on(start, capsys):
     assert "no vertex 'nobody'" in capsys.readouterr().err
     assert main(["rescale", "numbers", "100000"]) == 1
     assert "parallelism" in capsys.readouterr().err
-    assert child.poll() is None
+    assert child.process.poll() is None
     assert "is CANCELED" in say(capsys, "cancel", "numbers")
 
 
 def test_the_state_of_a_running_job_is_shown_and_its_last_epoch_replayed(start, capsys, tmp_path):
-    start("-D", "execution.checkpointing.num-retained=1000")
+    child = start("-D", "execution.checkpointing.num-retained=1000")
 
     def keys():
         shown = say(capsys, "state", "show", "numbers", "counts", "reduced")
         return sorted(line.split()[0] for line in shown.splitlines()[1:])
 
-    wait_until(lambda: list((tmp_path / "checkpoints").glob("*/chk-*/_metadata")), "no checkpoint")
-    wait_until(lambda: keys() == ["0", "1", "2", "3", "4"], "not all keys are in the state")
+    child.wait_until(
+        lambda: list((tmp_path / "checkpoints").glob("*/chk-*/_metadata")), "no checkpoint"
+    )
+    child.wait_until(lambda: keys() == ["0", "1", "2", "3", "4"], "not all keys are in the state")
     assert "uid counts" in say(capsys, "state", "ls", "numbers")
     assert "epoch 1" in say(capsys, "replay", "numbers", "--epoch", "1", "--verify")
     assert "is CANCELED" in say(capsys, "cancel", "numbers")

@@ -38,12 +38,16 @@ def test_an_interrupted_program_says_how_to_go_on_and_shows_no_traceback(tmp_pat
         text=True,
         preexec_fn=heed_interrupts,
     )
-    deadline = time.monotonic() + 90
-    while not list(tmp_path.glob("checkpoints/*/chk-*/_metadata")) and time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 90
+        while not list(tmp_path.glob("checkpoints/*/chk-*/_metadata")):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline, "no checkpoint"
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode != 0
     assert "Traceback" not in out + err
     found = re.search(r"to go on, set execution.state-recovery.path to (\S+)", err)

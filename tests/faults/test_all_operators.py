@@ -1,115 +1,19 @@
-"""Exactly once for every stateful operator: the programs of `jobs/zoo.py`, disturbed and undisturbed.
-
-In this process a job fails between any two steps of its checkpoint protocol, at several epochs, and every time it starts
-anew from its last checkpoint. On Spark all programs run as one job while its Python workers are killed.
-"""
+"""All operators at once on Spark: the programs of `jobs/zoo.py` are one job, and its Python workers are killed."""
 
 from __future__ import annotations
 
 import random
 from pathlib import Path
 
-import pytest
 from fault_harness import LedgerRun, judge
 from fault_log import KillLog
-from zoo_runs import NONE, Results, differences, environment, follow_epochs, run
 
 import zoo  # isort: skip - fault_harness puts the jobs' folder on the path
-from penstock.jobmanager.job_master import JobMaster
-from penstock.jobmanager.sources import SourceCoordinator
-from penstock.runtime import subtask, subtask_cache
-from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.mini_cluster import MiniCluster
 
 WORKER_KILLS = 6
-
-
-def faults_at(*epochs: int) -> list[StepFault]:
-    """Strike at each moment of these epochs, give or take one."""
-    return [
-        StepFault(moment, epoch + number % 3 - 1)
-        for number, moment in enumerate(MOMENTS)
-        for epoch in epochs
-    ]
-
-
-# A restart with RocksDB opens some databases: fewer of them.
-FAULTS = {"hashmap": faults_at(2, 5, 8), "rocksdb": faults_at(5)}
-
-
-def run_with_faults(name: str, backend: str) -> tuple[Results, JobMaster]:
-    """Run a program that may be restarted once for each fault."""
-    return run(name, environment(backend, attempts=len(FAULTS[backend])))
-
-
-@pytest.fixture(autouse=True)
-def _epoch_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    follow_epochs(monkeypatch)
-
-
-@pytest.fixture
-def undisturbed(name: str) -> Results:
-    """The output of a run that nothing happens to."""
-    results, master = run_with_faults(name, "hashmap")
-    assert results.total() > 0
-    assert master.restarts == 0
-    return results
-
-
-@pytest.mark.parametrize("backend", FAULTS)
-@pytest.mark.parametrize("name", zoo.PROGRAMS)
-def test_faults_between_any_two_steps_lose_and_repeat_nothing(
-    name: str, backend: str, undisturbed: Results
-) -> None:
-    with protocol_faults(*FAULTS[backend]) as faults:
-        found, master = run_with_faults(name, backend)
-    assert differences(undisturbed, found) == NONE
-    # Whether there are files to delete depends on the program.
-    assert {fault.moment for fault in faults.waiting} <= set(MOMENTS[-2:])
-    assert master.restarts == len(faults.struck)
-
-
-@pytest.mark.parametrize("name", zoo.PROGRAMS)
-def test_epochs_may_each_run_in_a_process_of_their_own(
-    name: str, undisturbed: Results, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Nothing stays in memory: every epoch begins with what the checkpoint before it holds.
-    monkeypatch.setattr(subtask_cache, "put", lambda job, each, epoch, snapshot: each.close())
-    found, _ = run_with_faults(name, "hashmap")
-    assert differences(undisturbed, found) == NONE
-
-
-def lose_keyed_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(KeyedStateBackend, "restore", lambda *_: None)
-
-
-def lose_operator_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    restore = subtask.restore_local
-    monkeypatch.setattr(subtask, "restore_local", lambda *args: {**restore(*args), "operators": {}})
-
-
-def lose_enumerators(monkeypatch: pytest.MonkeyPatch) -> None:
-    restore = SourceCoordinator.restore
-    monkeypatch.setattr(SourceCoordinator, "restore", lambda self, known, **_: restore(self, None))
-
-
-LOSE = {
-    "keyed": lose_keyed_state,
-    "operator": lose_operator_state,
-    "source": lose_enumerators,
-}
-
-
-@pytest.mark.parametrize("name", zoo.PROGRAMS)
-def test_the_programs_would_notice_if_their_state_were_not_restored(
-    name: str, undisturbed: Results, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    LOSE[zoo.PROGRAMS[name].keeps](monkeypatch)
-    with protocol_faults(StepFault("after write_manifest", 4)) as faults:
-        found, _ = run_with_faults(name, "hashmap")
-    assert faults.struck
-    assert differences(undisturbed, found) != NONE
 
 
 class ZooRun(LedgerRun):
@@ -120,11 +24,19 @@ class ZooRun(LedgerRun):
     sinks = ("results",)
 
 
+def undisturbed() -> list[str]:
+    """The output of a run in this process that nothing happens to."""
+    options = Configuration.from_dict({"execution.checkpointing.interval": "1 ms"})
+    env = StreamExecutionEnvironment.get_execution_environment(options)
+    env.set_parallelism(zoo.PARALLELISM)
+    with MiniCluster(), zoo.all_together(env).execute_and_collect() as found:
+        return sorted(f"{line}\n" for line in found)
+
+
 def test_all_operators_at_once_survive_that_python_workers_are_killed(
     tmp_path: Path, kill_log: KillLog, rng: random.Random, seed: str
 ) -> None:
-    with MiniCluster(), zoo.all_together(environment("hashmap")).execute_and_collect() as found:
-        expected = {"results": sorted(f"{line}\n" for line in found)}
+    expected = {"results": undisturbed()}
     job = ZooRun(tmp_path / "run", kill_log)
     try:
         job.start()

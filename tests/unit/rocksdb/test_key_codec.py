@@ -52,6 +52,9 @@ class Named:
     def __init__(self, name):
         self.name = name
 
+    def __repr__(self):
+        return f"Named({self.name})"
+
     def __eq__(self, other):
         return self.name == other.name
 

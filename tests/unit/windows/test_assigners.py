@@ -67,6 +67,9 @@ class Gap(SessionWindowTimeGapExtractor):
     def extract(self, element):
         return element
 
+    def __repr__(self):
+        return "Gap()"
+
 
 @pytest.mark.parametrize(
     ("assigner", "timestamp", "expected"),

@@ -70,7 +70,7 @@ def test_a_trigger_result_says_whether_to_fire_and_to_purge(result, fires, purge
         (PurgingTrigger.of(CountTrigger.of(2)), True),
         (PurgingTrigger.of(NeverTrigger()), False),
         (NeverTrigger(), False),
-        (DeltaTrigger.of(1, lambda old, new: new - old), False),
+        pytest.param(DeltaTrigger.of(1, lambda old, new: new - old), False, id="DeltaTrigger"),
     ],
     ids=repr,
 )

@@ -1,13 +1,18 @@
-"""Runs programs of `jobs/zoo.py` in this process: with a clock that follows the epochs, and something done between epochs."""
+"""Runs programs of `faults/jobs/zoo.py` in this process: with a clock that follows the epochs, and something done between."""
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-import fault_harness  # noqa: F401 - puts the jobs' folder on the path
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "faults" / "jobs"))
 
 import zoo  # isort: skip
 from penstock.checkpoint import shared_files
@@ -19,6 +24,7 @@ from penstock.runtime.state import rocksdb
 from penstock.testing.mini_cluster import MiniCluster
 
 Results = Counter[str]
+LAST = 8  # epoch before which endless programs are asked to stop; there is no epoch without a cause
 NONE: dict[str, list[str]] = {"lost": [], "surplus": []}
 
 
@@ -100,6 +106,25 @@ def run(
                 return Counter(map(repr, found)), cluster.masters[0]
         finally:
             JobMaster.step_hooks.remove(hook)
+
+
+def stop_at(last: int, target: Path, *, drain: bool) -> tuple[Any, list[Any]]:
+    """Return what stops a job with a savepoint, and where its answer will be."""
+    answers: list[Any] = []
+
+    def act(master: JobMaster, epoch: int) -> None:
+        if epoch == last:
+            answers.append(master.request_savepoint(str(target), stops=True, drains=drain))
+
+    return act, answers
+
+
+@cache
+def undisturbed(name: str) -> Results:
+    """Return the output of a program that nothing happens to until it is asked to stop in its `LAST` epoch."""
+    with tempfile.TemporaryDirectory() as target:
+        act, _ = stop_at(LAST, Path(target), drain=True)
+        return run(name, environment("hashmap"), act)[0]
 
 
 def differences(expected: Results, found: Results) -> dict[str, list[str]]:

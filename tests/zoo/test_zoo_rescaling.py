@@ -6,9 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from zoo_runs import NONE, differences, environment, follow_epochs, run
+from zoo_runs import (
+    LAST,
+    NONE,
+    differences,
+    environment,
+    follow_epochs,
+    run,
+    stop_at,
+    undisturbed,
+)
 
-import zoo  # isort: skip - zoo_runs puts the jobs' folder on the path
+import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
 from penstock.jobmanager.job_master import JobMaster
 
 STEPS = {2: 3, 4: 1, 6: 7, 8: 2}  # epoch -> parallelism from the next one on
@@ -34,18 +43,14 @@ def test_a_job_that_is_rescaled_between_epochs_puts_out_the_same(
     name: str, backend: str, tmp_path: Path
 ) -> None:
     answers: list[Any] = []
-
-    def stop(master: JobMaster, epoch: int) -> None:
-        if epoch == 8:  # there is no epoch without a cause, so it may be the last but one
-            master.request_savepoint(str(tmp_path), stops=True, drains=True)
+    stop, _ = stop_at(LAST, tmp_path, drain=True)
 
     def rescale(master: JobMaster, epoch: int) -> None:
         if epoch in STEPS:
             answers.append(master.request_rescale(STEPS[epoch]))
         stop(master, epoch)
 
-    undisturbed, _ = run(name, environment("hashmap"), stop)
     found, master = run(name, environment(backend), rescale)
-    assert differences(undisturbed, found) == NONE
+    assert differences(undisturbed(name), found) == NONE
     assert master.restarts == 0
     assert [max(answer.result(0).values()) for answer in answers] == list(STEPS.values())

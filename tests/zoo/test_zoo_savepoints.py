@@ -5,13 +5,20 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-from zoo_runs import NONE, differences, environment, follow_epochs, run
+from zoo_runs import (
+    LAST,
+    NONE,
+    differences,
+    environment,
+    follow_epochs,
+    run,
+    stop_at,
+    undisturbed,
+)
 
-import zoo  # isort: skip - zoo_runs puts the jobs' folder on the path
-from penstock.jobmanager.job_master import JobMaster
+import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
 
 # What they put out depends on which records meet in a subtask, and so on the parallelism: in Flink too.
 BY_SUBTASK = {
@@ -24,25 +31,14 @@ PROGRAMS = [name for name in zoo.PROGRAMS if name not in ENDS_BY_ITSELF]
 
 # (parallelism, backend, epoch before which the job is asked to stop): the epoch after it is that of the savepoint.
 STAGES = {
-    "hashmap-first": [(1, "hashmap", 2), (7, "rocksdb", 4), (3, "hashmap", 8)],
-    "rocksdb-first": [(1, "rocksdb", 2), (7, "hashmap", 4), (3, "rocksdb", 8)],
+    "hashmap-first": [(1, "hashmap", 2), (7, "rocksdb", 4), (3, "hashmap", LAST)],
+    "rocksdb-first": [(1, "rocksdb", 2), (7, "hashmap", 4), (3, "rocksdb", LAST)],
 }
 
 
 @pytest.fixture(autouse=True)
 def _epoch_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     follow_epochs(monkeypatch, deadlines=False)
-
-
-def stop_at(last: int, target: Path, *, drain: bool) -> tuple[Any, list[Any]]:
-    """Return what stops a job with a savepoint, and where its answer will be."""
-    answers: list[Any] = []
-
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == last:
-            answers.append(master.request_savepoint(str(target), stops=True, drains=drain))
-
-    return act, answers
 
 
 @pytest.mark.parametrize("stages", STAGES.values(), ids=STAGES)
@@ -52,8 +48,6 @@ def test_a_job_that_goes_on_from_savepoints_puts_out_the_same(
 ) -> None:
     if name in BY_SUBTASK:
         stages = [(zoo.PARALLELISM, backend, epoch) for _, backend, epoch in stages]
-    act, _ = stop_at(stages[-1][2], tmp_path, drain=True)
-    undisturbed, _ = run(name, environment("hashmap"), act)
     found: Counter[str] = Counter()
     start: dict[str, str] = {}
     for number, (parallelism, backend, last) in enumerate(stages):
@@ -65,4 +59,4 @@ def test_a_job_that_goes_on_from_savepoints_puts_out_the_same(
         moved = tmp_path / f"elsewhere-{number}"
         shutil.move(answers[0].result(0), moved)
         start = {"execution.state-recovery.path": str(moved)}
-    assert differences(undisturbed, found) == NONE
+    assert differences(undisturbed(name), found) == NONE
