@@ -19,10 +19,3 @@ def check_type(type_info: Any, what: str = "output_type") -> Any:
     if isinstance(type_info, list):
         return RowTypeInfo(type_info)
     return check_type_information(type_info, what)
-
-
-def forward_checkpoints(wrapper: Any, function: Any) -> None:
-    """Give a wrapper the methods of a CheckpointedFunction if the user's function has them."""
-    for method in ("initialize_state", "snapshot_state"):
-        if callable(getattr(function, method, None)):
-            setattr(wrapper, method, getattr(function, method))

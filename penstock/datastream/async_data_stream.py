@@ -51,14 +51,8 @@ class AsyncDataStream:
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Emit results as they come; none overtakes a watermark."""
-        return _add(
-            data_stream,
-            async_function,
-            timeout,
-            NO_RETRY_STRATEGY,
-            capacity,
-            output_type,
-            ordered=False,
+        return AsyncDataStream.unordered_wait_with_retry(
+            data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type
         )
 
     @staticmethod
@@ -90,14 +84,8 @@ class AsyncDataStream:
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Emit results in the order of the elements that they belong to."""
-        return _add(
-            data_stream,
-            async_function,
-            timeout,
-            NO_RETRY_STRATEGY,
-            capacity,
-            output_type,
-            ordered=True,
+        return AsyncDataStream.ordered_wait_with_retry(
+            data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type
         )
 
     @staticmethod

@@ -6,25 +6,18 @@ The stages of `stream.co_group(other).where(key).equal_to(key).window(assigner).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.operator_specs import CoGroupWindowSpec, OperatorSpec, WindowSpec
 from penstock.common.partitioning import Hash
-from penstock.common.time import to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
 from penstock.datastream._checks import check_function, check_instance
-from penstock.datastream._event_time import check_timestamps
+from penstock.datastream._window_settings import WindowSettings
 from penstock.datastream.basic_functions import KeySelector
 from penstock.datastream.join_functions import CoGroupFunction
 from penstock.datastream.stream import DataStream, check_key_selector
-from penstock.datastream.window import (
-    Evictor,
-    GlobalWindows,
-    MergingWindowAssigner,
-    Trigger,
-    WindowAssigner,
-)
+from penstock.datastream.window import GlobalWindows, WindowAssigner
 from penstock.datastream.window_functions import WindowFunctionAdapter
 from penstock.errors import InvalidProgramError
 from penstock.graph.transformations import (
@@ -140,57 +133,12 @@ class EqualTo(_Stage):
         return self._pair.windowed(self._pair, window_assigner)
 
 
-class WindowedPair:
+class WindowedPair(WindowSettings):
     """A join or coGroup with keys and windows; `apply` completes it."""
 
     def __init__(self, pair: _Pair, window_assigner: WindowAssigner[Any, Any]) -> None:
-        check_instance(
-            window_assigner,
-            WindowAssigner,
-            "window_assigner",
-            hint="use one such as TumblingEventTimeWindows.of(Time.seconds(5))",
-        )
-        if window_assigner.is_event_time():
-            for stream in pair.streams:
-                check_timestamps(stream.transformation, type(window_assigner).__name__)
+        super().__init__(window_assigner, *pair.streams)
         self._pair = pair
-        self._assigner = window_assigner
-        self._trigger: Trigger[Any, Any] | None = None
-        self._evictor: Evictor[Any, Any] | None = None
-        self._allowed_lateness = 0
-
-    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Set when windows are evaluated; the trigger sees elements as TaggedUnion."""
-        check_instance(
-            trigger,
-            Trigger,
-            "trigger",
-            hint="use one such as CountTrigger.of(10) or EventTimeTrigger.create()",
-        )
-        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
-            raise InvalidProgramError(
-                f"{type(trigger).__name__} cannot be used with {type(self._assigner).__name__}",
-                detail="windows of this assigner merge, and the trigger does not support merging",
-                hint="override Trigger.can_merge and Trigger.on_merge",
-            )
-        self._trigger = trigger
-        return self
-
-    def evictor(self, evictor: Evictor[Any, Any]) -> Self:
-        """Set what leaves a window before or after it is evaluated; the evictor sees elements as TaggedUnion."""
-        check_instance(
-            evictor,
-            Evictor,
-            "evictor",
-            hint="use one such as CountEvictor.of(10) or TimeEvictor.of(Time.seconds(5))",
-        )
-        self._evictor = evictor
-        return self
-
-    def allowed_lateness(self, time_ms: Any) -> Self:
-        """Set how many milliseconds after its end a window still takes elements."""
-        self._allowed_lateness = to_millis(time_ms, "the allowed lateness", minimum=0)
-        return self
 
     def _build(
         self, name: str, function: WindowFunctionAdapter, output_type: TypeInformation | None
@@ -209,7 +157,7 @@ class WindowedPair:
             assigner=assigner,
             trigger=trigger or assigner.get_default_trigger(environment),
             window_function=function,
-            allowed_lateness=self._allowed_lateness if assigner.is_event_time() else 0,
+            allowed_lateness=self._lateness(),
             evictor=self._evictor,
         )
         keyed = [

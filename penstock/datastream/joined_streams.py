@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import product, starmap
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
@@ -46,11 +47,7 @@ class JoinAdapter(PairAdapter):
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterator[Any]:
         """Evaluate the window."""
-        join = self.call
-        first, second = self.split(elements)
-        for left in first:
-            for right in second:
-                yield join(left, right)
+        return starmap(self.call, product(*self.split(elements)))
 
 
 class FlatJoinAdapter(PairAdapter):
@@ -60,10 +57,6 @@ class FlatJoinAdapter(PairAdapter):
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterator[Any]:
         """Evaluate the window."""
-        join = self.call
-        first, second = self.split(elements)
-        for left in first:
-            for right in second:
-                results = join(left, right)
-                if results is not None:
-                    yield from results
+        for results in starmap(self.call, product(*self.split(elements))):
+            if results is not None:
+                yield from results

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.operator_specs import FullWindowPartitionSpec
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
+from penstock.datastream._adapter import FunctionAdapter
 from penstock.datastream._aggregations import Position, check_position, read_field
 from penstock.datastream._checks import check_function, check_instance, check_object
 from penstock.datastream.basic_functions import (
@@ -94,27 +95,7 @@ class PartitionWindowedStream:
         return self._stream.transform("PartitionAggregate", spec, _typed.check_type(output_type))
 
 
-class _Partition:
-    """Base of what the operator calls: forwards `open` and `close` to the user's function."""
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-        _typed.forward_checkpoints(self, function)
-
-    def open(self, runtime_context: Any) -> None:
-        """Open the user's function if it can be opened."""
-        opener = getattr(self.function, "open", None)
-        if callable(opener):
-            opener(runtime_context)
-
-    def close(self) -> None:
-        """Close the user's function if it can be closed."""
-        closer = getattr(self.function, "close", None)
-        if callable(closer):
-            closer()
-
-
-class MapPartition(_Partition):
+class MapPartition(FunctionAdapter):
     """A map partition function in the operator's shape."""
 
     def __call__(self, values: list[Any], timestamps: list[int | None]) -> Iterable[Timed]:
@@ -123,7 +104,7 @@ class MapPartition(_Partition):
         return () if results is None else ((result, None) for result in results)
 
 
-class SortPartition(_Partition):
+class SortPartition(FunctionAdapter):
     """Sorts the elements of a partition by a field or by what a key selector returns."""
 
     def __init__(self, field: Any, order: Order) -> None:

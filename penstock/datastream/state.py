@@ -82,118 +82,75 @@ class ListState(MergingState[T, Iterable[T]]):
         return iter(self.get())
 
 
-class MapState(State, Generic[K, V]):
+class _Entries(State, Generic[K, V]):
+    """A dictionary, to be read."""
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """Return the value under `key`, or None."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """Whether there is an entry under `key`."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """Return all entries."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """Return all keys."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """Return all values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether there is no entry."""
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class _ChangingEntries(_Entries[K, V]):
+    """A dictionary, to be read and changed."""
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Set one entry."""
+
+    @abstractmethod
+    def put_all(self, dict_value: dict[K, V]) -> None:
+        """Set several entries."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove one entry if it is there."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+
+class MapState(_ChangingEntries[K, V]):
     """A dictionary per key."""
 
-    @abstractmethod
-    def get(self, key: K) -> V | None:
-        """Return the value under `key`, or None."""
 
-    @abstractmethod
-    def put(self, key: K, value: V) -> None:
-        """Set one entry."""
-
-    @abstractmethod
-    def put_all(self, dict_value: dict[K, V]) -> None:
-        """Set several entries."""
-
-    @abstractmethod
-    def remove(self, key: K) -> None:
-        """Remove one entry if it is there."""
-
-    @abstractmethod
-    def contains(self, key: K) -> bool:
-        """Whether there is an entry under `key`."""
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]:
-        """Return all entries."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """Return all keys."""
-
-    @abstractmethod
-    def values(self) -> Iterable[V]:
-        """Return all values."""
-
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """Whether there is no entry."""
-
-    def __getitem__(self, key: K) -> V | None:
-        return self.get(key)
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        self.remove(key)
-
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
-
-
-class ReadOnlyBroadcastState(State, Generic[K, V]):
+class ReadOnlyBroadcastState(_Entries[K, V]):
     """Broadcast state as the side without broadcast sees it."""
 
-    @abstractmethod
-    def get(self, key: K) -> V | None:
-        """Return the value under `key`, or None."""
 
-    @abstractmethod
-    def contains(self, key: K) -> bool:
-        """Whether there is an entry under `key`."""
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]:
-        """Return all entries."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """Return all keys."""
-
-    @abstractmethod
-    def values(self) -> Iterable[V]:
-        """Return all values."""
-
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """Whether there is no entry."""
-
-    def __getitem__(self, key: K) -> V | None:
-        return self.get(key)
-
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
-
-
-class BroadcastState(ReadOnlyBroadcastState[K, V]):
+class BroadcastState(_ChangingEntries[K, V], ReadOnlyBroadcastState[K, V]):
     """Broadcast state as the broadcast side sees it."""
-
-    @abstractmethod
-    def put(self, key: K, value: V) -> None:
-        """Set one entry."""
-
-    @abstractmethod
-    def put_all(self, dict_value: dict[K, V]) -> None:
-        """Set several entries."""
-
-    @abstractmethod
-    def remove(self, key: K) -> None:
-        """Remove one entry if it is there."""
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        self.remove(key)
 
 
 class OperatorStateStore(ABC):

@@ -79,11 +79,11 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return None if self._paths is None else list(self._paths)
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints hold only what changed."""
-        return bool(self._incremental)
+        """Whether checkpoints hold only what changed, which they do unless told otherwise."""
+        return self._incremental is not False
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
-        """Choose tuned settings."""
+        """Choose tuned settings; options that are set by themselves count before them."""
         self._predefined = PredefinedOptions(options)
 
     def get_predefined_options(self) -> PredefinedOptions:

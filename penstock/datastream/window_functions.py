@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
-from penstock.datastream._typed import forward_checkpoints
+from penstock.datastream._adapter import FunctionAdapter
 from penstock.datastream.basic_functions import Function
-from penstock.datastream.runtime_context import KeyedStateStore, RuntimeContext
+from penstock.datastream.runtime_context import KeyedStateStore
 
 IN = TypeVar("IN")
 OUT = TypeVar("OUT")
@@ -92,27 +92,11 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
         return
 
 
-class WindowFunctionAdapter:
+class WindowFunctionAdapter(FunctionAdapter):
     """Gives a user's window function the one shape that the window operator calls.
 
     That shape is `process(key, context, elements)`, with `open`, `close` and `clear`.
     """
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-        forward_checkpoints(self, function)
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        """Open the user's function if it can be opened."""
-        opener = getattr(self.function, "open", None)
-        if callable(opener):
-            opener(runtime_context)
-
-    def close(self) -> None:
-        """Close the user's function if it can be closed."""
-        closer = getattr(self.function, "close", None)
-        if callable(closer):
-            closer()
 
     def clear(self, context: Any) -> None:
         """Let the user's function clear the window's state if it wants to."""

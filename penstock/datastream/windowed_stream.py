@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.common.operator_specs import WindowSpec
-from penstock.common.time import to_millis
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream import _typed
 from penstock.datastream._checks import (
@@ -16,16 +15,13 @@ from penstock.datastream._checks import (
     check_object,
     named,
 )
-from penstock.datastream._event_time import check_timestamps
+from penstock.datastream._window_settings import WindowSettings
 from penstock.datastream.basic_functions import AggregateFunction, ReduceFunction
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
 from penstock.datastream.window import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
-    Evictor,
-    MergingWindowAssigner,
-    Trigger,
     WindowAssigner,
 )
 from penstock.datastream.window_functions import (
@@ -39,7 +35,7 @@ from penstock.datastream.window_functions import (
     WindowFunction,
     WindowFunctionAdapter,
 )
-from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
+from penstock.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from penstock.datastream.keyed_stream import KeyedStream
@@ -56,7 +52,7 @@ def count_assigner(size: int, slide: int) -> WindowAssigner[Any, Any]:
     return CountSlidingWindowAssigner(size, slide)
 
 
-class _Windowed:
+class _Windowed(WindowSettings):
     """What both kinds of windowed streams have in common."""
 
     keyed: bool
@@ -65,19 +61,8 @@ class _Windowed:
     process_kind: tuple[type, type[WindowFunctionAdapter]]
 
     def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
-        check_instance(
-            window_assigner,
-            WindowAssigner,
-            "window_assigner",
-            hint="use one such as TumblingEventTimeWindows.of(Time.seconds(5))",
-        )
-        if window_assigner.is_event_time():
-            check_timestamps(stream.transformation, type(window_assigner).__name__)
+        super().__init__(window_assigner, stream)
         self._stream = stream
-        self._assigner = window_assigner
-        self._trigger: Trigger[Any, Any] | None = None
-        self._evictor: Evictor[Any, Any] | None = None
-        self._allowed_lateness = 0
         self._late_tag: OutputTag | None = None
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
@@ -88,48 +73,6 @@ class _Windowed:
         """Return the type of the elements."""
         declared = self._stream.declared_type
         return Types.PICKLED_BYTE_ARRAY() if declared is None else declared
-
-    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Set when windows are evaluated, in place of the assigner's default."""
-        check_instance(
-            trigger,
-            Trigger,
-            "trigger",
-            hint="use one such as CountTrigger.of(10) or EventTimeTrigger.create()",
-        )
-        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
-            raise InvalidProgramError(
-                f"{type(trigger).__name__} cannot be used with {type(self._assigner).__name__}",
-                detail="windows of this assigner merge, and the trigger does not support merging",
-                hint="override Trigger.can_merge and Trigger.on_merge",
-            )
-        self._trigger = trigger
-        return self
-
-    def evictor(self, evictor: Evictor[Any, Any]) -> Self:
-        """Set what leaves a window before or after it is evaluated.
-
-        The window then keeps all its elements, also for `reduce` and `aggregate`, which are computed when it is evaluated.
-        """
-        check_instance(
-            evictor,
-            Evictor,
-            "evictor",
-            hint="use one such as CountEvictor.of(10) or TimeEvictor.of(Time.seconds(5))",
-        )
-        self._evictor = evictor
-        return self
-
-    def allowed_lateness(self, time_ms: Any) -> Self:
-        """Set how many milliseconds after its end a window still takes elements.
-
-        Counts for event-time windows only; other windows have no late elements.
-        """
-        millis = to_millis(time_ms, "the allowed lateness")
-        if millis < 0:
-            raise ArgumentError(f"the allowed lateness must not be negative, got {millis}")
-        self._allowed_lateness = millis
-        return self
 
     def side_output_late_data(self, output_tag: OutputTag) -> Self:
         """Send elements that are too late for all their windows to a side output of the result."""
@@ -279,8 +222,7 @@ class _Windowed:
             window_function=window_function,
             reduce_function=reduce_function,
             aggregate_function=aggregate_function,
-            # Flink ignores the lateness of windows without event time.
-            allowed_lateness=self._allowed_lateness if assigner.is_event_time() else 0,
+            allowed_lateness=self._lateness(),
             late_tag=None if self._late_tag is None else self._late_tag.tag_id,
             keyed=self.keyed,
             evictor=self._evictor,

@@ -33,8 +33,9 @@ class SessionWindowTimeGapExtractor(ABC):
 class SessionWindows(MergingWindowAssigner[T, TimeWindow]):
     """Base of all session windows: an element opens `[time, time + gap)`; windows that overlap or touch merge."""
 
-    def _window(self, time: int, gap: int) -> tuple[TimeWindow]:
-        return (TimeWindow(time, time + gap),)
+    @abstractmethod
+    def _gap(self, element: T) -> int:
+        """Return the gap after an element."""
 
     def get_window_serializer(self) -> TimeWindowSerializer:
         """Return a serializer of time windows."""
@@ -48,6 +49,14 @@ class SessionWindows(MergingWindowAssigner[T, TimeWindow]):
 
 
 class _EventTimeSessions(SessionWindows[T]):
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        """Return the window that the element opens."""
+        if timestamp == MIN_TIMESTAMP:
+            raise no_timestamp()
+        return (TimeWindow(timestamp, timestamp + self._gap(element)),)
+
     def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
         """Return an EventTimeTrigger."""
         return EventTimeTrigger()
@@ -58,6 +67,13 @@ class _EventTimeSessions(SessionWindows[T]):
 
 
 class _ProcessingTimeSessions(SessionWindows[T]):
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        """Return the window that the element opens."""
+        now = context.get_current_processing_time()
+        return (TimeWindow(now, now + self._gap(element)),)
+
     def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
         """Return a ProcessingTimeTrigger."""
         return ProcessingTimeTrigger()
@@ -67,11 +83,31 @@ class _ProcessingTimeSessions(SessionWindows[T]):
         return False
 
 
-class EventTimeSessionWindows(_EventTimeSessions[T]):
-    """Sessions by the elements' timestamps, with one gap for all."""
-
+class _FixedGap(SessionWindows[T]):
     def __init__(self, session_gap: int) -> None:
         self.session_gap = positive(session_gap, "session gap")
+
+    def _gap(self, element: T) -> int:
+        return self.session_gap
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.session_gap})"
+
+
+class _GapPerElement(SessionWindows[T]):
+    def __init__(self, session_window_time_gap_extractor: Any) -> None:
+        _extract_method(session_window_time_gap_extractor)
+        self.extractor = session_window_time_gap_extractor
+
+    def _gap(self, element: T) -> int:
+        return positive(_extract_method(self.extractor)(element), "session gap")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.extractor!r})"
+
+
+class EventTimeSessionWindows(_FixedGap[T], _EventTimeSessions[T]):
+    """Sessions by the elements' timestamps, with one gap for all."""
 
     @staticmethod
     def with_gap(size: Any) -> EventTimeSessionWindows[T]:
@@ -83,23 +119,9 @@ class EventTimeSessionWindows(_EventTimeSessions[T]):
         """Return an assigner that asks `extractor` for the gap of each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
-    def assign_windows(
-        self, element: T, timestamp: int, context: WindowAssignerContext
-    ) -> Collection[TimeWindow]:
-        """Return the window that the element opens."""
-        if timestamp == MIN_TIMESTAMP:
-            raise no_timestamp()
-        return self._window(timestamp, self.session_gap)
 
-    def __repr__(self) -> str:
-        return f"EventTimeSessionWindows({self.session_gap})"
-
-
-class ProcessingTimeSessionWindows(_ProcessingTimeSessions[T]):
+class ProcessingTimeSessionWindows(_FixedGap[T], _ProcessingTimeSessions[T]):
     """Sessions by the wall clock, with one gap for all."""
-
-    def __init__(self, session_gap: int) -> None:
-        self.session_gap = positive(session_gap, "session gap")
 
     @staticmethod
     def with_gap(size: Any) -> ProcessingTimeSessionWindows[T]:
@@ -111,60 +133,23 @@ class ProcessingTimeSessionWindows(_ProcessingTimeSessions[T]):
         """Return an assigner that asks `extractor` for the gap of each element."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
-    def assign_windows(
-        self, element: T, timestamp: int, context: WindowAssignerContext
-    ) -> Collection[TimeWindow]:
-        """Return the window that the element opens."""
-        return self._window(context.get_current_processing_time(), self.session_gap)
 
-    def __repr__(self) -> str:
-        return f"ProcessingTimeSessionWindows({self.session_gap})"
-
-
-class DynamicEventTimeSessionWindows(_EventTimeSessions[T]):
+class DynamicEventTimeSessionWindows(_GapPerElement[T], _EventTimeSessions[T]):
     """Sessions by the elements' timestamps, with a gap per element."""
-
-    def __init__(self, session_window_time_gap_extractor: Any) -> None:
-        _extract_method(session_window_time_gap_extractor)
-        self.extractor = session_window_time_gap_extractor
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows[T]:
         """Return an assigner that asks `extractor` for the gap of each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
-    def assign_windows(
-        self, element: T, timestamp: int, context: WindowAssignerContext
-    ) -> Collection[TimeWindow]:
-        """Return the window that the element opens."""
-        if timestamp == MIN_TIMESTAMP:
-            raise no_timestamp()
-        return self._window(timestamp, _gap(self.extractor, element))
 
-    def __repr__(self) -> str:
-        return f"DynamicEventTimeSessionWindows({self.extractor!r})"
-
-
-class DynamicProcessingTimeSessionWindows(_ProcessingTimeSessions[T]):
+class DynamicProcessingTimeSessionWindows(_GapPerElement[T], _ProcessingTimeSessions[T]):
     """Sessions by the wall clock, with a gap per element."""
-
-    def __init__(self, session_window_time_gap_extractor: Any) -> None:
-        _extract_method(session_window_time_gap_extractor)
-        self.extractor = session_window_time_gap_extractor
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows[T]:
         """Return an assigner that asks `extractor` for the gap of each element."""
         return DynamicProcessingTimeSessionWindows(extractor)
-
-    def assign_windows(
-        self, element: T, timestamp: int, context: WindowAssignerContext
-    ) -> Collection[TimeWindow]:
-        """Return the window that the element opens."""
-        return self._window(context.get_current_processing_time(), _gap(self.extractor, element))
-
-    def __repr__(self) -> str:
-        return f"DynamicProcessingTimeSessionWindows({self.extractor!r})"
 
 
 def _extract_method(extractor: Any) -> Callable[[Any], int]:
@@ -175,7 +160,3 @@ def _extract_method(extractor: Any) -> Callable[[Any], int]:
             hint="pass a SessionWindowTimeGapExtractor or a function that returns milliseconds",
         )
     return method  # type: ignore[no-any-return]
-
-
-def _gap(extractor: Any, element: Any) -> int:
-    return positive(_extract_method(extractor)(element), "session gap")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, TypeVar
 
 from penstock.common.time import to_millis
@@ -96,14 +97,40 @@ class _ContinuousTrigger(BaseTrigger[T, TimeWindow]):
     def __init__(self, interval: int) -> None:
         self.interval = positive(interval, "trigger interval")
 
+    @abstractmethod
+    def _register(self, ctx: TriggerContext, time: int) -> None:
+        """Set a timer."""
+
+    @abstractmethod
+    def _delete(self, ctx: TriggerContext, time: int) -> None:
+        """Delete a timer."""
+
     def can_merge(self) -> bool:
         """Return True."""
         return True
 
-    def _next(self, time: int, window: TimeWindow, state: Any) -> int:
+    def on_merge(self, window: TimeWindow, ctx: OnMergeContext) -> None:
+        """Keep the earliest fire time."""
+        ctx.merge_partitioned_state(_FIRE_TIME)
+        fire_at = ctx.get_partitioned_state(_FIRE_TIME).get()
+        if fire_at is not None:
+            self._register(ctx, fire_at)
+
+    def clear(self, window: TimeWindow, ctx: TriggerContext) -> None:
+        """Delete timers and state."""
+        state = ctx.get_partitioned_state(_FIRE_TIME)
+        fire_at = state.get()
+        if fire_at is not None:
+            self._delete(ctx, fire_at)
+            state.clear()
+
+    def register_next_fire_timestamp(
+        self, time: int, window: TimeWindow, ctx: TriggerContext, fire_timestamp_state: Any
+    ) -> None:
+        """Fire one interval after `time`, at the window's end at the latest."""
         fire_at = min(time + self.interval, window.max_timestamp())
-        state.add(fire_at)
-        return fire_at
+        fire_timestamp_state.add(fire_at)
+        self._register(ctx, fire_at)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.interval})"
@@ -141,27 +168,16 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger[T]):
         self.register_next_fire_timestamp(time, window, ctx, state)
         return TriggerResult.FIRE
 
-    def on_merge(self, window: TimeWindow, ctx: OnMergeContext) -> None:
-        """Keep the earliest fire time."""
-        ctx.merge_partitioned_state(_FIRE_TIME)
-        fire_at = ctx.get_partitioned_state(_FIRE_TIME).get()
-        if fire_at is not None:
-            ctx.register_event_time_timer(fire_at)
-
     def clear(self, window: TimeWindow, ctx: TriggerContext) -> None:
         """Delete timers and state."""
-        state = ctx.get_partitioned_state(_FIRE_TIME)
-        fire_at = state.get()
-        if fire_at is not None:
-            ctx.delete_event_time_timer(fire_at)
-            state.clear()
+        super().clear(window, ctx)
         ctx.delete_event_time_timer(window.max_timestamp())
 
-    def register_next_fire_timestamp(
-        self, time: int, window: TimeWindow, ctx: TriggerContext, fire_timestamp_state: Any
-    ) -> None:
-        """Fire one interval after `time`, at the window's end at the latest."""
-        ctx.register_event_time_timer(self._next(time, window, fire_timestamp_state))
+    def _register(self, ctx: TriggerContext, time: int) -> None:
+        ctx.register_event_time_timer(time)
+
+    def _delete(self, ctx: TriggerContext, time: int) -> None:
+        ctx.delete_event_time_timer(time)
 
 
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger[T]):
@@ -194,23 +210,8 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger[T]):
             self.register_next_fire_timestamp(time, window, ctx, state)
         return TriggerResult.FIRE
 
-    def on_merge(self, window: TimeWindow, ctx: OnMergeContext) -> None:
-        """Keep the earliest fire time."""
-        ctx.merge_partitioned_state(_FIRE_TIME)
-        fire_at = ctx.get_partitioned_state(_FIRE_TIME).get()
-        if fire_at is not None:
-            ctx.register_processing_time_timer(fire_at)
+    def _register(self, ctx: TriggerContext, time: int) -> None:
+        ctx.register_processing_time_timer(time)
 
-    def clear(self, window: TimeWindow, ctx: TriggerContext) -> None:
-        """Delete timers and state."""
-        state = ctx.get_partitioned_state(_FIRE_TIME)
-        fire_at = state.get()
-        if fire_at is not None:
-            ctx.delete_processing_time_timer(fire_at)
-            state.clear()
-
-    def register_next_fire_timestamp(
-        self, time: int, window: TimeWindow, ctx: TriggerContext, fire_timestamp_state: Any
-    ) -> None:
-        """Fire one interval after `time`, at the window's end at the latest."""
-        ctx.register_processing_time_timer(self._next(time, window, fire_timestamp_state))
+    def _delete(self, ctx: TriggerContext, time: int) -> None:
+        ctx.delete_processing_time_timer(time)

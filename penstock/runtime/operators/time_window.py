@@ -206,7 +206,7 @@ class TimeWindowOperator(WindowOperatorBase):
             if timestamp <= watermark and any(low <= timestamp < high for low, high in dead):
                 self.take_late(value, timestamp)
 
-    # -- folding: the hot loops, one for each kind of contents
+    # -- folding: the hot loops, one for each kind of contents (reducing in the loop of aggregates: 141 ns a record, not 109)
 
     def _create_fold(self) -> Fold:
         if isinstance(self.contents, ElementContents):

@@ -1,0 +1,80 @@
+"""What is said about windows before they are evaluated: assigner, trigger, evictor and allowed lateness."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from penstock.common.time import to_millis
+from penstock.datastream._checks import check_instance
+from penstock.datastream._event_time import check_timestamps
+from penstock.datastream.stream import DataStream
+from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
+from penstock.errors import ArgumentError, InvalidProgramError
+
+
+class WindowSettings:
+    """Windows of one or more streams; base of windowed streams, joins and coGroups.
+
+    In a join or a coGroup the trigger and the evictor see elements as TaggedUnion.
+    """
+
+    def __init__(self, window_assigner: WindowAssigner[Any, Any], *streams: DataStream) -> None:
+        check_instance(
+            window_assigner,
+            WindowAssigner,
+            "window_assigner",
+            hint="use one such as TumblingEventTimeWindows.of(Time.seconds(5))",
+        )
+        if window_assigner.is_event_time():
+            for stream in streams:
+                check_timestamps(stream.transformation, type(window_assigner).__name__)
+        self._assigner = window_assigner
+        self._trigger: Trigger[Any, Any] | None = None
+        self._evictor: Evictor[Any, Any] | None = None
+        self._allowed_lateness = 0
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
+        """Set when windows are evaluated, in place of the assigner's default."""
+        check_instance(
+            trigger,
+            Trigger,
+            "trigger",
+            hint="use one such as CountTrigger.of(10) or EventTimeTrigger.create()",
+        )
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise InvalidProgramError(
+                f"{type(trigger).__name__} cannot be used with {type(self._assigner).__name__}",
+                detail="windows of this assigner merge, and the trigger does not support merging",
+                hint="override Trigger.can_merge and Trigger.on_merge",
+            )
+        self._trigger = trigger
+        return self
+
+    def evictor(self, evictor: Evictor[Any, Any]) -> Self:
+        """Set what leaves a window before or after it is evaluated.
+
+        The window then keeps all its elements, also for `reduce` and `aggregate`, which are computed when it is evaluated.
+        """
+        check_instance(
+            evictor,
+            Evictor,
+            "evictor",
+            hint="use one such as CountEvictor.of(10) or TimeEvictor.of(Time.seconds(5))",
+        )
+        self._evictor = evictor
+        return self
+
+    def allowed_lateness(self, time_ms: Any) -> Self:
+        """Set how many milliseconds after its end a window still takes elements.
+
+        Counts for event-time windows only; other windows have no late elements.
+        """
+        millis = to_millis(time_ms, "the allowed lateness")
+        if millis < 0:
+            raise ArgumentError(f"the allowed lateness must not be negative, got {millis}")
+        self._allowed_lateness = millis
+        return self
+
+    def _lateness(self) -> int:
+        """Return the allowed lateness; Flink ignores that of windows without event time."""
+        return self._allowed_lateness if self._assigner.is_event_time() else 0
