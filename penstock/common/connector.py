@@ -10,11 +10,13 @@ the barrier, and `Committer.commit` makes them visible after the checkpoint is d
 from __future__ import annotations
 
 import enum
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common import clock
 from penstock.common.not_implemented import not_implemented
 from penstock.errors import RestoreRefusedError
 
@@ -47,16 +49,24 @@ class SourceBatch:
 
     `timestamps` are epoch milliseconds, one per record, or None if the source knows none. `position` is where to go
     on after these records: it is stored in the checkpoint and given back to `SourceReader.read`.
+
+    A reader whose positions are ordered (`SourceReader.ordered`) also tells where the records come from: `positions` has the
+    position after each record, ascending, none twice, `position` last; or `start` is the position before the first one.
     """
 
     records: list[Any]
     position: Any
     timestamps: list[int] | None = None
+    positions: Sequence[Any] | None = None
+    start: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """When a reader should stop for this epoch. `deadline` is a time.time() value.
+    """When a reader should stop for this epoch.
+
+    A reader that waits asks `expired`, or waits for no longer than `remaining`: they do not mind a clock that is set meanwhile.
+    `deadline` is the moment on the wall clock, a time.time() value, for those who must tell it to others.
 
     Records go through the whole chain batch by batch: about a thousand of them still lie in the CPU's cache when the last
     operator pickles them (measured: 15 % less time than batches of 4096).
@@ -64,6 +74,21 @@ class ReadLimits:
 
     deadline: float | None = None
     batch_size: int = 1024
+    _end: float | None = field(default=None, init=False, repr=False, compare=False)  # monotonic
+
+    def __post_init__(self) -> None:
+        if self.deadline is not None:
+            object.__setattr__(self, "_end", time.monotonic() + self.deadline - clock.now())
+
+    @property
+    def remaining(self) -> float | None:
+        """How many seconds are left, at least 0; None if the reader may take as long as it likes."""
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
+
+    @property
+    def expired(self) -> bool:
+        """Whether the reader should stop now."""
+        return self._end is not None and time.monotonic() >= self._end
 
 
 class SplitEnumerator(ABC):
@@ -119,12 +144,22 @@ class SourceReader(ABC):
 
         The generator ends when the split has nothing more now. For a bounded split and for any split of a bounded
         source that means that the split is finished. The caller may stop iterating at any batch and later call again with that batch's position.
-        Batches should hold about `limits.batch_size` records; a reader that waits should give up at the deadline.
+        Batches should hold about `limits.batch_size` records; a reader that waits should give up when `limits.expired`.
 
-        Every record that is yielded is processed. Positions are the reader's own business (numbers may count down, and a
-        source that cannot go back may have but one), so nobody else can tell that a record comes from before `position`: if
-        what the reader talks to delivers again, the reader must skip what it had.
+        Every record that is yielded is processed, unless the split is `ordered`. Positions are the reader's own business
+        (numbers may count down, and a source that cannot go back may have but one), so nobody else can tell that a record comes
+        from before `position`.
         """
+
+    def ordered(self, split: SourceSplit) -> bool:
+        """Whether the split's positions ascend, so that what is delivered again can be told from what is new.
+
+        Then `read` may yield records from before `position`, after a restart or at any time: they are dropped, and counted as
+        `numRecordsRedelivered`. All positions can be compared with `<`, and each batch with records has `SourceBatch.positions`,
+        or `SourceBatch.start` if it is never part old and part new. Among batches that have nothing new, the
+        caller stops only where it has got on before.
+        """
+        return False
 
     def open(self, context: Any) -> None:
         """Prepare; `context` is a RuntimeContext."""

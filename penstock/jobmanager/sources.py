@@ -28,7 +28,8 @@ class SourceCoordinator:
     found. After a change of parallelism the splits are dealt out anew.
 
     A split that is found again is not read again: one that is being read is known by its id, and once a bounded source has said
-    that there are no more splits, all that it finds later are old ones.
+    that there are no more splits, all that it finds later are old ones. Records that are delivered again are dropped in tasks
+    (`penstock/runtime/redelivery.py`).
     """
 
     def __init__(self, operator_id: str, vertex: int, source: Source, parallelism: int) -> None:
@@ -41,6 +42,7 @@ class SourceCoordinator:
         self._splits: list[list[SplitProgress]] = []
         self._complete = False  # whether all splits were found, as this epoch's checkpoint will say
         self._warned = False
+        self._redelivered = False
 
     def restore(self, snapshot: SourceSnapshot | None, *, foreign: bool = False) -> None:
         """Start from a checkpoint, or from the beginning; a `foreign` checkpoint is another job's."""
@@ -142,9 +144,19 @@ class SourceCoordinator:
             for subtask, splits in enumerate(self._splits)
         }
 
-    def advance(self, subtask: int, progress: Sequence[SplitProgress]) -> None:
-        """Take over how far a subtask has read, once the epoch is complete."""
+    def advance(
+        self, subtask: int, progress: Sequence[SplitProgress], redelivered: int = 0
+    ) -> None:
+        """Take over how far a subtask has read, once the epoch is complete, and how many records it has dropped."""
         self._splits[subtask] = [split for split in progress if not split.finished]
+        if redelivered and not self._redelivered:
+            self._redelivered = True
+            _log.info(
+                "source '%s' was given %d records again that it had read: they are dropped, now and later. "
+                "numRecordsRedelivered counts them",
+                self.operator_id,
+                redelivered,
+            )
 
     def close(self) -> None:
         """Close the enumerator."""

@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 
 import pytest
-from fault_harness import LOCAL_CLUSTER, NewRun, computed, judge
+from fault_harness import LOCAL_CLUSTER, LedgerRun, NewRun, computed, judge
 from fault_log import BACKENDS
 
 from penstock.testing.faults import EXIT_CODE, MOMENTS
@@ -43,7 +43,8 @@ def moments_of(backend: str, seed: str) -> list[str]:
 def test_a_driver_that_dies_again_and_again_goes_on_where_it_was(
     backend: str, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
-    run = new_run(backend=backend, records=2200)
+    # After every restart the broker delivers records again, which must not be counted again.
+    run = new_run(backend=backend, records=2200, redelivers=True)
     deaths = moments_of(backend, seed) + [f"kill {number}" for number in range(DRIVER_KILLS)]
     rng.shuffle(deaths)
     for death in deaths:
@@ -63,14 +64,24 @@ def test_a_driver_that_dies_again_and_again_goes_on_where_it_was(
         assert run.kill_driver(), f"seed {seed}: the job ended before {death}\n{run.story()}"
     run.start()
     assert run.wait() == 0, run.story()
+    again = redelivered(run)
     judge(run, computed(run.records), seed)
+    # Except before the first checkpoint.
+    assert again > len(deaths) / 2
+
+
+def redelivered(run: LedgerRun) -> int:
+    """Take note of how often records were delivered again."""
+    times = len(Path(run.directory, "redelivered").read_text().splitlines())
+    run.strike("records again", times, interrupts=False)
+    return times
 
 
 def test_exceptions_between_any_two_steps_restart_the_job_in_place(
     backend: str, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
-    # After every restart the source finds its splits again, which must not be read again.
-    run = new_run(backend=backend, forgets=True)
+    # After every restart the source finds its splits again, and delivers records again.
+    run = new_run(backend=backend, forgets=True, redelivers=True)
     faults = []
     for moment in MOMENTS:
         # Files may be deleted twice in a run only: a fault before the first time, a fault after the second.
@@ -81,17 +92,19 @@ def test_exceptions_between_any_two_steps_restart_the_job_in_place(
     run.start(faults)
     assert run.wait() == 0, run.story()
     run.strike("splits again", run.said("again: it is not read again"), interrupts=False)
+    again = redelivered(run)
     judge(run, computed(run.records), seed)
     assert run.said("never struck") == 0, run.story()
     assert run.restarts() == len(faults), run.story()
     # Except before the first checkpoint, and when the next fault struck while the job was restored.
     assert run.said("again: it is not read again") > len(faults) / 2
+    assert again > len(faults) / 2
 
 
 def test_python_workers_that_are_killed_are_replaced(
     backend: str, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
-    run = new_run(backend=backend, records=1400)
+    run = new_run(backend=backend, records=1400, redelivers=True)
     run.start()
     killed = 0
     while killed < WORKER_KILLS and run.wait_for_epochs(1):
@@ -101,8 +114,10 @@ def test_python_workers_that_are_killed_are_replaced(
         if victims:
             killed += run.kill("worker", rng.choice(victims))
     assert run.wait() == 0, run.story()
+    again = redelivered(run)
     judge(run, computed(run.records), seed)
     assert killed == WORKER_KILLS, f"only {killed} kills, seed {seed}"
+    assert again > WORKER_KILLS / 2
 
 
 def test_executors_that_are_killed_are_replaced(

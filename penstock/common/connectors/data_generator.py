@@ -26,6 +26,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 RANDOM_BLOCK = 64
 # After a longer pause (a restart, a suspended machine) the rate goes on from now instead of catching up.
 CATCH_UP_SECONDS = 5.0
+LONGEST_NAP_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,8 @@ class GeneratorReader(SourceReader):
     """Computes records. A position is the next index, and the time up to which the rate is accounted for.
 
     An endless generator returns when nothing is due. A bounded one waits, because its end would mean that the split is
-    finished; at the deadline it yields an empty batch, where the caller may stop.
+    finished; at the deadline, and from time to time before it, as the clock may be set back meanwhile, it yields an empty
+    batch, where the caller may stop.
     """
 
     def __init__(self, source: DataGeneratorSource) -> None:
@@ -246,11 +248,13 @@ class GeneratorReader(SourceReader):
                     if source.count is None:
                         return
                     pause = accounted + 1 / rate - now
-                    if limits.deadline is not None and now + pause > limits.deadline:
-                        self.sleep(max(0.0, limits.deadline - now))
-                        yield SourceBatch([], (index, accounted))
-                    else:
+                    if limits.deadline is None:
                         self.sleep(pause)
+                        continue
+                    nap = min(pause, max(0.0, limits.deadline - now), LONGEST_NAP_SECONDS)
+                    self.sleep(nap)
+                    if nap < pause:
+                        yield SourceBatch([], (index, accounted))
                     continue
                 size = min(size, due)
             indexes = _next_indexes(index, size, share, splits, block, source.count)

@@ -179,11 +179,19 @@ class HybridReader(SourceReader):
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
         """Yield what is there from `position` on."""
         index, inner = split.payload
+        yield from self._reader(index).read(inner, position, limits)
+
+    def ordered(self, split: SourceSplit) -> bool:
+        """Whether the positions ascend: the source that the split is of knows."""
+        index, inner = split.payload
+        return self._reader(index).ordered(inner)
+
+    def _reader(self, index: int) -> SourceReader:
         reader = self._readers.get(index)
         if reader is None:
             reader = self._readers[index] = self._sources[index].create_reader()
             reader.open(self._context)
-        yield from reader.read(inner, position, limits)
+        return reader
 
     def close(self) -> None:
         """Close the readers."""

@@ -12,11 +12,13 @@ from penstock.common.connector import (
     Boundedness,
     ReadLimits,
     SourceAssignment,
+    SourceReader,
     SplitProgress,
 )
-from penstock.errors import PenstockError
+from penstock.errors import InvalidProgramError, PenstockError
 from penstock.runtime.operators.base import OperatorContext, RecordFailedError, StreamOperator
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
+from penstock.runtime.redelivery import REDELIVERED, OnceReader
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.assigning import TimestampAssignment
 
@@ -81,6 +83,7 @@ class SourceOperator(StreamOperator):
         self._idle: bool = context.operator_state.get(IDLE, False)
         self._drained = False
         self.records = 0
+        self._once = OnceReader(self._reader, self._on_redelivered)
 
     def run(self, assignment: SourceAssignment, deadline: float | None) -> Iterator[None]:
         """Read what there is; yields after every batch so that the caller can pass rows on."""
@@ -125,19 +128,21 @@ class SourceOperator(StreamOperator):
         """Read a split until it has nothing more or `end`, a time.monotonic() value, has come."""
         pace = self.context.pace
         limits = ReadLimits(None if end is None else clock.now() + end - time.monotonic())
-        batches = pace.batches(self._reader, split.progress.split, split.position, limits)
+        reader = self._reader_of(split)
+        # What is recorded and what is replayed are batches without what was delivered again.
+        batches = pace.batches(reader, split.progress.split, split.position, limits)
         while True:
             try:
                 found = next(batches, None)
             except PenstockError:
                 raise
             except Exception as error:
-                wrapped = self.guard(error)
-                wrapped.detail = f"{wrapped.detail}, split {split.progress.split.split_id}"
-                raise wrapped from error
+                raise self._reader_failed(split, error) from error
             if found is None:
                 split.finished = self._ends(split)
                 return
+            if found.positions is not None or found.start is not None:
+                raise self._not_ordered()
             if found.records:
                 self.records += len(found.records)
                 split.started = split.read = True
@@ -155,6 +160,30 @@ class SourceOperator(StreamOperator):
             yield
             if pace.due("split", end is not None and time.monotonic() >= end):
                 return
+
+    def _reader_of(self, split: _Split) -> SourceReader:
+        """Return the reader, or one that leaves out what the reader delivers again."""
+        try:
+            return self._once if self._reader.ordered(split.progress.split) else self._reader
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise self._reader_failed(split, error) from error
+
+    def _reader_failed(self, split: _Split, error: Exception) -> PenstockError:
+        wrapped = self.guard(error)
+        wrapped.detail = f"{wrapped.detail}, split {split.progress.split.split_id}"
+        return wrapped
+
+    def _not_ordered(self) -> PenstockError:
+        return InvalidProgramError(
+            f"{type(self._reader).__name__} tells where records come from, but not that its positions are ordered",
+            detail=f"in operator '{self.context.operator_name}', a SourceBatch has positions or a start",
+            hint="return True from SourceReader.ordered, so that records that are delivered again are dropped",
+        )
+
+    def _on_redelivered(self, records: int) -> None:
+        self.context.runtime_context.get_metrics_group().counter(REDELIVERED).inc(records)
 
     def _ends(self, split: _Split) -> bool:
         """Whether a split ends when its reader has nothing more."""

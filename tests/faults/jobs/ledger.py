@@ -43,6 +43,8 @@ JOB_ID = "1ed6e4" + "0" * 26
 PARALLELISM = 2
 RECORDS = 1700  # of the first split; the second one has half as many
 BATCH_SIZES = (20, 60)  # about 42 epochs
+REPEATED = 0.2  # how often a batch is preceded by what was delivered before
+LONGEST_REPEAT = 90
 KEYS = 13
 WINDOW_MS = 2_000
 BUCKET_MS = 5_000
@@ -81,12 +83,17 @@ def expected(lengths: Sequence[int]) -> tuple[list[str], list[str]]:
 class Ledger(Source):
     """Two splits of numbered records; the bounds of batches are random.
 
-    With `forgets` its enumerator remembers nothing: after every restart it finds both splits anew.
+    With `forgets` its enumerator remembers nothing: after every restart it finds both splits anew. With `redelivered`, a
+    file, records of the first split are delivered again, after every restart and now and then without one; a line in the
+    file stands for each time.
     """
 
-    def __init__(self, records: int, *, forgets: bool = False) -> None:
+    def __init__(
+        self, records: int, *, forgets: bool = False, redelivered: str | None = None
+    ) -> None:
         self._records = records
         self._forgets = forgets
+        self._redelivered = redelivered
 
     def get_boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED
@@ -95,7 +102,9 @@ class Ledger(Source):
         return LedgerEnumerator(found=bool(restored), forgets=self._forgets)
 
     def create_reader(self) -> SourceReader:
-        return LedgerReader(self._records)
+        if self._redelivered is None:
+            return LedgerReader(self._records)
+        return RepeatingReader(self._records, self._redelivered)
 
 
 class LedgerEnumerator(SplitEnumerator):
@@ -127,6 +136,45 @@ class LedgerReader(SourceReader):
             rows = [record(split.payload, index) for index in range(position, end)]
             position = end
             yield SourceBatch(rows, position, [row[2] for row in rows])
+
+
+class RepeatingReader(LedgerReader):
+    """Talks to a broker that delivers at least once: the first split may begin anywhere before its position."""
+
+    def __init__(self, records: int, log: str) -> None:
+        super().__init__(records)
+        self._log = log
+        self._began = False
+
+    def ordered(self, split: SourceSplit) -> bool:
+        return split.payload == 0
+
+    def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
+        for batch in super().read(split, position, limits):
+            if not self.ordered(split):
+                yield batch
+                continue
+            head = position
+            if position and (not self._began or random.random() < REPEATED):
+                self._note(split, position)
+                for _ in range(random.randint(0, 2)):
+                    first = self._back(position)
+                    yield self._between(split, first, random.randint(first + 1, position))
+                head = self._back(position)  # this one has old records and new ones
+            self._began = True
+            yield self._between(split, head, batch.position)
+            position = batch.position
+
+    def _back(self, position: int) -> int:
+        return max(0, position - random.randint(1, LONGEST_REPEAT))
+
+    def _between(self, split: SourceSplit, first: int, end: int) -> SourceBatch:
+        rows = [record(split.payload, index) for index in range(first, end)]
+        return SourceBatch(rows, end, [row[2] for row in rows], positions=range(first + 1, end + 1))
+
+    def _note(self, split: SourceSplit, position: int) -> None:
+        with Path(self._log).open("a") as log:
+            log.write(f"{split.split_id} before {position}\n")
 
 
 class Sum(AggregateFunction):
@@ -239,7 +287,11 @@ def main(options: dict[str, Any]) -> None:
     env = StreamExecutionEnvironment.get_execution_environment(configuration(options, JOB_ID))
     env.set_parallelism(PARALLELISM)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(JITTER_MS))
-    source = Ledger(records, forgets=options.get("forgets", False))
+    source = Ledger(
+        records,
+        forgets=options.get("forgets", False),
+        redelivered=f"{directory}/redelivered" if options.get("redelivers") else None,
+    )
     keyed = env.from_source(source, strategy, "ledger").key_by(lambda row: row[0])
     keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))).aggregate(
         Sum(), window_function=WindowLine()

@@ -1,0 +1,110 @@
+"""Jobs whose source delivers again: through failures, changes of parallelism and savepoints each record counts once."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+
+import pytest
+
+from penstock.common import Configuration, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.jobmanager.job_master import JobMaster
+from penstock.runtime.redelivery import REDELIVERED
+from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
+from penstock.testing.mini_cluster import MiniCluster
+
+from .brokers import Broker
+
+LENGTHS = (1, 25, 60)
+RECORDS = [(str(split), number) for split, length in enumerate(LENGTHS) for number in range(length)]
+
+
+def stream_of(source, parallelism=2, **options):
+    configuration = Configuration.from_dict(
+        {
+            "execution.checkpointing.interval": "1 ms",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "100",
+            "restart-strategy.fixed-delay.delay": "0 ms",
+            **options,
+        }
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(parallelism)
+    return env.from_source(source, WatermarkStrategy.no_watermarks(), "broker").uid("broker")
+
+
+@contextmanager
+def before_each_epoch(act):
+    def hook(moment, epoch):
+        if moment == "before run_pipe":
+            act(epoch)
+
+    JobMaster.step_hooks.append(hook)
+    try:
+        yield
+    finally:
+        JobMaster.step_hooks.remove(hook)
+
+
+def collect(stream):
+    with stream.execute_and_collect() as found:
+        return list(found)
+
+
+def redelivered(master):
+    return sum(report.get(REDELIVERED, ("counter", 0))[1] for report in master.metrics.values())
+
+
+@pytest.mark.parametrize("tells", ["positions", "start"])
+def test_failures_between_the_steps_of_a_checkpoint(tells, caplog):
+    faults = [StepFault(moment, occurrence) for moment in MOMENTS[:6] for occurrence in (2, 5)]
+    source = Broker(LENGTHS, tells=tells)
+    with (
+        caplog.at_level(logging.INFO, "penstock.jobmanager.sources"),
+        MiniCluster() as cluster,
+        protocol_faults(*faults) as injected,
+    ):
+        found = collect(stream_of(source))
+    assert len(injected.struck) == len(faults)
+    assert sorted(found) == RECORDS
+    assert redelivered(cluster.masters[0]) > 0
+    said = [record for record in caplog.records if "again that it had read" in record.message]
+    assert len(said) == 1
+
+
+def test_splits_that_move_to_other_subtasks_take_their_positions_along():
+    parallelism = {3: 3, 6: 1, 9: 2}
+    with MiniCluster() as cluster:
+
+        def act(epoch):
+            if epoch in parallelism:
+                cluster.masters[0].request_rescale(parallelism[epoch])
+
+        with before_each_epoch(act):
+            found = collect(stream_of(Broker(LENGTHS)))
+    assert cluster.masters[0].restarts == 0
+    assert max(v.parallelism for v in cluster.masters[0].job.plan.vertices) == 2
+    assert sorted(found) == RECORDS
+    assert redelivered(cluster.masters[0]) > 0
+
+
+def test_a_savepoint_has_the_positions(tmp_path):
+    answers = []
+    with MiniCluster() as cluster:
+
+        def act(epoch):
+            if epoch == 4:
+                answers.append(cluster.masters[0].request_savepoint(str(tmp_path), stops=True))
+
+        with before_each_epoch(act):
+            first = collect(stream_of(Broker(LENGTHS, bounded=False)))
+    path = answers[0].result(10)
+    with MiniCluster():
+        rest = collect(
+            stream_of(Broker(LENGTHS), 3, **{"execution.state-recovery.path": path}),
+        )
+    assert first
+    assert rest
+    assert sorted(first + rest) == RECORDS
