@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.checkpoint.manifest import Manifest
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, RestoreRefusedError
 from penstock.graph.compiler import compile_program
 from penstock.graph.settings import GraphSettings, check_parallelism
 from penstock.graph.stage_plan import StagePlan, StageVertex
@@ -50,17 +50,32 @@ def rescaled(job: Job, parallelism: int | Mapping[str, int]) -> Job:
 def fitted_to(job: Job, manifest: Manifest) -> Job:
     """Return the job with the numbers of key groups that the manifest's state was written with.
 
-    Operators whose program sets a max parallelism keep it; if it differs, the checkpoint is refused later.
+    Operators whose program sets a max parallelism keep it; if it differs, the checkpoint is refused later. A parallelism
+    beyond the number of key groups is refused here.
     """
     written = {
         name: operator.max_parallelism
         for name, operator in manifest.operators.items()
         if operator.is_stateful
     }
+    _check_parallelism(job.plan, written)
     current = _key_groups(job.plan)
     if all(current.get(name, groups) == groups for name, groups in written.items()):
         return job
     return replanned(job, replace(job.program.settings, key_groups=written))
+
+
+def _check_parallelism(plan: StagePlan, written: Mapping[str, int]) -> None:
+    for vertex in plan.vertices:
+        for operator in vertex.operators:
+            groups = written.get(operator.operator_id, vertex.parallelism)
+            if vertex.parallelism > groups:
+                raise RestoreRefusedError(
+                    f"operator '{operator.name}' has parallelism {vertex.parallelism}, its state allows for no more "
+                    f"than {groups}",
+                    detail=f"its keys were put into {groups} key groups, and a subtask has at least one",
+                    hint=f"set a parallelism of {groups} or less",
+                )
 
 
 def _key_groups(plan: StagePlan) -> dict[str, int]:

@@ -9,6 +9,7 @@ from penstock.checkpoint.manifest import Manifest
 from penstock.errors import RestoreRefusedError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.writer_states import check_writer_states
+from penstock.savepoint.operator_states import operator_states, without_operator_states
 
 _log = logging.getLogger(__name__)
 
@@ -16,8 +17,9 @@ _log = logging.getLogger(__name__)
 def check_restore(job: Job, manifest: Manifest) -> Manifest:
     """Refuse a checkpoint with state that the program would lose, unless it is told to leave such state behind.
 
-    Returns the manifest without the output of sinks that the program has not, if that is left behind too.
+    Returns the manifest without what is left behind: output of sinks that the program has not, and operator state.
     """
+    _check_key_groups(job, manifest)
     check_writer_states(job, manifest)
     lost = _lost(job, manifest)
     if not lost:
@@ -26,13 +28,30 @@ def check_restore(job: Job, manifest: Manifest) -> Manifest:
     if job.checkpoints.ignore_unclaimed_state:
         _log.warning("left behind, as asked for: %s", shown)
         kept = {name: commit for name, commit in manifest.commits.items() if name not in lost}
-        return replace(manifest, commits=kept)
+        return without_operator_states(replace(manifest, commits=kept), lost)
     raise RestoreRefusedError(
         f"checkpoint {manifest.epoch} of job '{manifest.job_name}' has state that the program has no place for",
         detail=shown,
         hint="give the operators the uids that they had; or, to leave the state behind, set "
         "execution.state-recovery.ignore-unclaimed-state (penstock run --allow-non-restored-state)",
     )
+
+
+def _check_key_groups(job: Job, manifest: Manifest) -> None:
+    """Refuse state that was written with another number of key groups than the program sets."""
+    for vertex in job.plan.vertices:
+        for operator in vertex.operators:
+            before = manifest.operators.get(operator.operator_id)
+            if before is None or not before.is_stateful:
+                continue
+            if before.max_parallelism != vertex.max_parallelism:
+                raise RestoreRefusedError(
+                    f"{_call(manifest, operator.operator_id)} has max parallelism {vertex.max_parallelism}, its keyed "
+                    f"state was written with {before.max_parallelism}",
+                    detail="the max parallelism is the number of key groups, and keys have been put into them",
+                    hint=f"set it to {before.max_parallelism}, or leave it out (set_max_parallelism, "
+                    "pipeline.max-parallelism): then that of the state is taken",
+                )
 
 
 def _lost(job: Job, manifest: Manifest) -> dict[str, str]:
@@ -43,6 +62,10 @@ def _lost(job: Job, manifest: Manifest) -> dict[str, str]:
     }
     known = {operator.operator_id for vertex in job.deployments for operator in vertex.operators}
     lost = manifest.unmatched(known)
+    for name, states in operator_states(manifest).items():
+        if name not in known:
+            held = f"operator state {', '.join(repr(state) for state in states)}"
+            lost[name] = f"{lost[name]}, {held}" if name in lost else held
     for name, operator in manifest.operators.items():
         if name in known and name not in keyed and operator.is_stateful:
             lost[name] = "keyed state, and the operator is not keyed any more"

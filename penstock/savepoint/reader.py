@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from penstock.checkpoint.handles import StateHandle
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common.file_systems import split_options
 from penstock.errors import CheckpointError
 from penstock.savepoint.metadata import METADATA, STATE, Savepoint, decode, is_metadata
 
@@ -25,8 +26,12 @@ class SavepointTable:
 
 def is_savepoint(path: str) -> bool:
     """Whether there is a savepoint, whole or damaged, at a path or URI: its directory, or the metadata file in it."""
-    storage = _storage_of(path)
-    return storage.exists(METADATA) and is_metadata(storage.read(METADATA))
+    try:
+        return is_metadata(_storage_of(path).read(METADATA))
+    except CheckpointError as error:
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            return False
+        raise
 
 
 def read_savepoint(path: str) -> Manifest:
@@ -82,6 +87,6 @@ def _read(path: str) -> tuple[CheckpointStorage, Savepoint]:
 
 
 def _storage_of(path: str) -> CheckpointStorage:
-    base, mark, query = path.partition("?") if "://" in path else (path, "", "")
+    base, options = split_options(path)
     base = base.rstrip("/") or base
-    return CheckpointStorage(base.removesuffix(f"/{METADATA}") + mark + query)
+    return CheckpointStorage(base.removesuffix(f"/{METADATA}") + options)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import enum
+import gc
 import types
 import uuid
 from decimal import Decimal
@@ -41,18 +43,22 @@ _ATOMS: Final = frozenset(
     }
 )
 
+_OPEN: Final = frozenset({tuple, frozenset, list, set, dict, Row})
+_NEVER_PICKLED_APART: Final = (type, types.ModuleType, types.FunctionType, enum.Enum)
+_MAX_REACHED: Final = 10_000
+
 
 def shares_objects(value: Any) -> bool:
     """Whether a value refers to one changeable object from two places, or to itself.
 
-    Written part by part it would come back with two objects instead of one. What is inside objects of unknown classes
-    does not matter: such an object is pickled as a whole.
+    Written part by part it would come back with two objects instead of one. An object of an unknown class is pickled as a
+    whole, so it may refer to something as often as it likes; but not to something that is elsewhere in the value, too.
 
     >>> item = []
     >>> shares_objects([item, item]), shares_objects([[], []]), shares_objects(("a", "a"))
     (True, False, False)
     """
-    if type(value) in _ATOMS:
+    if type(value) not in _OPEN:
         return False
     seen: set[int] = set()
     waiting = [value]
@@ -74,4 +80,32 @@ def shares_objects(value: Any) -> bool:
             waiting.extend(current.values())
         elif kind is Row:
             waiting.extend(current)
+        elif not _is_record(kind):
+            inside = _reached_from(current)
+            if inside is None or not inside.isdisjoint(seen):
+                return True
+            seen |= inside
     return False
+
+
+def _is_record(kind: type) -> bool:
+    """Whether a class is one of Penstock's own that are nothing but their fields: nobody tells two of them apart."""
+    return kind.__module__.startswith("penstock.") and dataclasses.is_dataclass(kind)
+
+
+def _reached_from(value: Any) -> set[int] | None:
+    """Return the ids of the changeable objects that an object of an unknown class leads to; None if they are too many."""
+    found: set[int] = set()
+    waiting = [value]
+    while waiting:
+        for current in gc.get_referents(waiting.pop()):
+            if isinstance(current, _NEVER_PICKLED_APART) or type(current) in _ATOMS:
+                continue
+            if type(current) is tuple or type(current) is frozenset:
+                waiting.append(current)
+            elif id(current) not in found and current is not value:
+                found.add(id(current))
+                waiting.append(current)
+                if len(found) > _MAX_REACHED:
+                    return None
+    return found

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from penstock.checkpoint.handles import DamagedStateError, StateHandle, check_state
 from penstock.checkpoint.storage import CheckpointStorage, is_absolute
 from penstock.common.key_groups import key_group_of
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, RestoreRefusedError
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.table import TableDelta
 from penstock.savepoint.codec import Codec, infer, merge
@@ -52,11 +52,15 @@ Entry = tuple[
 
 @dataclass(frozen=True, slots=True)
 class TableHeader:
-    """What a table is: its name, whether its entries belong to a key and a namespace, what state it holds."""
+    """What a table is: its name, whether its entries belong to a key and a namespace, what state it holds, whose it is.
+
+    `operator` is the uid of the operator, or its name if it has none.
+    """
 
     name: str
     namespaced: bool
     schema: StateSchema | None = None
+    operator: str | None = None
 
     @property
     def is_timers(self) -> bool:
@@ -80,7 +84,8 @@ class TableHeader:
             "ttl": schema.ttl,
             "version": schema.version,
         }
-        return {"name": self.name, "namespaced": self.namespaced, "state": described}
+        found = {"name": self.name, "namespaced": self.namespaced, "state": described}
+        return found if self.operator is None else {**found, "operator": self.operator}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> TableHeader:
@@ -93,7 +98,7 @@ class TableHeader:
             ttl=state["ttl"],
             version=state["version"],
         )
-        return cls(value["name"], value["namespaced"], schema)
+        return cls(value["name"], value["namespaced"], schema, value.get("operator"))
 
 
 # Writing
@@ -286,7 +291,8 @@ class TableFile:
         for name in header.columns:
             column = table.column(name)
             array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-            columns.append(self.codecs[name].decode(array))
+            with self._decodable():
+                columns.append(self.codecs[name].decode(array))
         if header.is_timers:
             keys, namespaces, timestamps = columns
             timers = zip(keys, zip(namespaces, timestamps, strict=True), strict=True)
@@ -297,6 +303,22 @@ class TableFile:
         else:
             written = dict(zip(*columns, strict=True))
         return TableDelta(header.namespaced, written, [], header.schema)
+
+    @contextmanager
+    def _decodable(self) -> Iterator[None]:
+        try:
+            yield
+        except MemoryError:
+            raise
+        except Exception as error:  # unpickling runs the user's code
+            header = self.header
+            whose = "" if header.operator is None else f" of operator '{header.operator}'"
+            raise RestoreRefusedError(
+                f"objects in state '{header.name}'{whose} cannot be unpickled",
+                detail=f"{type(error).__name__}: {error}, in '{self._where}'",
+                hint="the class must be found under its name and take what it was; to do without the state, write a "
+                "savepoint that does not have it: penstock.state.edit(path).drop_state(operator, state).write(directory)",
+            ) from error
 
     @contextmanager
     def _readable(self) -> Iterator[None]:

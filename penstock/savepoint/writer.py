@@ -44,7 +44,7 @@ def write_savepoint(
     name = f"savepoint-{manifest.job_id[:6]}-{uuid.uuid4().hex[:12]}"
     storage = CheckpointStorage(target).child(name)
     items = [
-        _Item(operator_id, subtask, chain, operator.max_parallelism)
+        _Item(operator_id, operator.uid or operator.name, subtask, chain, operator.max_parallelism)
         for operator_id, operator in manifest.operators.items()
         for subtask, chain in enumerate(operator.subtasks)
         if chain
@@ -69,6 +69,7 @@ class _Item:
     """The state of one operator in one subtask, to be written."""
 
     operator: str
+    label: str
     subtask: int
     chain: StateChain
     max_parallelism: int
@@ -97,7 +98,7 @@ class ChainWriter:
             handles = write_table(
                 self.storage,
                 f"{STATE}/{safe_name(item.operator)}/{safe_name(name)}-{part}",
-                TableHeader(name, first.namespaced, first.schema),
+                TableHeader(name, first.namespaced, first.schema, item.label),
                 counted,
                 item.max_parallelism,
             )

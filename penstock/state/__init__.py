@@ -4,6 +4,7 @@
 >>> print(state.read("checkpoints/<job id>"))  # doctest: +SKIP
 """
 
+from penstock.checkpoint.manifest_store import CheckpointDeletedError
 from penstock.state.catalog import OperatorInfo, StateInfo
 from penstock.state.reading import read
 from penstock.state.snapshot import Snapshot
@@ -12,6 +13,7 @@ from penstock.state.writer import DROP, SavepointWriter, edit, new_savepoint
 
 __all__ = [
     "DROP",
+    "CheckpointDeletedError",
     "OperatorInfo",
     "SavepointWriter",
     "Snapshot",

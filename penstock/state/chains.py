@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.handles import StateChain, StateHandle, read_state
+from penstock.checkpoint.manifest_store import noticing_deletion
 from penstock.checkpoint.storage import CheckpointStorage, is_absolute
 from penstock.common.file_systems import open_file_system
 from penstock.common.key_groups import key_group_of
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.table import TableDelta
 from penstock.state.databases import Databases
+from penstock.state.edits import SwitchTtl, now_ms
 from penstock.state.unpickling import explained, load, load_leniently
 
 if TYPE_CHECKING:
@@ -42,9 +44,16 @@ class ChainReader:
 
     directory: str
     max_parallelism: int
+    epoch: int | None = (
+        None  # of the checkpoint, which a running job may delete; None for a savepoint
+    )
 
     def tables(self, chain: StateChain, databases: Databases) -> dict[str, TableSummary]:
         """Return the tables of a chain, by name."""
+        with noticing_deletion(self.directory, self.epoch):
+            return self._tables(chain, databases)
+
+    def _tables(self, chain: StateChain, databases: Databases) -> dict[str, TableSummary]:
         if chain.database is not None:
             with databases.opened(self.directory, chain.database) as store:
                 return _tables_of(store, counted=chain.size <= _COUNT_UP_TO)
@@ -56,11 +65,12 @@ class ChainReader:
         """Return what of a chain can be read by itself: each of a table's files in a savepoint, else the chain."""
         if not chain.is_savepoint:
             return [chain]
-        return [
-            StateChain((replace(handle, kind="full"),))
-            for handle in chain
-            if self._name_in(handle) == table
-        ]
+        with noticing_deletion(self.directory, self.epoch):
+            return [
+                StateChain((replace(handle, kind="full"),))
+                for handle in chain
+                if self._name_in(handle) == table
+            ]
 
     def may_hold(self, chain: StateChain, key: Any) -> bool:
         """Whether a key's group is one of those that a chain covers."""
@@ -85,46 +95,63 @@ class ChainReader:
         return summaries
 
     def entries(
-        self, chain: StateChain, table: str, databases: Databases, operator: str
+        self,
+        chain: StateChain,
+        table: str,
+        databases: Databases,
+        operator: str,
+        *,
+        ttl: bool | None = None,
     ) -> Iterator[Entry]:
-        """Iterate over the entries of a table; `operator` is for errors."""
+        """Iterate over the entries of a table; `operator` is for errors.
+
+        `ttl` says how values are wanted, as those of state that expires or not: subtasks that have not used a state since the
+        program changed that have them as they were. None: as they are.
+        """
         what = f"state '{table}' of operator '{operator}'"
-        found = self._entries(chain, table, databases, what)
-        while True:
-            with explained(what):
-                entry = next(found, None)
-            if entry is None:
-                return
-            yield entry
+        found = self._entries(chain, table, databases, what, ttl)
+        with noticing_deletion(self.directory, self.epoch):
+            while True:
+                with explained(what):
+                    entry = next(found, None)
+                if entry is None:
+                    return
+                yield entry
 
     def _entries(
-        self, chain: StateChain, table: str, databases: Databases, what: str
+        self, chain: StateChain, table: str, databases: Databases, what: str, ttl: bool | None
     ) -> Iterator[Entry]:
         if chain.database is not None:
             with databases.opened(self.directory, chain.database) as store:
-                yield from _stored_entries(store, table, self.max_parallelism)
+                described = _described(store, table)
+                found = _stored_entries(store, table, self.max_parallelism)
+                yield from _with_ttl(found, described, ttl)
             return
         if chain.is_savepoint:
-            yield from self._saved_entries(chain, table)
+            yield from self._saved_entries(chain, table, ttl)
             return
+        found, schema = self._merged_entries(chain, table, what)
+        yield from _with_ttl(found, schema, ttl)
+
+    def _merged_entries(
+        self, chain: StateChain, table: str, what: str
+    ) -> tuple[Iterator[Entry], StateSchema | None]:
         merged: dict[Any, Any] = {}
-        namespaced = False
+        namespaced, schema = False, None
         for tables in self._snapshots(chain, lambda data: load(data, what)):
             delta = tables.get(table)
             if delta is None:
                 continue
-            namespaced = delta.namespaced
+            namespaced, schema = delta.namespaced, delta.schema or schema
             if not merged:
                 merged = delta.written
                 continue
             for entry in delta.removed:
                 merged.pop(entry, None)
             merged.update(delta.written)
-        for entry, value in merged.items():
-            key, namespace = entry if namespaced else (entry, None)
-            yield key, namespace, value
+        return _split(merged, namespaced), schema
 
-    def _saved_entries(self, chain: StateChain, table: str) -> Iterator[Entry]:
+    def _saved_entries(self, chain: StateChain, table: str, ttl: bool | None) -> Iterator[Entry]:
         from penstock.savepoint.table_files import read_named
 
         storage = CheckpointStorage(self.directory)
@@ -134,9 +161,7 @@ class ChainReader:
             for name, delta in read_named(storage, handle):
                 if name != table:
                     break
-                for entry, value in delta.written.items():
-                    key, namespace = entry if delta.namespaced else (entry, None)
-                    yield key, namespace, value
+                yield from _with_ttl(_split(delta.written, delta.namespaced), delta.schema, ttl)
 
     def _snapshots(
         self, chain: StateChain, unpickle: Callable[[bytes], Any]
@@ -162,6 +187,22 @@ class ChainReader:
                 held.update(delta.written)
                 summaries[name] = TableSummary(delta.namespaced, delta.schema, len(held))
         return summaries
+
+
+def _split(written: dict[Any, Any], namespaced: bool) -> Iterator[Entry]:
+    for entry, value in written.items():
+        key, namespace = entry if namespaced else (entry, None)
+        yield key, namespace, value
+
+
+def _with_ttl(
+    entries: Iterator[Entry], schema: StateSchema | None, ttl: bool | None
+) -> Iterator[Entry]:
+    """Return entries with values as they are wanted; those that did not expire are as old as this moment."""
+    if ttl is None or schema is None or schema.ttl == ttl:
+        return entries
+    step = SwitchTtl(schema.kind, ttl, now_ms())
+    return ((key, namespace, step.switched(value)) for key, namespace, value in entries)
 
 
 @contextmanager
@@ -211,14 +252,21 @@ def _count_stored(
 
     prefix = DATA + encode(name)
     stored = store.scan_keys(prefix, after(prefix))
-    if schema is None or schema.kind != "map":
+    if schema is None or schema.kind not in {"list", "map"}:
         return sum(1 for _ in stored)
     count, last = 0, b""
-    for data in stored:  # one for each item of a map
+    for data in stored:  # one for each item of a map, or each part of a list
         end = skip(data, len(prefix) + 2)
         entry = data[: skip(data, end) if namespaced else end]
         count, last = count + (entry != last), entry
     return count
+
+
+def _described(store: RocksDBStore, table: str) -> StateSchema | None:
+    from penstock.runtime.state.rocksdb import read_tables
+
+    _, schema = read_tables(store).get(table, (False, None))
+    return schema
 
 
 def _stored_entries(store: RocksDBStore, table: str, max_parallelism: int) -> Iterator[Entry]:

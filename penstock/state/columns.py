@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.types import Row
@@ -19,6 +20,7 @@ Type = tuple[Any, ...]
 
 NULL: Final[Type] = ("null",)
 LONG: Final[Type] = ("long",)
+BIG_LONG: Final[Type] = ("big long",)  # a double cannot hold it exactly
 DOUBLE: Final[Type] = ("double",)
 BOOLEAN: Final[Type] = ("boolean",)
 STRING: Final[Type] = ("string",)
@@ -50,6 +52,8 @@ _DECLARED: Final = {
 _LISTS: Final = {"ListTypeInfo", "BasicArrayTypeInfo", "ObjectArrayTypeInfo"}
 _MAX_FIELDS: Final = 64
 _MAX_DEPTH: Final = 8
+_EXACT_IN_DOUBLE: Final = 2**53
+_PRECISION: Final = 38  # digits of Arrow's and Spark's decimals
 
 
 def declared(shape: Any) -> Type | None:
@@ -90,7 +94,11 @@ def infer(value: Any, depth: int = 0) -> Type:
     if found is not None:
         return found
     if kind is int:
-        return LONG if -(2**63) <= value < 2**63 else TEXT
+        if abs(value) <= _EXACT_IN_DOUBLE:
+            return LONG
+        return BIG_LONG if -(2**63) <= value < 2**63 else TEXT
+    if kind is Decimal:
+        return _decimal(value)
     if kind is dt.datetime:
         return LOCAL_TIME if value.tzinfo is None else INSTANT
     if depth >= _MAX_DEPTH:
@@ -107,6 +115,18 @@ def infer(value: Any, depth: int = 0) -> Type:
     if kind.__module__ == "numpy" and hasattr(value, "tolist"):
         return infer(value.tolist(), depth)
     return TEXT
+
+
+def _decimal(value: Decimal) -> Type:
+    """Return the type of a decimal: how many digits it has before and after the point."""
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):  # NaN and infinity
+        return TEXT
+    return _decimal_of(max(len(digits) + exponent, 0), max(-exponent, 0))
+
+
+def _decimal_of(before: int, after: int) -> Type:
+    return ("decimal", before, after) if before + after <= _PRECISION else TEXT
 
 
 def mapping(value: Mapping[Any, Any], depth: int = 0) -> Type:
@@ -161,8 +181,12 @@ def unify(one: Type, other: Type) -> Type:
         return other
     if {one, other} == {LONG, DOUBLE}:
         return DOUBLE
+    if {one, other} == {LONG, BIG_LONG}:
+        return BIG_LONG
     if one[0] != other[0]:
         return TEXT
+    if one[0] == "decimal":
+        return _decimal_of(max(one[1], other[1]), max(one[2], other[2]))
     if one[0] in {"list", "map"}:
         inner = [unify(a, b) for a, b in zip(one[1:], other[1:], strict=True)]
         return (one[0], *inner)
@@ -197,7 +221,7 @@ def fits(value: Any, kind: Type) -> bool:
             for key, item in value.items()
         )
     found = infer(value)
-    return found == kind or (kind == DOUBLE and found == LONG)
+    return found == kind or (kind, found) in {(DOUBLE, LONG), (LONG, BIG_LONG)}
 
 
 def plain(value: Any, kind: Type) -> Any:
@@ -243,8 +267,11 @@ def to_arrow(kind: Type) -> pa.DataType:
         return pa.list_(to_arrow(kind[1]))
     if name == "map":
         return pa.map_(to_arrow(kind[1]), to_arrow(kind[2]))
+    if name == "decimal":
+        return pa.decimal128(_PRECISION, kind[2])
     simple = {
         "long": pa.int64(),
+        "big long": pa.int64(),
         "double": pa.float64(),
         "boolean": pa.bool_(),
         "binary": pa.binary(),

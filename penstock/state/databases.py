@@ -57,6 +57,7 @@ class Databases:
             self._root = Path(tempfile.mkdtemp(prefix="penstock-state-"))
             self._finalizer = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
         path = self._root / str(len(self._fetched))
+        shutil.rmtree(path, ignore_errors=True)  # what a fetch that failed left
         path.mkdir()
         CheckpointStateIO(directory).fetch_files(handle, path, _SETTINGS)
         self._fetched[handle] = path

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, Protocol
 
-from penstock.common.type_information import shorten
+from penstock.common.type_information import TypeInformation, shorten
 from penstock.common.windowing import Window
 from penstock.errors import ArgumentError, PenstockError
 from penstock.runtime.state.schema import StateSchema
@@ -67,6 +67,7 @@ class Change:
     ttl: bool
     namespaced: bool
     what: str
+    declared: TypeInformation | None = None  # what the state's values are said to be
 
     def apply(self, entries: Iterator[Entry], owns: Callable[[Any], bool]) -> Iterator[Entry]:
         """Return the entries of one subtask after the change; `owns` tells which keys are its own."""
@@ -90,10 +91,41 @@ class Change:
                     hint="return the new value, or penstock.state.DROP to remove the entry",
                 )
             check_kind(changed, self.kind, self.what)
+            self._check_type(value, changed, arguments[0])
             yield (
                 entry,
                 with_times(changed, self.kind, newest(stored, self.kind)) if self.ttl else changed,
             )
+
+    def _check_type(self, before: Any, after: Any, key: Any) -> None:
+        """Refuse a value of another type than the state's; state does not enforce it, so one that was there may be."""
+        if self.declared is None or (reason := mismatch(after, self.declared)) is None:
+            return
+        if mismatch(before, self.declared) is None:
+            raise ArgumentError(
+                f"the function that changes {self.what} returned a value of another type for key {shorten(key)}",
+                detail=reason,
+                hint="the job would refuse to read it, or misread it: to change the type, drop_state(...) and put it anew",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchTtl:
+    """Rewrites entries because their state now expires (they are as old as this step), or does so no longer."""
+
+    kind: str
+    ttl: bool
+    now: int
+
+    def apply(self, entries: Iterator[Entry], owns: Callable[[Any], bool]) -> Iterator[Entry]:
+        """Return the entries of one subtask after the change; `owns` tells which keys are its own."""
+        return ((entry, self.switched(stored)) for entry, stored in entries)
+
+    def switched(self, stored: Any) -> Any:
+        """Return one value as it is to be."""
+        if self.ttl:
+            return with_times(stored, self.kind, self.now)
+        return without_times(stored, self.kind)
 
 
 @dataclass(slots=True)
@@ -103,6 +135,13 @@ class TableEdit:
     namespaced: bool
     schema: StateSchema | None
     steps: list[Step] = field(default_factory=list)
+
+    def declare(self, schema: StateSchema | None) -> None:
+        """Go on with another schema: a time to live that is switched on or off concerns the entries there are."""
+        before = self.schema
+        if before is not None and schema is not None and before.ttl != schema.ttl:
+            self.steps.append(SwitchTtl(schema.kind, schema.ttl, now_ms()))
+        self.schema = schema
 
     def apply(self, entries: Iterator[Entry], owns: Callable[[Any], bool]) -> Iterator[Entry]:
         """Return the entries of one subtask after all steps; `owns` tells which keys are its own."""
@@ -151,6 +190,15 @@ def check_kind(value: Any, kind: str, what: str) -> None:
             f"{what} is {kind} state, and {shorten(value)} is no {wanted.__name__}",
             hint=f"return the whole {wanted.__name__} of the key",
         )
+
+
+def mismatch(value: Any, declared: TypeInformation) -> str | None:
+    """Say why a value is not one of a type, or return None: it is one."""
+    try:
+        declared.validate(value)
+    except PenstockError as error:
+        return str(error.message)
+    return None
 
 
 def as_window(value: Any) -> Any:

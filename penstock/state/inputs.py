@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from penstock.common.type_information import shorten
-from penstock.common.types import Row
+from penstock.common.types import Row, make_row
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.state.catalog import unknown
 
@@ -42,18 +43,18 @@ def rows_of(data: Any) -> Rows:
     kind = type(data)
     module = kind.__module__.partition(".")[0]
     if module == "pandas" and kind.__name__ == "DataFrame":
-        names = [str(name) for name in data.columns]
+        names = _unique([str(name) for name in data.columns])
         columns = [data.iloc[:, index].tolist() for index in range(len(names))]
         return Rows(
             names, (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
         )
     if module == "pyarrow" and kind.__name__ in {"Table", "RecordBatch"}:
         batches = data.to_batches() if kind.__name__ == "Table" else [data]
-        return Rows(data.schema.names, _arrow_rows(batches))
+        return Rows(_unique(data.schema.names), _arrow_rows(batches))
     if module == "pyspark" and hasattr(data, "toArrow"):
         from penstock.spark.state_frames import arrow_batches
 
-        return Rows(data.columns, _arrow_rows(arrow_batches(data)))
+        return Rows(_unique(data.columns), _arrow_rows(arrow_batches(data)))
     if isinstance(data, Mapping):
         return Rows(None, list(data.items()))
     columns_of = getattr(data, "columns", None)
@@ -65,6 +66,16 @@ def rows_of(data: Any) -> Rows:
             hint="give a pandas, Arrow or Spark frame, a dictionary, or a list of tuples or dictionaries",
         )
     return Rows(None, data)
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Refuse a frame that has two columns of one name: a row is a dictionary by name."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ArgumentError(
+            f"the frame has more than one column '{twice[0]}'", hint="rename one of them, or leave it out"
+        )  # fmt: skip
+    return names
 
 
 def _arrow_rows(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -114,6 +125,8 @@ def to_python(value: Any) -> Any:
         return [to_python(item) for item in value]
     if kind is tuple:
         return tuple(map(to_python, value))
+    if kind is Row:
+        return _row_to_python(value)
     if kind is dict:
         return {to_python(key): to_python(item) for key, item in value.items()}
     module = kind.__module__.partition(".")[0]
@@ -122,8 +135,22 @@ def to_python(value: Any) -> Any:
     if module == "pandas":
         if kind.__name__ in {"NaTType", "NAType"}:
             return None
-        if isinstance(value, dt.datetime):
-            return value.to_pydatetime(warn=False)  # type: ignore[attr-defined]
-        if isinstance(value, dt.timedelta):
-            return value.to_pytimedelta()  # type: ignore[attr-defined]
+        if isinstance(value, dt.datetime | dt.timedelta):
+            return _moment_to_python(value)
     return value
+
+
+def _moment_to_python(value: Any) -> Any:
+    """Return a Timestamp or Timedelta of pandas as a datetime or timedelta; they have no nanoseconds."""
+    is_datetime = isinstance(value, dt.datetime)
+    if getattr(value, "nanosecond" if is_datetime else "nanoseconds"):
+        raise ArgumentError(
+            f"{shorten(value)} has nanoseconds, and Python's dates and times have none",
+            hint="round it: frame['column'].dt.round('us'), or keep it as a number",
+        )
+    return value.to_pydatetime() if is_datetime else value.to_pytimedelta()
+
+
+def _row_to_python(row: Row) -> Row:
+    names: Any = row.get_field_names()
+    return make_row(names and tuple(names), [to_python(item) for item in row], row.get_row_kind())

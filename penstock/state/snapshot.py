@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import Manifest
-from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.errors import ArgumentError, ArgumentTypeError, RestoreRefusedError
 from penstock.runtime.operators.window import MERGING_SET
 from penstock.runtime.operators.window_base import CONTENTS
+from penstock.runtime.state.schema import StateSchema, combined
 from penstock.state import unpickling
 from penstock.state.catalog import (
     EVENT_TIMERS,
@@ -304,7 +306,11 @@ class Snapshot:
 
     def reader(self, operator: str) -> ChainReader:
         """Return what reads the chains of an operator."""
-        return ChainReader(self.directory, self.manifest.operators[operator].max_parallelism)
+        return ChainReader(
+            self.directory,
+            self.manifest.operators[operator].max_parallelism,
+            self.epoch if self.kind == "checkpoint" else None,
+        )
 
     def locals_of(self, operator: str) -> list[dict[str, Any]]:
         """Return the operator's state in each subtask, besides keyed state."""
@@ -330,7 +336,7 @@ class Snapshot:
                     continue
                 total.entries = _sum(total.entries, summary.entries)
                 total.size = _sum(total.size, summary.size)
-                total.schema = total.schema or summary.schema
+                total.schema = _combined(total.schema, summary.schema)
         states = [
             describe_table(name, s.namespaced, s.schema, s.entries, s.size)
             for name, s in found.items()
@@ -395,6 +401,16 @@ def _splits(source: SourceSnapshot, label: str) -> Iterator[tuple[int, Any]]:
 
 def _sum(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
+
+
+def _combined(one: StateSchema | None, other: StateSchema | None) -> StateSchema | None:
+    """Return what two subtasks know of a state; one of them may not have used it since the program changed."""
+    if one is None or other is None:
+        return one or other
+    try:
+        return combined("", "", one, other)
+    except RestoreRefusedError:
+        return replace(one, shape=None, text="any type")
 
 
 def _order(state: StateInfo) -> tuple[bool, bool, str]:

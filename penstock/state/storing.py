@@ -26,8 +26,8 @@ from penstock.state import unpickling
 from penstock.state.edits import Entry, TableEdit, now_ms
 
 if TYPE_CHECKING:
-    from penstock.state.snapshot import Snapshot
-    from penstock.state.writer import OperatorEdit, SavepointWriter
+    from penstock.state.operator_edits import OperatorEdit
+    from penstock.state.writer import SavepointWriter
 
 _AT_ONCE: Final = 10_000
 _EDITED: Final = (
@@ -62,7 +62,7 @@ class _EditedStateIO:
             return
         _, operator, subtask = name.split(":")
         edit = self._writer.operators[operator]
-        yield from _edited_tables(self._writer.base, edit, int(subtask))
+        yield from _edited_tables(edit, int(subtask))
 
     def fetch_files(self, handle: StateHandle, directory: Path, settings: Any) -> None:
         """Read the files of a database into a directory."""
@@ -70,9 +70,7 @@ class _EditedStateIO:
         self._original.fetch_files(handle, directory, settings)
 
 
-def _edited_tables(
-    base: Snapshot | None, edit: OperatorEdit, subtask: int
-) -> Iterator[dict[str, TableDelta]]:
+def _edited_tables(edit: OperatorEdit, subtask: int) -> Iterator[dict[str, TableDelta]]:
     info = edit.info
     groups = key_group_range(subtask, info.parallelism, info.max_parallelism)
     tables = dict(edit.tables)
@@ -84,22 +82,24 @@ def _edited_tables(
         return key_group_of(key, info.max_parallelism) in groups
 
     for name, table in tables.items():
-        entries = table.apply(_original_entries(base, edit, name, subtask, table.namespaced), owns)
+        entries = table.apply(_original_entries(edit, name, subtask, table.namespaced), owns)
         while some := dict(islice(entries, _AT_ONCE)):
             yield {name: TableDelta(table.namespaced, some, [], table.schema)}
 
 
 def _original_entries(
-    base: Snapshot | None, edit: OperatorEdit, table: str, subtask: int, namespaced: bool
+    edit: OperatorEdit, table: str, subtask: int, namespaced: bool
 ) -> Iterator[Entry]:
-    operator = edit.info.id
-    if base is None or edit.is_new:
+    base, operator = edit.base, edit.info.id
+    if base is None:
         return
     chain = base.manifest.operators[operator].subtasks[subtask]
     if not chain:
         return
     reader = base.reader(operator)
-    for key, namespace, value in reader.entries(chain, table, base.databases, edit.info.label):
+    ttl = next((state.ttl for state in edit.info.states if state.table == table), None)
+    found = reader.entries(chain, table, base.databases, edit.info.label, ttl=ttl)
+    for key, namespace, value in found:
         yield ((key, namespace) if namespaced else key), value
 
 
@@ -107,13 +107,18 @@ def _manifest(writer: SavepointWriter) -> Manifest:
     base = None if writer.base is None else writer.base.manifest
     if base is None:
         base = Manifest(str(JobID()), "bootstrap", 0, now_ms())
-    base = _without(base, writer.dropped)
+    # One that was dropped and added again has nothing of what it was.
+    new = {name for name, edit in writer.operators.items() if edit.base is None}
+    base = _without(base, writer.dropped | new)
     operators = dict(base.operators)
     vertices = dict(base.vertices)
     for name, edit in writer.operators.items():
-        if edit.is_new:
+        if edit.base is None:
+            info = edit.info
+            # A vertex of that id is there if others were chained to it. They keep it, with its number of subtasks.
+            home = f"{name}-new" if name in vertices else name
             operators[name] = OperatorSnapshot(
-                edit.info.uid, edit.info.name, name, edit.info.max_parallelism, (StateChain(),)
+                info.uid, info.name, home, info.max_parallelism, (StateChain(),)
             )
         if edit.tables:
             subtasks = tuple(_placeholder(edit, index) for index in range(edit.info.parallelism))
@@ -182,5 +187,6 @@ _NOTHING_YET: Final[dict[str, Any]] = {
 
 
 def _load(local: bytes) -> dict[str, Any]:
-    loaded: dict[str, Any] = unpickling.load(local, "the state of a subtask")
+    # The classes of state that is left out, or left alone, need not be there.
+    loaded: dict[str, Any] = unpickling.load(local, "the state of a subtask", shallow=True)
     return loaded

@@ -51,7 +51,9 @@ class KeyedPart:
 
     def rows(self, databases: Databases) -> Iterator[tuple[Any, ...]]:
         """Iterate over the rows: key, namespace if there is one, and what `value_columns` says."""
-        entries = self.reader.entries(self.chain, self.state.table, databases, self.operator)
+        entries = self.reader.entries(
+            self.chain, self.state.table, databases, self.operator, ttl=self.state.ttl
+        )
         actual = self._actual_windows(databases) if self.merging else {}
         make, scoped = _value_maker(self.state, explode=self.explode), self.state.scope is not None
         for key, namespace, value in entries:
@@ -353,11 +355,13 @@ def format_rows(names: Sequence[str], rows: Sequence[Any], limit: int = 60) -> s
 
 
 def _series(pd: Any, values: list[Any]) -> Any:
-    """Return a column: of numbers or text where all values are, else of objects as they are."""
+    """Return a column: of numbers or text where all values are of one type, else of objects as they are."""
+    import numpy as np
+
     kinds = {type(value) for value in values}
-    if kinds <= {bool} or kinds <= {int, float} or kinds <= {str}:
+    if len(kinds) <= 1 and kinds <= {bool, int, float, str}:
         return pd.Series(values)
-    series = pd.Series([None] * len(values), dtype=object)
-    for index, value in enumerate(values):
-        series.iat[index] = value
-    return series
+    objects = np.empty(len(values), dtype=object)
+    for index, value in enumerate(values):  # one by one: of lists numpy would make rows
+        objects[index] = value
+    return pd.Series(objects)

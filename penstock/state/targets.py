@@ -1,42 +1,37 @@
-"""Where a SavepointWriter puts entries, and what it refuses."""
+"""Where a SavepointWriter puts entries of keyed state, and what it refuses."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from penstock.common.key_groups import key_group_of
+from penstock.common.key_groups import holds_nan, key_group_of
 from penstock.common.state import StateDescriptor
 from penstock.common.type_information import TypeInformation, shorten
+from penstock.common.typeinfo import ListTypeInfo, check_type
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError
-from penstock.runtime.state.schema import StateSchema
-from penstock.state.edits import check_kind
-
-if TYPE_CHECKING:
-    from penstock.state.writer import OperatorEdit
+from penstock.runtime.state import schema as schemas
+from penstock.runtime.state.schema import StateSchema, shape_of
+from penstock.state.declared_types import type_of
+from penstock.state.edits import Put, as_window, check_kind, now_ms, with_times
+from penstock.state.inputs import Column, rows_of
+from penstock.state.operator_edits import OperatorEdit
 
 State = str | StateDescriptor
 
 
+@dataclass(frozen=True, slots=True)
 class Target:
-    """Where entries are put."""
+    """A table that entries are put into. `type_info` is the type of its values, of a list's elements, or of maps."""
 
-    def __init__(
-        self,
-        edit: OperatorEdit,
-        table: str,
-        namespaced: bool,
-        schema: StateSchema | None,
-        type_info: TypeInformation | None,
-        kind: str,
-        what: str,
-    ) -> None:
-        self.edit = edit
-        self.table = table
-        self.namespaced = namespaced
-        self.schema = schema
-        self.type_info = type_info
-        self.kind = kind
-        self.what = what
+    edit: OperatorEdit
+    table: str
+    namespaced: bool
+    schema: StateSchema | None
+    type_info: TypeInformation | None
+    kind: str
+    what: str
 
     def checked(self, value: Any, kind: TypeInformation | None, number: int) -> Any:
         """Return a value as its declared type holds it."""
@@ -48,6 +43,73 @@ class Target:
             raise ArgumentError(
                 f"row {number}: {error.message}", detail=error.detail, hint=error.hint
             ) from error
+
+    def entries(
+        self, rows: Any, columns: dict[str, Column], window: Column | None
+    ) -> Iterator[tuple[int, Any, Any]]:
+        """Yield (number of the row, key or (key, window), value or pair of map key and value)."""
+        found = rows_of(rows)
+        names = list(columns)
+        if window is not None:
+            names.insert(1, "window")
+            columns = {**columns, "window": window}
+        take = {name: found.getter(columns[name], name, at) for at, name in enumerate(names)}
+        last = take["timestamp" if "timestamp" in take else "value"]
+        groups = self.edit.info.max_parallelism
+        for number, row in enumerate(found):
+            key = take["key"](row)
+            check_key(key, number, groups)
+            value = last(row)
+            if "map_key" in take:
+                value = (take["map_key"](row), value)
+            if window is not None:
+                yield number, (key, as_window(take["window"](row))), value
+            else:
+                yield number, key, value
+
+    def put(self, written: dict[Any, Any]) -> None:
+        """Write entries over those that are there."""
+        schema = self.schema
+        if schema is not None and schema.ttl:
+            now = now_ms()
+            written = {key: with_times(item, schema.kind, now) for key, item in written.items()}
+        table = self.edit.table(self.table, namespaced=self.namespaced)
+        table.declare(schema)
+        table.steps.append(Put(written, self.namespaced))
+
+
+def state_target(
+    edit: OperatorEdit,
+    kind: str,
+    state: State,
+    type_info: TypeInformation | None,
+    window: Column | None,
+) -> Target:
+    """Return where entries of a keyed state go; one that does not fit what is there is refused."""
+    name = name_of(state, kind, f"{kind} state")
+    table = f"{'state' if window is None else 'window'}/{name}"
+    before = edit.schema(table)
+    if isinstance(state, StateDescriptor):
+        if type_info is not None:
+            raise ArgumentError("the state descriptor says the type, so type_info cannot too")
+        wanted, declared = StateSchema.of(state), getattr(state, "type_info", None)
+    else:
+        element = None if type_info is None else check_type(type_info, "type_info")
+        declared = ListTypeInfo(element) if kind == "list" and element is not None else element
+        wanted = StateSchema(
+            kind,
+            None if declared is None else shape_of(declared),
+            "any type" if declared is None else repr(declared),
+            ttl=before is not None and before.ttl,
+        )
+    if before is not None:
+        schemas.check(edit.info.label, name, before, wanted)
+        if wanted.shape is None and not isinstance(state, StateDescriptor):
+            # The program knows best what it declared; rows alone say nothing against it.
+            wanted, declared = before, type_of(before.shape)
+    if kind == "list" and isinstance(declared, ListTypeInfo):
+        declared = declared.elem_type
+    return Target(edit, table, window is not None, wanted, declared, kind, edit.what(name))
 
 
 def name_of(state: State, kind: str, what: str) -> str:
@@ -63,11 +125,6 @@ def name_of(state: State, kind: str, what: str) -> str:
             f"a state is named by a text or its descriptor, not by {state!r}",
         )
     return state
-
-
-def with_ttl(schema: StateSchema, ttl: bool) -> StateSchema:
-    """Return a schema with another time to live."""
-    return StateSchema(schema.kind, schema.shape, schema.text, ttl, schema.version)
 
 
 def refuse_twice(written: dict[Any, Any], entry: Any, target: Target, number: int) -> None:
@@ -112,6 +169,12 @@ def check_hashable(key: Any, what: str, number: int) -> None:
 def check_key(key: Any, number: int, max_parallelism: int) -> None:
     """Refuse what cannot be a key of state."""
     check_hashable(key, "the key", number)
+    if holds_nan(key):
+        raise ArgumentError(
+            f"row {number}: the key cannot be {shorten(key)}",
+            detail="NaN does not equal itself, so its state could never be found",
+            hint="leave the row out, or fill in the key",
+        )
     try:
         key_group_of(key, max_parallelism)
     except PenstockError as error:

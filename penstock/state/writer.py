@@ -4,50 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
-from penstock.common.state import StateDescriptor
 from penstock.common.type_information import TypeInformation, shorten
-from penstock.common.typeinfo import ListTypeInfo, MapTypeInfo, check_type
+from penstock.common.typeinfo import MapTypeInfo
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.graph.operator_ids import id_of_uid
-from penstock.runtime.state import schema as schemas
 from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
 from penstock.runtime.state.redistribution import split_evenly
-from penstock.runtime.state.schema import StateSchema, shape_of
-from penstock.state.catalog import TIMERS, OperatorInfo, StateInfo, find_operator, find_state
-from penstock.state.edits import (
-    DROP,
-    Change,
-    Clear,
-    Put,
-    TableEdit,
-    as_window,
-    now_ms,
-    with_times,
-)
-from penstock.state.inputs import Column, Rows, rows_of
+from penstock.state.catalog import TIMERS, OperatorInfo, find_operator
+from penstock.state.declared_types import type_of
+from penstock.state.edits import DROP, Change
+from penstock.state.inputs import Column, rows_of, to_python
+from penstock.state.operator_edits import OperatorEdit
 from penstock.state.snapshot import Snapshot
 from penstock.state.targets import (
     State,
     Target,
     as_whole,
     check_hashable,
-    check_key,
     name_of,
     refuse_twice,
-    with_ttl,
+    state_target,
 )
 
-
-class OperatorEdit:
-    """What becomes of one operator."""
-
-    def __init__(self, info: OperatorInfo, *, is_new: bool) -> None:
-        self.info = info
-        self.is_new = is_new
-        self.tables: dict[str, TableEdit] = {}
-        self.locals: list[dict[str, Any]] | None = None  # by subtask; None: as they were
+_TIMES: Final = range(-(2**63), 2**63)
 
 
 class SavepointWriter:
@@ -63,7 +44,7 @@ class SavepointWriter:
         self.operators: dict[str, OperatorEdit] = {}  # by id
         self.dropped: set[str] = set()
         if base is not None:
-            self.operators = {op.id: OperatorEdit(op, is_new=False) for op in base.operators}
+            self.operators = {op.id: OperatorEdit(op, base) for op in base.operators}
 
     # Operators
 
@@ -76,8 +57,7 @@ class SavepointWriter:
         if any(edit.info.uid == uid for edit in self.operators.values()):
             raise ArgumentError(f"there is an operator with the uid '{uid}' already")
         info = OperatorInfo(id_of_uid(uid), uid, uid, 1, self.max_parallelism, ())
-        self.operators[info.id] = OperatorEdit(info, is_new=True)
-        self.dropped.discard(info.id)
+        self.operators[info.id] = OperatorEdit(info, None)
         return self
 
     def drop_operator(self, uid: str) -> Self:
@@ -174,17 +154,17 @@ class SavepointWriter:
 
         `type_info` is the type of an element. See `put_value`.
         """
-        target = self._target("list", uid, state, type_info, window)
+        target = state_target(self._operator(uid), "list", state, type_info, window)
         element = target.type_info
-        parts = self._entries(target, rows, {"key": key, "value": value}, window)
         written: dict[Any, Any] = {}
-        for number, entry, found in parts:
+        for number, entry, found in target.entries(rows, {"key": key, "value": value}, window):
             items = as_whole(found, list, target, number) if whole else [found]
             checked = [target.checked(item, element, number) for item in items]
             if whole:
                 refuse_twice(written, entry, target, number)
             written.setdefault(entry, []).extend(checked)
-        return self._put(target, {entry: items for entry, items in written.items() if items})
+        target.put({entry: items for entry, items in written.items() if items})
+        return self
 
     def put_map(
         self,
@@ -207,14 +187,14 @@ class SavepointWriter:
                 f"the type of map state is a map, not {type_info!r}",
                 hint="give Types.MAP(..., ...)",
             )
-        target = self._target("map", uid, state, type_info, window)
+        target = state_target(self._operator(uid), "map", state, type_info, window)
         kind = target.type_info
         key_type = kind.key_type_info if isinstance(kind, MapTypeInfo) else None
         value_type = kind.value_type_info if isinstance(kind, MapTypeInfo) else None
         columns = {"key": key, "map_key": map_key, "value": value}
         wanted = {name: column for name, column in columns.items() if column is not None}
         written: dict[Any, Any] = {}
-        for number, entry, found in self._entries(target, rows, wanted, window):
+        for number, entry, found in target.entries(rows, wanted, window):
             if map_key is None:
                 refuse_twice(written, entry, target, number)
                 items = as_whole(found, dict, target, number).items()
@@ -229,7 +209,8 @@ class SavepointWriter:
                         f"row {number}: key {shorten(name)} occurs twice in a map of {target.what}"
                     )
                 held[name] = target.checked(item, value_type, number)
-        return self._put(target, {entry: items for entry, items in written.items() if items})
+        target.put({entry: items for entry, items in written.items() if items})
+        return self
 
     def put_timers(
         self,
@@ -248,14 +229,15 @@ class SavepointWriter:
         target = Target(edit, f"{TIMERS}{domain}", True, None, None, "timers", f"timers of '{uid}'")
         written: dict[Any, Any] = {}
         columns = {"key": key, "timestamp": timestamp}
-        for number, entry, moment in self._entries(target, rows, columns, window):
-            if type(moment) is not int:
+        for number, entry, moment in target.entries(rows, columns, window):
+            if type(moment) is not int or moment not in _TIMES:
                 raise ArgumentTypeError(
                     f"row {number}: the time of a timer is a number of milliseconds, not {shorten(moment)}"
                 )
             owner, namespace = entry if window is not None else (entry, None)
             written[owner, (namespace, moment)] = True
-        return self._put(target, written)
+        target.put(written)
+        return self
 
     def change(self, uid: str, state: str, function: Callable[..., Any]) -> Self:
         """Change the values of a state: `function(key, value)` returns the new one, or DROP to remove the entry.
@@ -266,32 +248,25 @@ class SavepointWriter:
         if not callable(function):
             raise ArgumentTypeError(f"function is not one: {function!r}")
         edit = self._existing(uid)
-        info = self._state(edit, state)
-        what = f"state '{info.name}' of operator '{edit.info.label}'"
+        info = edit.state(state)
         if not info.is_keyed:
-            self._change_locals(edit, info, function, what)
+            edit.change_operator_state(info, function)
             return self
         if info.kind == "timers":
             raise ArgumentError(
                 "timers have no value that could be changed",
                 hint=f"drop_state('{uid}', '{info.table}') and put_timers(...) replace them",
             )
-        table = self._table(edit, info)
-        namespaced = table.namespaced
-        table.steps.append(Change(function, info.kind, info.ttl, namespaced, what))
+        table = edit.table(info.table, namespaced=info.scope is not None)
+        declared = None if info.schema is None else type_of(info.schema.shape)
+        what = edit.what(info.name)
+        table.steps.append(Change(function, info.kind, info.ttl, table.namespaced, what, declared))
         return self
 
     def drop_state(self, uid: str, state: str) -> Self:
         """Remove a state: keyed state, operator state, or timers (`timers/event`, `timers/processing`)."""
         edit = self._existing(uid)
-        info = self._state(edit, state)
-        if info.is_keyed:
-            table = self._table(edit, info)
-            table.steps = [Clear()]
-            table.schema = None
-        else:
-            for values in self._locals(edit):
-                values.pop(info.table, None)
+        edit.clear(edit.state(state))
         return self
 
     # Operator state
@@ -306,7 +281,7 @@ class SavepointWriter:
     ) -> Self:
         """Write broadcast state: a row is an entry. It replaces the whole state."""
         edit, name = self._operator(uid), name_of(state, "map", "broadcast state")
-        found, number = rows_of(rows), 0
+        found = rows_of(rows)
         take_key = found.getter(key, "key", 0)
         take_value = found.getter(value, "value", 1)
         written: dict[Any, Any] = {}
@@ -316,9 +291,7 @@ class SavepointWriter:
             if own in written:
                 raise ArgumentError(f"row {number}: key {shorten(own)} occurs twice")
             written[own] = take_value(row)
-        for values in self._locals(edit):
-            self._refuse_other_kind(edit, values, name, BROADCAST)
-            values[BROADCAST + name] = dict(written)
+        edit.put_operator_state(BROADCAST, name, [dict(written) for _ in edit.held()])
         return self
 
     def put_operator_list(
@@ -331,16 +304,12 @@ class SavepointWriter:
         edit, name = self._operator(uid), name_of(state, "list", "operator list state")
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             raise ArgumentTypeError(f"the elements of a list cannot be made of {shorten(values)}")
-        from penstock.state.inputs import to_python
-
-        elements = [to_python(value) for value in values]
-        held = self._locals(edit)
-        for index, each in enumerate(held):
-            self._refuse_other_kind(edit, each, name, UNION if union else SPLIT)
-            if union:
-                each[UNION + name] = list(elements) if index == 0 else []
-            else:
-                each[SPLIT + name] = split_evenly(elements, len(held), index)
+        elements, count = [to_python(value) for value in values], len(edit.held())
+        if union:
+            parts = [elements, *([] for _ in range(count - 1))]
+        else:
+            parts = [split_evenly(elements, count, index) for index in range(count)]
+        edit.put_operator_state(UNION if union else SPLIT, name, parts)
         return self
 
     # Writing
@@ -369,10 +338,9 @@ class SavepointWriter:
         type_info: TypeInformation | None,
         window: Column | None,
     ) -> Self:
-        target = self._target(kind, uid, state, type_info, window)
+        target = state_target(self._operator(uid), kind, state, type_info, window)
         written: dict[Any, Any] = {}
-        parts = self._entries(target, rows, {"key": key, "value": value}, window)
-        for number, entry, found in parts:
+        for number, entry, found in target.entries(rows, {"key": key, "value": value}, window):
             refuse_twice(written, entry, target, number)
             if found is None:
                 raise ArgumentError(
@@ -381,138 +349,8 @@ class SavepointWriter:
                     hint="leave the row out",
                 )
             written[entry] = target.checked(found, target.type_info, number)
-        return self._put(target, written)
-
-    def _target(
-        self,
-        kind: str,
-        uid: str,
-        state: State,
-        type_info: TypeInformation | None,
-        window: Column | None,
-    ) -> Target:
-        edit, name = self._operator(uid), name_of(state, kind, f"{kind} state")
-        if isinstance(state, StateDescriptor):
-            if type_info is not None:
-                raise ArgumentError("the state descriptor says the type, so type_info cannot too")
-            wanted = StateSchema.of(state)
-            given = getattr(state, "type_info", None)
-            element = (
-                given.elem_type if isinstance(given, ListTypeInfo) and kind == "list" else given
-            )
-        else:
-            element = None if type_info is None else check_type(type_info, "type_info")
-            declared = ListTypeInfo(element) if kind == "list" and element is not None else element
-            wanted = StateSchema(
-                kind,
-                None if declared is None else shape_of(declared),
-                "any type" if declared is None else repr(declared),
-                ttl=False,
-            )
-        table = f"{'state' if window is None else 'window'}/{name}"
-        before = self._schema_before(edit, table)
-        if before is not None:
-            schemas.check(edit.info.label, name, before, wanted)
-            if not isinstance(state, StateDescriptor):
-                # The program knows best what it declared; rows alone say nothing against it.
-                wanted = before if wanted.shape is None else with_ttl(wanted, before.ttl)
-        what = f"state '{name}' of operator '{edit.info.label}'"
-        return Target(edit, table, window is not None, wanted, element, kind, what)
-
-    def _entries(
-        self, target: Target, rows: Any, columns: dict[str, Column], window: Column | None
-    ) -> Iterable[tuple[int, Any, Any]]:
-        """Yield (number of the row, key or (key, window), value or pair of map key and value)."""
-        found: Rows = rows_of(rows)
-        names = list(columns)
-        if window is not None:
-            names.insert(1, "window")
-            columns = {**columns, "window": window}
-        take = {name: found.getter(columns[name], name, at) for at, name in enumerate(names)}
-        last = take["timestamp" if "timestamp" in take else "value"]
-        groups = target.edit.info.max_parallelism
-        for number, row in enumerate(found):
-            key = take["key"](row)
-            check_key(key, number, groups)
-            value = last(row)
-            if "map_key" in take:
-                value = (take["map_key"](row), value)
-            if window is not None:
-                yield number, (key, as_window(take["window"](row))), value
-            else:
-                yield number, key, value
-
-    def _put(self, target: Target, written: dict[Any, Any]) -> Self:
-        edit, name = target.edit, target.table
-        schema = target.schema
-        if schema is not None and schema.ttl:
-            now = now_ms()
-            written = {key: with_times(item, schema.kind, now) for key, item in written.items()}
-        table = edit.tables.get(name)
-        if table is None:
-            table = edit.tables[name] = TableEdit(target.namespaced, schema)
-        table.schema = schema
-        table.steps.append(Put(written, target.namespaced))
+        target.put(written)
         return self
-
-    def _table(self, edit: OperatorEdit, info: StateInfo) -> TableEdit:
-        table = edit.tables.get(info.table)
-        if table is None:
-            table = edit.tables[info.table] = TableEdit(info.scope is not None, info.schema)
-        return table
-
-    def _schema_before(self, edit: OperatorEdit, table: str) -> StateSchema | None:
-        touched = edit.tables.get(table)
-        if touched is not None:
-            return touched.schema
-        return next((state.schema for state in edit.info.states if state.table == table), None)
-
-    def _state(self, edit: OperatorEdit, wanted: str) -> StateInfo:
-        """Return a state of the snapshot, or one that was put before."""
-        from penstock.state.catalog import describe_operator_state, describe_table
-
-        known = {state.table: state for state in edit.info.states}
-        for name, table in edit.tables.items():
-            known[name] = describe_table(name, table.namespaced, table.schema, None, None)
-        for values in edit.locals or ():
-            for name, value in values.items():
-                known[name] = describe_operator_state(name, [value])
-        return find_state(edit.info, wanted, list(known.values()))
-
-    def _locals(self, edit: OperatorEdit) -> list[dict[str, Any]]:
-        if edit.locals is None:
-            if self.base is None or edit.is_new:
-                edit.locals = [{}]
-            else:
-                edit.locals = [dict(values) for values in self.base.locals_of(edit.info.id)] or [{}]
-        return edit.locals
-
-    def _refuse_other_kind(
-        self, edit: OperatorEdit, values: dict[str, Any], name: str, prefix: str
-    ) -> None:
-        for other in (SPLIT, UNION, BROADCAST):
-            if other != prefix and other + name in values:
-                raise ArgumentError(
-                    f"operator '{edit.info.label}' has another kind of state called '{name}'",
-                    hint=f"drop_state('{edit.info.label}', '{other + name}') removes it",
-                )
-
-    def _change_locals(
-        self, edit: OperatorEdit, info: StateInfo, function: Callable[..., Any], what: str
-    ) -> None:
-        def entries(held: Any) -> Iterable[tuple[Any, Any]]:
-            if info.kind == "broadcast":
-                return held.items()  # type: ignore[no-any-return]
-            return [(None, value) for value in held]
-
-        if info.kind == "operator":
-            raise ArgumentError(f"{what} is the operator's own and cannot be changed")
-        step = Change(function, "value", False, False, what)
-        for values in self._locals(edit):
-            if info.table in values:
-                changed = step.apply(iter(entries(values[info.table])), lambda _: True)
-                is_map = info.kind == "broadcast"
-                values[info.table] = dict(changed) if is_map else [value for _, value in changed]
 
 
 def new_savepoint(max_parallelism: int = 128) -> SavepointWriter:

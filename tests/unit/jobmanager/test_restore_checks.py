@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from counting_job import Counting, before_each_epoch, environment, totals
+from counting_job import Counting, Remembering, Total, before_each_epoch, environment, totals
 
+from penstock import state
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.errors import CheckpointError, JobCancelledError, RestoreRefusedError
 from penstock.testing.mini_cluster import MiniCluster
 
 
-def first_run(directory: Path) -> str:
+def remembering(env: Any, uid: str = "remember") -> Any:
+    """The running totals, after an operator that remembers the last number."""
+    numbers = env.from_source(
+        Counting(), WatermarkStrategy.for_monotonous_timestamps(), "numbers"
+    ).uid("numbers")
+    seen = numbers.map(Remembering()).name("remembers").uid(uid)
+    return seen.key_by(lambda number: number % 5).process(Total()).uid("totals")
+
+
+def first_run(directory: Path, build: Any = None) -> str:
     """Run three epochs; return where the job's checkpoints are."""
     with MiniCluster() as cluster:
 
@@ -26,7 +38,8 @@ def first_run(directory: Path) -> str:
         env = environment(1, execution__checkpointing__dir=str(directory))
         typed = ValueStateDescriptor("total", Types.LONG())
         with before_each_epoch(stop), suppress(JobCancelledError):
-            list(totals(env, state=typed).execute_and_collect())
+            stream = totals(env, state=typed) if build is None else build(env)
+            list(stream.execute_and_collect())
         return cluster.masters[0].store.storage.base
 
 
@@ -101,3 +114,56 @@ def test_the_same_program_goes_on(tmp_path: Path) -> None:
 def test_a_path_without_a_checkpoint_says_so(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="there is no checkpoint at"):
         second_run(str(tmp_path / "chk-7"), totals)
+
+
+@pytest.mark.parametrize("place", ["", "/chk-3"], ids=["the-job-again", "a-new-job"])
+@pytest.mark.parametrize(
+    "build", [totals, lambda env: remembering(env, "another")], ids=["gone", "another-uid"]
+)
+def test_operator_state_that_has_no_place_is_refused(
+    build: Any, place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = first_run(tmp_path, remembering) + place
+    with pytest.raises(RestoreRefusedError) as raised:
+        second_run(path, build)
+    assert "operator 'remembers' (uid 'remember'): operator state 'list/last'" in str(raised.value)
+    found = second_run(path, build, execution__state_recovery__ignore_unclaimed_state="true")
+    assert found[10] == (0, sum(range(0, 30, 5)) + 30)
+    assert "operator state 'list/last'" in caplog.text
+
+
+def test_operator_state_of_a_class_that_is_gone_can_be_left_behind(tmp_path: Path) -> None:
+    module = sys.modules["vanishing_module"] = types.ModuleType("vanishing_module")
+    thing = type("Thing", (), {"__init__": lambda self, value: vars(self).update(value=value)})
+    thing.__module__, module.Thing = "vanishing_module", thing  # type: ignore[attr-defined]
+    try:
+        checkpoint = first_run(tmp_path / "first", remembering)
+        savepoint = state.edit(checkpoint).write(tmp_path / "savepoints")
+    finally:
+        del sys.modules["vanishing_module"]
+    with pytest.raises(RestoreRefusedError, match="has state that the program has no place for"):
+        second_run(savepoint, totals)
+    left = {"execution__state_recovery__ignore_unclaimed_state": "true"}
+    found = second_run(savepoint, totals, **left)
+    assert found[0] == (0, sum(range(0, 30, 5)) + 30)
+
+
+def test_another_number_of_key_groups_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    path = first_run(tmp_path)
+    typed = ValueStateDescriptor("total", Types.LONG())
+    with pytest.raises(RestoreRefusedError) as raised:
+        second_run(path, lambda env: totals(env, state=typed).set_max_parallelism(64))
+    assert raised.value.message == (
+        "operator 'KEYED PROCESS' (uid 'totals') has max parallelism 64, its keyed state was written with 128"
+    )
+    assert raised.value.hint is not None
+    assert "set it to 128" in raised.value.hint
+
+
+def test_more_subtasks_than_key_groups_are_refused(tmp_path: Path) -> None:
+    path = first_run(tmp_path)
+    typed = ValueStateDescriptor("total", Types.LONG())
+    with pytest.raises(RestoreRefusedError) as raised:
+        second_run(path, lambda env: totals(env, state=typed).set_parallelism(129))
+    assert "has parallelism 129, its state allows for no more than 128" in raised.value.message
+    assert raised.value.hint == "set a parallelism of 128 or less"

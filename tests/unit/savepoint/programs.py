@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from semantics.scripted import Script
 
+from penstock.cep import CEP, Pattern
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.common.time import Duration, Time
 from penstock.datastream import (
@@ -17,6 +20,7 @@ from penstock.datastream import (
 from penstock.datastream.functions import (
     AggregateFunction,
     BroadcastProcessFunction,
+    ProcessJoinFunction,
     ProcessWindowFunction,
 )
 from penstock.datastream.state import (
@@ -28,6 +32,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from penstock.errors import JobCancelledError
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 LONG_AWAY = 10_000_000_000_000
@@ -197,3 +202,33 @@ def summed(one, other):
 
 def highest(one, other):
     return one[0], max(one[1], other[1])
+
+
+class Pairs(ProcessJoinFunction):
+    def process_element(self, left, right, ctx):
+        yield "pair", left, right
+
+
+def matches_and_pairs(env):
+    """Run a pattern, a join and sessions over the same stream; return their results as far as the job comes."""
+    stream = env.from_source(Script(BATCHES), MONOTONOUS, "numbers").uid("numbers")
+    keyed = stream.key_by(by_name)
+    pattern = Pattern.begin("even").where(lambda value: value[1] % 2 == 0)
+    pattern = pattern.followed_by("third").where(lambda value: value[1] % 3 == 0)
+    results = [
+        CEP.pattern(keyed, pattern.within(Time.milliseconds(50)))
+        .select(lambda match: ("match", match["even"][0], match["third"][0]))
+        .uid("matches"),
+        keyed.interval_join(stream.key_by(by_name))
+        .between(Time.milliseconds(-8), Time.milliseconds(8))
+        .process(Pairs())
+        .uid("pairs"),
+        keyed.window(EventTimeSessionWindows.with_gap(Time.milliseconds(30)))
+        .process(Collected())
+        .uid("sessions"),
+    ]
+    first, *others = [result.map(repr) for result in results]
+    found = []
+    with first.union(*others).execute_and_collect() as collected, suppress(JobCancelledError):
+        found.extend(collected)
+    return found

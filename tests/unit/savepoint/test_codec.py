@@ -140,6 +140,33 @@ def test_an_object_that_a_value_holds_twice_stays_one_object():
         assert one is (other[0] if isinstance(found, dict) else other)
 
 
+class Holder:
+    """An object that refers to others."""
+
+    def __init__(self, *held):
+        self.held = held
+
+
+def test_an_object_that_is_also_inside_another_object_stays_one_object():
+    shared = [1]
+    values = [[shared, Holder(shared)], [shared, Holder(Holder([shared]))]]
+    (first, holder), (second, outer) = through_parquet(infer(values), values)
+    assert holder.held[0] is first
+    assert outer.held[0].held[0][0] is second
+    ((one, other),) = through_parquet(
+        infer([(Holder(shared), Holder(shared))]), [(Holder(shared),) * 2]
+    )
+    assert one.held[0] is other.held[0]
+
+
+def test_objects_that_share_nothing_are_pickled_one_by_one():
+    values = [
+        [("a", Holder([1], "x")), ("b", Holder([1], "x"))],
+        [("c", Holder(holder := [], holder))],
+    ]
+    assert infer(values).to_json()["element"]["fields"] == [{"type": "str"}, {"type": "pickle"}]
+
+
 def test_a_value_that_holds_itself_is_pickled():
     (found,) = through_parquet(infer([cycle()]), [cycle()])
     assert found[1] is found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,13 +16,14 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common.key_groups import key_group_of, key_group_range
 from penstock.errors import CheckpointError
+from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime import subtask_cache
 from penstock.runtime.state.keyed import KeyedStateBackend, read_chain
 from penstock.savepoint.reader import dispose_savepoint, is_savepoint, list_tables, read_savepoint
 from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import safe_name, write_savepoint
 from penstock.testing.mini_cluster import MiniCluster
-from savepoint.programs import environment, run
+from savepoint.programs import environment, matches_and_pairs, run
 from savepoint.values import exact
 
 BACKENDS = ("hashmap", "rocksdb")
@@ -257,6 +259,43 @@ def test_a_job_goes_on_from_a_savepoint(job, moved, tmp_path, parallelism, other
     assert 0 < len(expected) < len(job.results)
     backends = set(BACKENDS) - {job.backend} if other_backend else {job.backend}
     assert resumed(moved, backends.pop(), tmp_path / "resumed", parallelism) == expected
+
+
+@contextmanager
+def stopping_with_a_savepoint(cluster, target, epoch):
+    """Ask for a savepoint before an epoch, with which the job ends; yield a list that gets the answer."""
+    answers = []
+
+    def hook(moment, number):
+        if (moment, number) == ("before run_pipe", epoch):
+            answers.append(cluster.masters[0].request_savepoint(str(target), stops=True))
+
+    JobMaster.step_hooks.append(hook)
+    try:
+        yield answers
+    finally:
+        JobMaster.step_hooks.remove(hook)
+
+
+def test_a_job_moves_from_place_to_place_and_nothing_is_lost(tmp_path):
+    """Three runs, each with another parallelism, backend, job name and directory."""
+    runs = [("hashmap", 1, 4), ("rocksdb", 7, 8), ("hashmap", 3, None)]
+    found, options = [], {}
+    for backend, parallelism, epoch in runs:
+        home = tmp_path / f"run {parallelism}"
+        with MiniCluster() as cluster, stopping_with_a_savepoint(cluster, home, epoch) as answers:
+            settings = {"pipeline.name": home.name, **options}
+            found += matches_and_pairs(environment(backend, home, parallelism, **settings))
+        close_subtasks()
+        for answer in answers:
+            elsewhere = shutil.move(answer.result(0), tmp_path / f"moved {parallelism}")
+            options = {"execution.state-recovery.path": elsewhere}
+        shutil.rmtree(home)
+    with MiniCluster():
+        expected = matches_and_pairs(environment("hashmap", tmp_path / "at once", 2))
+    close_subtasks()
+    assert sorted(found) == sorted(expected)
+    assert {eval(each)[0] for each in found} == {"match", "pair", "session"}
 
 
 def test_a_job_needs_its_savepoint_no_more_after_its_first_checkpoint(job, moved, tmp_path):

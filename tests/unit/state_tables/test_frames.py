@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 from penstock.common import Row
 from penstock.datastream import TimeWindow
 from penstock.state import columns
-from penstock.state.columns import BOOLEAN, DOUBLE, LONG, NULL, STRING, TEXT, infer, unify
+from penstock.state.columns import (
+    BIG_LONG,
+    BOOLEAN,
+    DOUBLE,
+    LONG,
+    NULL,
+    STRING,
+    TEXT,
+    infer,
+    unify,
+)
 from penstock.state.tables import Table
 
 
@@ -50,7 +60,12 @@ class Order:
         ({f"k{n}": n for n in range(100)}, ("map", STRING, LONG)),
         ({1, 2}, TEXT),
         ((), TEXT),
-        (Decimal("1.5"), TEXT),
+        (Decimal("1.5"), ("decimal", 1, 1)),
+        (Decimal("-12E3"), ("decimal", 5, 0)),
+        (Decimal("0.001"), ("decimal", 0, 3)),
+        (Decimal("1E+50"), TEXT),
+        (Decimal("NaN"), TEXT),
+        (2**53 + 1, BIG_LONG),
         (np.int32(3), LONG),
         (np.array([1.5]), ("list", DOUBLE)),
     ],
@@ -188,3 +203,22 @@ def test_an_empty_table_is_a_frame_with_columns():
 def test_windows_are_structs(windows):
     table = windows.windows("tumbling").to_arrow()
     assert table.column("window").to_pylist() == [{"start": 0, "end": 10}] * 2
+
+
+@pytest.mark.parametrize(
+    ("values", "column", "kind"),
+    [
+        ([2**53 + 1, 0.5], ["9007199254740993", "0.5"], pa.string()),
+        ([2**53 + 1, 1], [2**53 + 1, 1], pa.int64()),
+        ([1, 0.5], [1.0, 0.5], pa.float64()),
+        ([Decimal("1.5"), Decimal("20.25")], [Decimal("1.50"), Decimal("20.25")], pa.decimal128(38, 2)),
+        ([Decimal("1E+30"), Decimal("1E-30")], ["Decimal('1E+30')", "Decimal('1E-30')"], pa.string()),
+    ],
+    ids=["long and double", "longs", "small and double", "decimals", "decimals too far apart"],
+)  # fmt: skip
+def test_no_digit_of_a_number_is_lost(values, column, kind):
+    table = Table("numbers", ["value"], lambda: iter([(value,) for value in values]))
+    arrow = table.to_arrow()
+    assert arrow.column("value").to_pylist() == column
+    assert arrow.schema.field("value").type == kind
+    assert table.to_pandas()["value"].tolist() == values

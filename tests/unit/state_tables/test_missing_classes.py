@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 
@@ -10,7 +11,7 @@ import pytest
 from penstock import state
 from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, RestoreRefusedError
 from penstock.state.unpickling import load, load_leniently
 
 from .jobs import MONOTONOUS, checkpoint, environment, script
@@ -45,7 +46,7 @@ class Orders(KeyedProcessFunction):
 def orders(backend, cluster, tmp_path, shop):
     env = environment(backend, tmp_path)
     source = env.from_source(script([("tea", 1)], [("tea", 2)]), MONOTONOUS, "orders")
-    processed = source.key_by(lambda pair: pair[0]).process(Orders()).uid("orders")
+    processed = source.uid("source").key_by(lambda pair: pair[0]).process(Orders()).uid("orders")
     with processed.execute_and_collect() as found:
         assert list(found) == []
     savepoint = state.edit(checkpoint(tmp_path, 2)).write(tmp_path / "savepoints")
@@ -70,6 +71,40 @@ def test_values_say_what_is_missing(orders, kind):
     assert "PYTHONPATH" in raised.value.hint
 
 
+def test_a_job_is_told_which_state_of_which_operator_it_cannot_read(orders, backend, tmp_path):
+    options = {"execution.state-recovery.path": orders["savepoint"]}
+    with pytest.raises(RestoreRefusedError) as raised:
+        count_orders(environment(backend, tmp_path / "second", **options))
+    assert re.search("in state 'state/(last|all)' of operator 'orders'", str(raised.value))
+    assert "vanishing_shop" in str(raised.value)
+
+
+def test_a_state_of_a_class_that_is_gone_can_be_dropped(orders, backend, cluster, tmp_path):
+    editor = state.edit(orders["savepoint"])
+    editor.drop_state("orders", "last").drop_state("orders", "all")
+    options = {"execution.state-recovery.path": editor.write(tmp_path / "dropped")}
+    env = environment(backend, tmp_path / "second", **options)
+    assert count_orders(env) == [3]
+
+
+class Counted(KeyedProcessFunction):
+    """Counts orders, and has no use for them otherwise."""
+
+    def open(self, context):
+        self.count = context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        yield self.count.value()
+
+
+def count_orders(env):
+    source = env.from_source(script([("tea", 1)], [("tea", 2)], [("tea", 3)]), MONOTONOUS, "orders")
+    counted = source.uid("source").key_by(lambda pair: pair[0]).process(Counted()).uid("orders")
+    with counted.execute_and_collect() as found:
+        return list(found)
+
+
 def test_with_the_class_values_are_read(orders, shop):
     sys.modules["vanishing_shop"] = shop
     for path in orders.values():
@@ -91,3 +126,29 @@ def test_unknown_objects_are_equal_if_their_parts_are(shop):
 def test_a_damaged_pickle_is_named():
     with pytest.raises(CheckpointError, match="the splits of source 'x' cannot be unpickled"):
         load(b"\x80\x05nonsense", "the splits of source 'x'")
+
+
+def test_a_class_that_has_changed_does_not_keep_lists_from_going_on(shop):
+    import pickle
+
+    data = pickle.dumps({"orders": [shop.Order("tea")], "count": 1})
+    exec("class Order:\n    def __setstate__(self, state): raise ValueError('no')", shop.__dict__)
+    shop.Order.__module__ = "vanishing_shop"
+    found = load_leniently(data)
+    assert (found["count"], len(found["orders"])) == (1, 1)
+    with pytest.raises(CheckpointError, match="cannot be unpickled"):
+        load(data, "the state")
+
+
+def test_a_module_that_cannot_be_imported_any_more_does_not_either(tmp_path, monkeypatch):
+    import pickle
+
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "soon_broken.py"
+    file.write_text("class Thing:\n    pass\n")
+    from soon_broken import Thing
+
+    data = pickle.dumps([Thing()])
+    monkeypatch.delitem(sys.modules, "soon_broken")
+    file.write_text("raise RuntimeError('no')")
+    assert len(load_leniently(data)) == 1

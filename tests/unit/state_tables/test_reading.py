@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from penstock import state
+from penstock.checkpoint.handles import StateChain, StateHandle
+from penstock.checkpoint.manifest import Manifest, OperatorSnapshot
 from penstock.common import Row
 from penstock.datastream import TimeWindow
 from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
+from penstock.runtime.state.schema import StateSchema
+from penstock.runtime.state.table import TableDelta
+from penstock.savepoint.writer import write_savepoint
 
 from .jobs import checkpoint
 
@@ -267,3 +272,34 @@ def test_a_path_without_snapshot_is_refused(tmp_path):
         state.read(str(tmp_path))
     with pytest.raises(ArgumentTypeError, match="the path of a snapshot is a str"):
         state.read(7)
+
+
+class TwoSubtasks:
+    """Reads state that one subtask has used since it expires, and the other one has not."""
+
+    tables = {
+        "new": TableDelta(False, {"ann": (1, 50)}, [], StateSchema("value", ("Long",), "Long", True)),
+        "old": TableDelta(False, {"bob": 2}, [], StateSchema("value", ("Integer",), "Integer", False)),
+    }  # fmt: skip
+
+    def load(self, chain, owned=None):
+        yield {"state/total": self.tables[chain.handles[0].name]}
+
+    def savepoint(self, directory, *names):
+        chains = [
+            StateChain((StateHandle("full", 0, 0, (0, 128), name=name, format="parquet"),))
+            for name in names
+        ]
+        operator = OperatorSnapshot("all", "all", "vertex", 128, tuple(chains))
+        return write_savepoint(Manifest("job", "job", 1, 0, operators={"op": operator}), self, directory)  # fmt: skip
+
+
+@pytest.mark.parametrize("names", [("new", "old"), ("old", "new")], ids="-".join)
+def test_subtasks_that_have_not_seen_a_change_of_the_state_are_read_rightly(tmp_path, names):
+    snapshot = state.read(TwoSubtasks().savepoint(str(tmp_path), *names))
+    (info,) = snapshot.operator("all").states
+    assert (info.ttl, info.type) == (names[0] == "new", "Long")
+    edited = state.read(state.edit(snapshot).put_value("all", "total", {"cid": 3}).write(tmp_path))
+    for found in (snapshot, edited):
+        values = {row.key: row.value for row in found.state("all", "total") if row.key != "cid"}
+        assert values == {"ann": 1, "bob": 2}

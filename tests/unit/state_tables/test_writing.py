@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,11 @@ from penstock import state
 from penstock.common import Row, Types
 from penstock.common.key_groups import key_group_of
 from penstock.datastream import TimeWindow
-from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from penstock.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ValueStateDescriptor,
+)
 from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
 from penstock.runtime.state.schema import StateSchema
 from penstock.state.edits import Put
@@ -203,6 +208,94 @@ def test_state_that_expires_goes_on_to(everything, tmp_path):
     assert rows["ann"].last_access > rows["bob"].last_access
 
 
+STORED = {
+    "value": (ValueStateDescriptor, "put_value", {"a": 1, "b": 2}, {"a": 3}, {"a": 3, "b": 2}),
+    "list": (ListStateDescriptor, "put_list", [("a", 1), ("b", 2)], {"a": 3}, {"a": [3], "b": [2]}),
+    "map": (
+        MapStateDescriptor,
+        "put_map",
+        [("a", 7, 1), ("b", 7, 2)],
+        [("a", 7, 3)],
+        {"a": {7: 3}, "b": {7: 2}},
+    ),
+}
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["switched on", "switched off"])
+@pytest.mark.parametrize("kind", STORED)
+def test_a_time_to_live_that_is_switched_concerns_what_is_there(tmp_path, kind, on):
+    descriptor, method, before, after, expected = STORED[kind]
+    plain, expires = descriptor("s"), expiring(descriptor("s"))
+    first, second = (plain, expires) if on else (expires, plain)
+    writer = state.new_savepoint()
+    getattr(writer, method)("f", first, before)
+    editor = state.edit(writer.write(tmp_path))
+    getattr(editor, method)("f", second, after)
+    found = written(editor, tmp_path).state("f", "s")
+    assert {row.key: row.value for row in found} == expected
+    assert ("last_access" in found.columns) == on
+    if on:
+        assert {type(row.last_access) for row in found} == {int}
+
+
+def test_values_are_checked_by_the_type_that_the_state_has(everything, tmp_path):
+    editor = state.edit(everything)
+    with pytest.raises(ArgumentError, match=r"row 0: 'x' .* is not a value of type Integer"):
+        editor.put_value("all", "total", {"ann": "x"})
+    with pytest.raises(ArgumentError, match="row 0: 'x'"):
+        editor.put_list("all", "seen", {"ann": "x"})
+    with pytest.raises(ArgumentError, match="row 0: 1"):
+        editor.put_map("all", "parity", [("ann", 1, 1)])
+    editor.put_value("all", "visit", {"ann": {"page": "home", "count": 3}})
+    after = written(editor, tmp_path)
+    assert after.state("all", "visit").get("ann") == [("ann", Row(page="home", count=3))]
+
+
+def test_changed_values_are_checked_by_the_type_that_the_state_has(everything, tmp_path):
+    for name, function in {
+        "total": lambda key, value: str(value),
+        "kept": lambda key, value: str(value),
+        "seen": lambda key, value: [*value, "x"],
+        "parity": lambda key, value: {**value, 5: 5},
+        "visit": lambda key, value: value.page,
+    }.items():
+        editor = state.edit(everything).change("all", name, function)
+        with pytest.raises(ArgumentError, match="returned a value of another type") as raised:
+            editor.write(tmp_path / "refused")
+        assert f"state '{name}' of operator 'all'" in raised.value.message
+
+
+def test_a_state_gets_another_type_if_it_is_dropped_and_put(everything, tmp_path):
+    totals = [(row.key, str(row.value)) for row in everything.state("all", "total")]
+    editor = state.edit(everything).drop_state("all", "total")
+    after = written(editor.put_value("all", "total", totals, type_info=Types.STRING()), tmp_path)
+    assert sorted(after.state("all", "total")) == [("ann", "4"), ("bob", "2")]
+    assert {each.name: each.type for each in after.operator("all").states}["total"] == "String"
+
+
+def test_an_operator_that_is_dropped_and_added_has_nothing_of_what_it_was(cluster, tmp_path):
+    run_operator_state(environment("hashmap", tmp_path))
+    editor = state.edit(checkpoint(tmp_path, 1))
+    for uid in ("numbers", "buffer", "follow"):
+        editor.drop_operator(uid).add_operator(uid)
+    editor.put_operator_list("buffer", "mine", [1, 2, 3])
+    editor.put_broadcast("numbers", "rules", {"limit": 1})
+    path = editor.write(tmp_path / "savepoints")
+    after = state.read(path)
+    assert [row.operator for row in after.offsets()] == ["Source: Collection Source"]
+    assert [row.value for row in after.operator_state("buffer", "mine")] == [1, 2, 3]
+    assert {each.name for each in after.operator("buffer").states} == {"mine"}
+    assert {each.name for each in after.operator("numbers").states} == {"rules"}
+    assert not after.operator("follow").states
+    options = {
+        "execution.state-recovery.path": path,
+        "execution.state-recovery.ignore-unclaimed-state": "true",
+    }
+    run_operator_state(environment("hashmap", tmp_path / "again", **options), [[("ann", 9)]])
+    again = state.read(checkpoint(tmp_path / "again"))
+    assert sorted(row.value for row in again.operator_state("buffer", "mine")) == [1, 2, 3, 9]
+
+
 def test_windows_can_be_changed(windows, tmp_path):
     editor = state.edit(windows)
     editor.change("tumbling", "window-contents", lambda key, value, window: (key, window.end))
@@ -307,6 +400,11 @@ class Unkeyed:
         (lambda w: w.put_map("a", "s", [("k", 1, 1), ("k", 1, 2)]), "row 1: key 1 (int) occurs twice in a map"),
         (lambda w: w.put_map("a", "s", [], type_info=Types.INT()), "the type of map state is a map"),
         (lambda w: w.put_timers("a", {"k": 1.5}), "row 0: the time of a timer is a number"),
+        (lambda w: w.put_timers("a", {"k": 2**63}), "row 0: the time of a timer is a number"),
+        (lambda w: w.put_value("a", "s", {math.nan: 1}), "row 0: the key cannot be nan"),
+        (lambda w: w.put_value("a", "s", {("x", math.nan): 1}), "row 0: the key cannot be ('x', nan)"),
+        (lambda w: w.put_value("a", "s", pd.DataFrame([[1, 2]], columns=["a", "a"])), "more than one column 'a'"),
+        (lambda w: w.put_value("a", "s", {"k": pd.Timestamp(1)}), "has nanoseconds"),
         (lambda w: w.put_timers("a", {}, domain="wall"), "in 'event' or 'processing' time"),
         (lambda w: w.put_operator_list("a", "s", "text"), "the elements of a list cannot be made of"),
         (lambda w: w.put_broadcast("a", "s", [({}, 1)]), "row 0: the key cannot be {}"),
