@@ -8,7 +8,7 @@
 
 A record is written before its epoch runs, so that it is there whatever happens, and once more after it with what the tasks
 told. It goes when the checkpoint that it starts from has gone. The journal never fails a job: what cannot be written is
-missing later.
+missing later. A driver that has lost its job leaves the journal to the one that has it.
 """
 
 from __future__ import annotations
@@ -139,6 +139,7 @@ class EpochJournal:
     """Writes the records of a job while it runs. On the driver, by the thread that runs epochs."""
 
     def __init__(self, store: ManifestStore) -> None:
+        self._check_lease = store.check_lease
         # A record that a power cut loses is missed by nobody: no fsync.
         self._storage = CheckpointStorage(store.storage.base, sync=False)
         self._job_id = store.job_id
@@ -166,7 +167,7 @@ class EpochJournal:
         if record is not None:
             traces = tuple(ack.trace for ack in acks if ack.trace is not None)
             done = replace(record, outcome="completed", traces=traces)
-            self._attempt(self._write, record_name(record.epoch), done)
+            self._attempt(self._note_end, record_name(record.epoch), done)
         return acks
 
     def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
@@ -215,7 +216,11 @@ class EpochJournal:
                 failure=replace(error.failure, trace=None),
                 traces=tuple(trace for trace in traces if trace is not None),
             )
-        self._write(record_name(record.epoch, failed=True), failed)
+        self._note_end(record_name(record.epoch, failed=True), failed)
+
+    def _note_end(self, name: str, record: EpochRecord) -> None:
+        self._check_lease()  # epochs may take long
+        self._write(name, record)
 
     def _write(self, name: str, record: EpochRecord) -> None:
         self._storage.write_atomic(name, _encode(record))

@@ -20,7 +20,14 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, Final, TextIO
 
 from penstock.replay.errors import ReplayError
-from penstock.replay.running import EpochReplay, Failed, Target, Watcher
+from penstock.replay.running import (
+    EpochReplay,
+    Failed,
+    Target,
+    Watcher,
+    breakpoints,
+    pass_over,
+)
 from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.source import SourceOperator
 from penstock.runtime.records import Batch
@@ -58,7 +65,8 @@ class Debugger:
             self._run_to(target, stop)
             return
         counting = _CallCounter(target)
-        self._replay.run(target, counting)
+        with breakpoints(pass_over):  # the second run stops there
+            self._replay.run(target, counting)
         failed = self._replay.failed
         if failed is None:
             self._say(
@@ -76,8 +84,10 @@ class Debugger:
                 hint="say it with --vertex, and with --subtask if it has several",
             )
         watcher = _RecordWatcher(target, stop, self._start_pdb)
-        self._replay.run(target, watcher)
-        self._after_quit()
+        with breakpoints(_break):
+            self._replay.run(target, watcher)
+        if self._after_quit():
+            return
         if not watcher.armed:
             self._say(
                 f"the subtask got {watcher.seen} records, and none of them was the one asked for"
@@ -95,10 +105,13 @@ class Debugger:
             return self._start_pdb(frame)
 
         watcher = _CallWatcher(place, number, start)
-        self._replay.run_slot_again(failed.level, failed.slot, watcher)
+        with breakpoints(_break):
+            self._replay.run_slot_again(failed.level, failed.slot, watcher)
+        if self._after_quit():
+            return True
         if not watcher.stopped:
             self._replay.failed = failed
-        elif not self._after_quit() and self._replay.failed is None:
+        elif self._replay.failed is None:
             self._say("this time nothing failed")
         return watcher.stopped
 
@@ -154,6 +167,13 @@ class _Pdb(pdb.Pdb):
 
     def __init__(self) -> None:
         super().__init__(skip=["penstock", "penstock.*"], nosigint=True)
+        self._before = sys.gettrace()
+
+    def set_continue(self) -> None:
+        """Go on, and let whoever was waiting for a call wait again."""
+        super().set_continue()
+        if not self.breaks and self._before is not None:
+            sys.settrace(self._before)
 
     def stop_here(self, frame: FrameType) -> bool:
         """Whether to stop in a frame: not in a library's, unless the program has called it."""
@@ -161,6 +181,11 @@ class _Pdb(pdb.Pdb):
         if not _is_programs(frame.f_code) and (caller is None or not _is_users(caller.f_code)):
             return False
         return super().stop_here(frame)
+
+
+def _break(*_: Any, **__: Any) -> None:
+    """Start the debugger where the program says `breakpoint()`."""
+    _Pdb().set_trace(sys._getframe(1))  # noqa: SLF001 - there is no other way to the caller
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from penstock.common import clock
 from penstock.common.connector import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.replay.errors import ReplayError
 from penstock.runtime.pace import READER_ENDED, ClockLog, SubtaskTrace
@@ -55,7 +57,7 @@ class ReplayedPace:
         self._begin = begin
         self._end = end
         self._seconds = seconds
-        self._decisions: dict[str, Iterator[bool]] = {}
+        self._decisions: dict[str, Iterator[Any]] = {}
         self._sizes: Iterator[int] = iter(())
         if trace is not None:
             self._decisions = {place: iter(log) for place, log in trace.decisions.items()}
@@ -75,7 +77,14 @@ class ReplayedPace:
 
     def due(self, place: str, due: bool) -> bool:
         """Whether the moment had come."""
-        return next(self._decisions.get(place, iter(())), due)
+        return bool(next(self._decisions.get(place, iter(())), due))
+
+    def answered(self, place: str, answer: int) -> None:
+        """Leave no trace."""
+
+    def answers(self, place: str) -> Iterator[int] | None:
+        """Return which calls were answered next."""
+        return self._decisions.get(place)
 
     def routers(self, memories: list[Any]) -> list[Any]:
         """Return where the exchanges began."""
@@ -113,57 +122,66 @@ class Rereading:
         self._limits = limits
         self._seconds = seconds
         self._sleep = sleep
-        self._records: list[Any] = []
-        self._timestamps: list[int] | None = None
+        # What was read and not yet taken: batches in order, of the first one from `_at` on.
+        self._waiting: deque[SourceBatch] = deque()
+        self._at = 0
         self._batches: Iterator[SourceBatch] = iter(reader.read(split, position, limits))
         self._taken = 0
 
     def take(self, size: int) -> SourceBatch:
         """Return the next `size` records."""
-        while len(self._records) < size:
-            self._add(self._next(size))
-        records, self._records = self._records[:size], self._records[size:]
-        timestamps: list[int] | None = None
-        if self._timestamps is not None:
-            timestamps, self._timestamps = self._timestamps[:size], self._timestamps[size:]
+        records: list[Any] = []
+        timestamps: list[Any] = []
+        while len(records) < size:
+            if not self._waiting:
+                self._add(self._next(size - len(records)))
+                continue
+            batch, start = self._waiting[0], self._at
+            part = batch.records[start : start + size - len(records)]
+            self._at += len(part)
+            records += part
+            times = batch.timestamps
+            timestamps += [None] * len(part) if times is None else times[start : self._at]
+            if self._at == len(batch.records):
+                self._waiting.popleft()
+                self._at = 0
         self._taken += size
-        return SourceBatch(records, self._position, timestamps)
+        known = any(timestamp is not None for timestamp in timestamps)
+        return SourceBatch(records, self._position, timestamps if known else None)
 
     def rest(self) -> Iterable[SourceBatch]:
         """Return what has not been taken: as the reader gives it."""
-        if self._records:
-            yield self.take(len(self._records))
+        while self._waiting:
+            yield self.take(len(self._waiting[0].records) - self._at)
         yield from self._batches
 
     def _add(self, batch: SourceBatch) -> None:
-        if not self._records:
-            self._timestamps = None if batch.timestamps is None else []
-        self._records = [*self._records, *batch.records]
-        if self._timestamps is not None and batch.timestamps is not None:
-            self._timestamps = [*self._timestamps, *batch.timestamps]
+        if batch.records:
+            self._waiting.append(batch)
         self._position = batch.position
 
-    def _next(self, wanted: int) -> SourceBatch:
+    def _next(self, missing: int) -> SourceBatch:
         """Return the next batch. A reader that stops too early is asked again: its time may have been up."""
         give_up = time.monotonic() + max(_PATIENCE_S, self._seconds or 0.0)
         while True:
             try:
                 batch = next(self._batches, None)
             except Exception as error:
-                raise self._gone(wanted, f"{type(error).__name__}: {error}") from error
+                raise self._gone(missing, f"{type(error).__name__}: {error}") from error
             if batch is not None:
                 return batch
             if time.monotonic() >= give_up:
-                raise self._gone(wanted, "the reader has nothing more")
+                raise self._gone(missing, "the reader has nothing more")
             self._sleep(_POLL_S)
-            deadline = None if self._seconds is None else time.time() + self._seconds
+            deadline = None
+            if self._seconds is not None:
+                deadline = clock.now() + max(_PATIENCE_S, self._seconds)
             limits = ReadLimits(deadline, self._limits.batch_size)
             self._batches = iter(self._reader.read(self._split, self._position, limits))
 
-    def _gone(self, wanted: int, why: str) -> ReplayError:
+    def _gone(self, missing: int, why: str) -> ReplayError:
         return ReplayError(
             f"split '{self._split.split_id}' cannot be read as it was when the epoch ran",
-            detail=f"after {self._taken + len(self._records)} records, with "
-            f"{wanted - len(self._records)} of a batch missing: {why}",
+            detail=f"after {self._taken} records and a part of a batch, with {missing} of it missing: {why}",
             hint="an epoch can be replayed as long as its input is where it was and has not changed",
         )

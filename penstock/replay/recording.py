@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from penstock import pyflink_compat
+from penstock.checkpoint.lease import lease_owner
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common.file_systems import split_options
+from penstock.errors import CheckpointError
 from penstock.jobmanager.epoch_journal import (
     EpochRecord,
     PlanRecord,
@@ -127,31 +130,64 @@ def find_epoch(
             "execution.checkpointing.num-retained to keep more of them",
         )
     failed = _choose(attempts, attempt, wanted)
-    record = read_record(storage, record_name(wanted, failed=failed))
-    plan = read_plan(storage, record.plan)
-    base = _read_base(store, record, plan, checkpoints)
-    after = None
-    if record.outcome == "completed" and record.epoch in checkpoints:
-        after = store.read(record.epoch)
+    with _while_it_is_there(wanted):
+        record = read_record(storage, record_name(wanted, failed=failed))
+        plan = read_plan(storage, record.plan)
+        base = _read_base(store, record, plan, checkpoints)
+        after = None
+        if record.outcome == "completed" and record.epoch in checkpoints:
+            after = store.read(record.epoch)
     return Recording(record, plan, base, after, _moved(record.state_io, storage.base))
 
 
+@contextlib.contextmanager
+def _while_it_is_there(epoch: int) -> Iterator[None]:
+    try:
+        yield
+    except CheckpointError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        raise ReplayError(
+            f"epoch {epoch} can no longer be replayed: the job has gone on meanwhile",
+            detail=error.message,
+            hint="raise execution.checkpointing.num-retained, or copy the job's directory before you replay",
+        ) from error
+
+
 def _split_path(path: str) -> tuple[str, int | None]:
-    found = _CHECKPOINT.fullmatch(path.rstrip("/"))
-    return (found.group(1), int(found.group(2))) if found else (path.rstrip("/") or path, None)
+    path, options = split_options(path)
+    path = path.rstrip("/") or path
+    found = _CHECKPOINT.fullmatch(path)
+    return (found.group(1) + options, int(found.group(2))) if found else (path + options, None)
 
 
 def _last_failed(
     storage: CheckpointStorage, known: Sequence[tuple[int, bool]], checkpoints: set[int]
 ) -> int | None:
-    """Return the last epoch with a failure that can be replayed: one that was killed counts as well."""
+    """Return the last epoch with a failure that can be replayed.
+
+    One that was killed counts as well. One that may be under way does if there is no other.
+    """
+    under_way = None
     for number, failed in reversed(known):
         if not failed and number in checkpoints:
             continue
-        record = read_record(storage, record_name(number, failed=failed))
-        if record.outcome != "completed" and (record.base is None or record.base in checkpoints):
+        with _while_it_is_there(number):
+            record = read_record(storage, record_name(number, failed=failed))
+        if record.outcome == "completed" or (
+            record.base is not None and record.base not in checkpoints
+        ):
+            continue
+        if record.outcome == "failed" or not _may_run(storage):
             return number
-    return None
+        under_way = under_way or number
+    return under_way
+
+
+def _may_run(storage: CheckpointStorage) -> bool:
+    """Whether a driver may be running the job now."""
+    owner = lease_owner(storage)
+    return owner is not None and not owner.is_gone
 
 
 def _choose(attempts: list[bool], attempt: Attempt | None, epoch: int) -> bool:

@@ -6,14 +6,15 @@ import contextlib
 import dataclasses
 import io
 import pickle
+import sys
 import tempfile
-import time
 import uuid
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from penstock.common import clock
 from penstock.common.operator_specs import AsyncWaitSpec
 from penstock.errors import PenstockError
 from penstock.replay.errors import ReplayError
@@ -117,7 +118,11 @@ class EpochReplay:
         self._job_id = f"replay-{uuid.uuid4().hex}"
         self._arrived: dict[tuple[int, int], list[Row]] = {}
         self._acks: list[TaskAck] = []
-        self._prepare()
+        try:
+            self._prepare()
+        except BaseException:
+            self._stack.close()
+            raise
 
     def _prepare(self) -> None:
         recording, record, plan = self.recording, self.recording.record, self.recording.plan
@@ -213,7 +218,7 @@ class EpochReplay:
     def _run_slot(self, level: LevelDeployment, slot: int, watcher: Watcher) -> Iterator[Row]:
         seconds = self._seconds_for(level.level, slot)
         if seconds is not None:
-            level = dataclasses.replace(level, deadline=time.time() + seconds)
+            level = dataclasses.replace(level, deadline=clock.now() + seconds)
         rows = self._in_order(level, slot, self._arrived[level.level, slot])
         observer = _Observer(self, level.level, slot, watcher)
         watcher.before_slot(level.level, slot)
@@ -362,18 +367,19 @@ class EpochReplay:
         if silent:
             yield (
                 f"{silent} task{'s' if silent > 1 else ''} ended without telling when watermarks were due, what the "
-                "clock showed and how far sources had read: a process was killed, or the epoch failed outside of the "
-                "program"
+                "clock showed and how far sources had read: a process was killed, the epoch failed outside of the "
+                "program, or it is still under way"
             )
-        if any(_is_cut(trace) for trace in record.traces):
-            yield "the clock, or the order of channels, was not recorded to the end of the epoch"
+        cut = any(_is_cut(trace) for trace in record.traces)
+        if cut:
+            yield "the clock, or an order, was not recorded to the end of the epoch"
         waiting = [
             info.name
             for vertex, code in zip(self.vertices, self._code, strict=True)
             for info, spec in zip(vertex.operators, code.specs, strict=True)
             if isinstance(spec, AsyncWaitSpec)
         ]
-        if waiting:
+        if waiting and (silent or cut):
             yield f"calls of {_quoted(waiting)} may be answered in another order, or another epoch"
         failure = record.failure
         if not isinstance(failure, str) and failure is not None:
@@ -398,7 +404,10 @@ class EpochReplay:
 
 def _is_cut(trace: SlotTrace) -> bool:
     return trace.arrivals.cut or any(
-        each.clock.steps.cut or each.batches.cut or any(log.cut for log in each.decisions.values())
+        each.clock.steps.cut
+        or each.opening.steps.cut
+        or each.batches.cut
+        or any(log.cut for log in each.decisions.values())
         for each in trace.subtasks
     )
 
@@ -415,5 +424,19 @@ def _quoted(names: list[str]) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()), breakpoints(pass_over):
         yield
+
+
+def pass_over(*_: Any, **__: Any) -> None:
+    """Do nothing at a `breakpoint()`."""
+
+
+@contextlib.contextmanager
+def breakpoints(hook: Callable[..., Any]) -> Iterator[None]:
+    """Let `breakpoint()` call a function meanwhile."""
+    before, sys.breakpointhook = sys.breakpointhook, hook
+    try:
+        yield
+    finally:
+        sys.breakpointhook = before

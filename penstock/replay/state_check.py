@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,8 @@ from typing import Any
 from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.manifest import Manifest
 from penstock.common.pickling import dumps
+from penstock.errors import CheckpointError
+from penstock.replay.errors import ReplayError
 from penstock.runtime.deployment import SubtaskRestore, VertexDeployment
 from penstock.runtime.messages import TaskAck
 from penstock.runtime.state.keyed import KeyedStateBackend
@@ -69,12 +72,13 @@ class ReplayStateIO:
 
     def load(self, *arguments: Any, **options: Any) -> Iterator[dict[str, Any]]:
         """Read the snapshots of a chain."""
-        found: Iterator[dict[str, Any]] = self._inner.load(*arguments, **options)
-        return found
+        with _explaining():
+            yield from self._inner.load(*arguments, **options)
 
     def fetch_files(self, handle: Any, directory: Path, settings: Any) -> None:
         """Read the files of a database."""
-        self._inner.fetch_files(handle, directory, settings)
+        with _explaining():
+            self._inner.fetch_files(handle, directory, settings)
 
     def store(
         self,
@@ -109,6 +113,20 @@ class ReplayStateIO:
             "full", 0, 0, name.key_groups, data=b"", snapshot=f"replay-{name.attempt}"
         )
         return StateChain((handle,))
+
+
+@contextlib.contextmanager
+def _explaining() -> Iterator[None]:
+    """Tell state that cannot be read from a failure of the epoch."""
+    try:
+        yield
+    except CheckpointError as error:
+        raise ReplayError(
+            "the state that the epoch starts from cannot be read",
+            detail="\n".join(filter(None, [error.message, error.detail])),
+            hint="a job that goes on deletes older checkpoints, and a savepoint can be deleted by anybody: raise "
+            "execution.checkpointing.num-retained, or copy the job's directory before you replay",
+        ) from error
 
 
 def wrote_full(

@@ -5,22 +5,29 @@ from __future__ import annotations
 from penstock.replay.errors import ReplayError
 from penstock.replay.recording import Recording
 from penstock.replay.running import Target
+from penstock.runtime.messages import TaskFailure
 
 
 def find_target(recording: Recording, vertex: str | int, subtask: int | None) -> Target:
     """Find a subtask: its vertex by uid, by the name of an operator in it, by its index or its id.
 
-    A part of a name will do if it is in one vertex only. Without a number it is subtask 0.
+    A part of a name will do if it is in one vertex only. Without a number it is the subtask that failed, else subtask 0.
     """
     index = _find_vertex(recording, str(vertex))
     deployment = recording.plan.vertices[index]
-    number = subtask or 0
+    number = _subtask_that_failed(recording, index) if subtask is None else subtask
     if not 0 <= number < deployment.parallelism:
         raise ReplayError(
             f"vertex '{deployment.name}' has no subtask {number}",
             hint=f"its subtasks are 0 to {deployment.parallelism - 1}",
         )
     return Target(deployment.level, deployment.slot_offset + number, index, number)
+
+
+def _subtask_that_failed(recording: Recording, vertex: int) -> int:
+    failure = recording.record.failure
+    known = isinstance(failure, TaskFailure) and failure.vertex == vertex
+    return failure.subtask if isinstance(failure, TaskFailure) and known else 0
 
 
 def _find_vertex(recording: Recording, wanted: str) -> int:

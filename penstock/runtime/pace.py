@@ -2,8 +2,8 @@
 
 An epoch that is run again from the same state over the same records gives the same output if these come out as they did
 before: readings of the clock, when a periodic watermark was due, when a source's time was up, how large the batches of its
-reader were, where round-robin exchanges stood, and the order in which channels arrived. A `RecordingPace` notes them while
-an epoch runs; the trace travels with the ACK.
+reader were, where round-robin exchanges stood, the order in which channels arrived, and which asynchronous calls had been
+answered when. A `RecordingPace` notes them while an epoch runs; the trace travels with the ACK.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any, Final, Protocol
 from penstock.common.clock import now_ms
 from penstock.common.connector import ReadLimits, SourceBatch, SourceReader, SourceSplit
 
+ANSWERS_TAKEN: Final = 2**62  # in a log of answers: the operator went on without waiting for more
+CALL_FAILED: Final = ANSWERS_TAKEN + 1  # there, too: the job failed
 READER_ENDED: Final = -1  # in the log of batch sizes: the reader had nothing more
 MAX_RUNS: Final = 4_000  # of one log in one epoch; what comes after them is not recorded
 
@@ -38,6 +40,12 @@ class Pace(Protocol):
 
     def due(self, place: str, due: bool) -> bool:
         """Whether the moment that `place` waits for has come; `due` is what the clock says."""
+
+    def answered(self, place: str, answer: int) -> None:
+        """Take note of which call was answered next, or of ANSWERS_TAKEN."""
+
+    def answers(self, place: str) -> Iterator[int] | None:
+        """Return which calls were answered next, if that is decided already."""
 
     def batches(
         self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
@@ -65,6 +73,12 @@ class WallPace:
     def due(self, place: str, due: bool) -> bool:
         """Believe the clock."""
         return due
+
+    def answered(self, place: str, answer: int) -> None:
+        """Leave no trace."""
+
+    def answers(self, place: str) -> None:
+        """Let calls be answered in their own time."""
 
     def batches(
         self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
@@ -211,6 +225,7 @@ class RecordingPace:
     def __init__(self, clock: Callable[[], int] = wall_clock) -> None:
         self._wall = clock
         self._opening = ClockLog()
+        self._opened = False
         self._begin()
 
     def _begin(self) -> None:
@@ -225,6 +240,7 @@ class RecordingPace:
     def begin_epoch(self) -> None:
         """Begin a new trace."""
         self._opening = self._clock_log()
+        self._opened = True
         self._begin()
 
     def clock(self) -> int:
@@ -250,11 +266,18 @@ class RecordingPace:
 
     def due(self, place: str, due: bool) -> bool:
         """Note what the clock says."""
+        self.answered(place, due)
+        return due
+
+    def answered(self, place: str, answer: int) -> None:
+        """Note which call was answered."""
         log = self._decisions.get(place)
         if log is None:
             log = self._decisions[place] = RunLog()
-        log.add(due)
-        return due
+        log.add(answer)
+
+    def answers(self, place: str) -> None:
+        """Let calls be answered in their own time."""
 
     def batches(
         self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
@@ -273,6 +296,8 @@ class RecordingPace:
 
     def trace(self, vertex: int, subtask: int) -> SubtaskTrace:
         """Return what was noted since the epoch began; the next epoch has an opening only if the subtask is opened."""
+        if not self._opened:  # it failed before
+            self.begin_epoch()
         trace = SubtaskTrace(
             vertex,
             subtask,

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from penstock.common.operator_specs import AsyncWaitSpec
 from penstock.errors import RecordError
 from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.async_queue import Entry
+from penstock.runtime.pace import ANSWERS_TAKEN, CALL_FAILED, WALL, Pace
 
 # How long a cancelled call may take to end before it is left alone.
 _GRACE_S = 1.0
@@ -44,9 +46,23 @@ class Calls:
     """
 
     def __init__(
-        self, spec: AsyncWaitSpec, loop: asyncio.AbstractEventLoop, on_answer: Answer
+        self,
+        spec: AsyncWaitSpec,
+        loop: asyncio.AbstractEventLoop,
+        on_answer: Answer,
+        pace: Pace = WALL,
+        place: str = "answers",
     ) -> None:
         self._loop = loop
+        self._pace = pace
+        self._place = place
+        self._next_number = 0
+        self._answered = 0  # in this epoch
+        # Which answers come next, if the epoch is run again; what is answered before its turn waits.
+        self._script: Iterator[int] | None = None
+        self._early: dict[Entry, Any] = {}
+        self._early_failed: set[Entry] = set()
+        self._early_failure: CallFailedError | None = None
         self._on_answer = on_answer
         self._function = spec.function
         self._invoke: Callable[[Any], Awaitable[Any]] = spec.function.async_invoke
@@ -77,6 +93,54 @@ class Calls:
         `enough` is asked after each answer. If it is true already, the loop makes one pass: new calls begin, and answers
         that are there are taken.
         """
+        if self._script is not None and self._follow_script():
+            return
+        self._run_loop(enough, limit)
+        self._pace.answered(self._place, ANSWERS_TAKEN)
+
+    def begin_epoch(self) -> None:
+        """Count calls anew; none is under way."""
+        self._next_number = self._answered = 0
+        self._script = self._pace.answers(self._place)
+
+    def _follow_script(self) -> bool:
+        """Take the answers that were taken here when the epoch ran first; return False where it is not known any more."""
+        assert self._script is not None
+        for answer in self._script:
+            if answer == ANSWERS_TAKEN:
+                return True
+            if answer == CALL_FAILED:
+                self._run_loop(self._all_ended)
+                break
+            timed_out, number = answer & 1, (answer >> 1) + self._answered
+            entry = next((each for each in self._asked if each.number == number), None)
+            if entry is None:
+                break
+            if timed_out:
+                self._early.pop(entry, None)
+                self._time_out(entry)
+            else:
+                self._run_loop(partial(self._has_ended, entry))
+                if entry not in self._early:
+                    break
+                self._take(entry, self._early.pop(entry))
+        self._script = None
+        self._failure, self._early_failure = self._early_failure, None
+        if self._failure is not None:
+            raise self._failure
+        for entry, results in list(self._early.items()):
+            self._take(entry, results)
+        self._early.clear()
+        return False
+
+    def _has_ended(self, entry: Entry) -> bool:
+        return entry in self._early or entry in self._early_failed
+
+    def _all_ended(self) -> bool:
+        """Whether a call has failed, or none is left that could."""
+        return bool(self._early_failed) or len(self._early) == len(self._asked)
+
+    def _run_loop(self, enough: Callable[[], bool], limit: float | None = None) -> None:
         if self._failure is not None:
             raise self._failure
         loop = self._loop
@@ -103,6 +167,9 @@ class Calls:
         """Give up all calls; what they answer from now on does not count."""
         tasks = dict.fromkeys(entry.task for entry in self._asked)
         self._asked.clear()
+        self._early.clear()
+        self._early_failed.clear()
+        self._early_failure = None
         self._cancel(tasks)
 
     def _cancel(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
@@ -138,10 +205,12 @@ class Calls:
 
     def _register(self, entry: Entry, task: asyncio.Task[None], now: float) -> None:
         self._asked[entry] = None
+        entry.number = self._next_number
+        self._next_number += 1
         entry.task = task
         if self._timeout > 0:
             entry.deadline = now + self._timeout
-            if self._timer is None and self._stopped_at is None:
+            if self._timer is None and self._stopped_at is None and self._script is None:
                 self._arm()
 
     async def _ask_once(self, entry: Entry) -> None:
@@ -188,7 +257,7 @@ class Calls:
                     await self._back_off(attempt)
         except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - it fails the job
             if any(entry in self._asked for entry in entries):
-                self._fail_with(failure, [entry.value for entry in left])
+                self._fail_with(failure, [entry.value for entry in left], left)
 
     async def _ask_left(self, entries: list[Entry], *, again: bool) -> list[Entry]:
         """Ask about entries in one call; return those to ask about once more."""
@@ -222,7 +291,7 @@ class Calls:
 
     # Answering
 
-    def _answer(self, entry: Entry, results: Any) -> None:
+    def _answer(self, entry: Entry, results: Any, *, timed_out: bool = False) -> None:
         if entry not in self._asked:
             return  # it timed out before, or the call was given up
         try:
@@ -230,21 +299,40 @@ class Calls:
         except Exception as error:  # noqa: BLE001 - it fails the job
             self._fail(entry, error)
             return
-        del self._asked[entry]
-        entry.results = list(map(isolated, results))
-        entry.task = None
-        self._on_answer(entry)
+        if self._script is None or timed_out:
+            self._take(entry, results, timed_out=timed_out)
+        else:
+            self._early[entry] = results
+        self._stop_if_enough()
+
+    def _stop_if_enough(self) -> None:
         if self._stop is None and self._enough():
             # One pass later, so that the calls which took the place of this one begin.
             self._stop = self._loop.call_soon(self._loop.stop)
 
+    def _take(self, entry: Entry, results: list[Any], *, timed_out: bool = False) -> None:
+        del self._asked[entry]
+        # In the order of the calls it is 0 each time.
+        answer = entry.number - self._answered
+        self._pace.answered(self._place, answer << 1 | timed_out)
+        self._answered += 1
+        entry.results = list(map(isolated, results))
+        entry.task = None
+        self._on_answer(entry)
+
     def _fail(self, entry: Entry, error: BaseException) -> None:
         if entry in self._asked:
-            self._fail_with(error, entry.value)
+            self._fail_with(error, entry.value, [entry])
 
-    def _fail_with(self, error: BaseException, record: Any) -> None:
+    def _fail_with(self, error: BaseException, record: Any, entries: list[Entry]) -> None:
+        if self._script is not None:
+            self._early_failure = self._early_failure or CallFailedError(error, record)
+            self._early_failed.update(entries)
+            self._stop_if_enough()
+            return
         if self._failure is None:
             self._failure = CallFailedError(error, record)
+            self._pace.answered(self._place, CALL_FAILED)
         self._loop.stop()
 
     # Timeouts: one timer for all, as the deadlines come in the order in which the calls began
@@ -258,7 +346,7 @@ class Calls:
         assert self._stopped_at is not None
         self._stood_still += self._loop.time() - self._stopped_at
         self._stopped_at = None
-        if self._timeout > 0 and self._asked:
+        if self._timeout > 0 and self._asked and self._script is None:
             self._arm()
 
     def _stop_clock(self) -> None:
@@ -292,7 +380,7 @@ class Calls:
             return
         # Before the answer, which may begin the next call. Others of the same call time out at the same moment.
         entry.task.cancel()
-        self._answer(entry, results)
+        self._answer(entry, results, timed_out=True)
 
 
 def _check(results: Any, function: Any, method: str = "async_invoke") -> None:

@@ -56,7 +56,14 @@ class AsyncWaitOperator(StreamOperator):
         self._released: list[Item] = []
         self._watermark = MIN_WATERMARK
         self._max_batch = self.spec.max_batch and min(self.spec.max_batch, self.spec.capacity)
-        self._calls = Calls(self.spec, self._loop_factory(), self._on_answer)
+        self._calls = Calls(
+            self.spec,
+            self._loop_factory(),
+            self._on_answer,
+            context.pace,
+            f"answers {context.operator_id}",
+        )
+        self._calls.begin_epoch()
         function = self.spec.function
         if is_checkpointed(function):
             context.runtime_context.initialize_function(function)
@@ -221,6 +228,8 @@ class AsyncWaitOperator(StreamOperator):
             self._run(self._is_empty, wait / 1000)
             if not self._is_empty():
                 self._carry_over()
+        assert self._calls is not None
+        self._calls.begin_epoch()
         self._snapshot()
         return []
 

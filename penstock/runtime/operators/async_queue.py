@@ -15,7 +15,16 @@ from typing import Any
 class Entry:
     """A record on its way. `results` is None until it is answered; `carried` counts the barriers it has crossed."""
 
-    __slots__ = ("carried", "deadline", "results", "segment", "task", "timestamp", "value")
+    __slots__ = (
+        "carried",
+        "deadline",
+        "number",
+        "results",
+        "segment",
+        "task",
+        "timestamp",
+        "value",
+    )
 
     def __init__(
         self,
@@ -30,6 +39,7 @@ class Entry:
         self.results = results
         self.task: Any = None
         self.deadline = 0.0
+        self.number = 0  # of its call, in this epoch
         self.segment: _Segment | None = None
 
     def __repr__(self) -> str:

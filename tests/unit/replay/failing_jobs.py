@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
-from penstock.datastream import KeyedProcessFunction, MapFunction
+from penstock.common import Time
+from penstock.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
+    KeyedProcessFunction,
+    MapFunction,
+)
 from penstock.datastream.state import ValueStateDescriptor
 
 from .programs import key_of, read
@@ -91,3 +98,13 @@ def in_a_builtin(env):
 def in_a_partial(env):
     words = read(env).map(lambda value: "x" if value[1] == BAD else str(value[1]))
     return words.map(partial(parse, 10))
+
+
+class AskThePrice(AsyncFunction):
+    async def async_invoke(self, value):
+        await asyncio.sleep(0.001 * (value[1] % 3))
+        return [check(value)]
+
+
+def in_an_async_call(env):
+    return AsyncDataStream.unordered_wait(read(env), AskThePrice(), Time.seconds(60), 10)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
+import random
 
 from penstock.common import Duration, Time, WatermarkStrategy
 from penstock.common.connector import (
@@ -14,7 +15,13 @@ from penstock.common.connector import (
     SplitEnumerator,
 )
 from penstock.common.watermark_strategy import TimestampAssigner
-from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction
+from penstock.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
+    KeyedProcessFunction,
+    OutputTag,
+    ProcessFunction,
+)
 from penstock.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows
 
 BATCHES = 40
@@ -73,7 +80,7 @@ class _BurstReader(SourceReader):
             stop = min(position + size, end)
             if stop == end and limits.deadline is not None:
                 # The last batch of the epoch comes when its time is up.
-                while time.time() < limits.deadline:
+                while not limits.expired:
                     pass
             rows = [record(split.payload, number) for number in range(position, stop)]
             position = stop
@@ -206,3 +213,20 @@ PROGRAMS = {
         shuffled,
     )
 }
+
+
+class Ask(AsyncFunction):
+    """Answers sooner or later."""
+
+    async def async_invoke(self, value):
+        await asyncio.sleep(random.random() * 0.004)
+        return ["asked", value]
+
+    def timeout(self, value):
+        return [("late", value)]
+
+
+def asked(env, *, ordered, timeout_ms):
+    """What is answered when, and what is not, depends on the services of the day."""
+    wait = AsyncDataStream.ordered_wait if ordered else AsyncDataStream.unordered_wait
+    return wait(read(env), Ask(), Time.milliseconds(timeout_ms), 7)

@@ -182,8 +182,8 @@ class _JournallingPipe:
             lambda: self.inner.run(job_id, name, levels, slots),
         )
 
-    def cancel(self, job_id):
-        self.inner.cancel(job_id)
+    def cancel(self, job_id, **how):
+        self.inner.cancel(job_id, **how)
 
 
 def _journalled(run_pipe):

@@ -38,6 +38,7 @@ WITH_RECORD = [
     "in_a_generator",
     "in_a_keyed_process",
     "in_a_key_selector",
+    "in_an_async_call",
 ]
 
 
@@ -102,8 +103,9 @@ def test_a_failed_attempt_stays_when_the_next_one_succeeds(tmp_path, monkeypatch
     assert result.state.differing == []
 
 
-def test_a_program_that_was_mended_fails_no_more(tmp_path):
-    run = record_failure("in_a_map", tmp_path)
+@pytest.mark.parametrize("name", ["in_a_map", "in_an_async_call"])
+def test_a_program_that_was_mended_fails_no_more(name, tmp_path):
+    run = record_failure(name, tmp_path)
     failing_jobs.ALLOWED.add("pass")
     result = replay(run.directory)
     assert result.failure is None
@@ -122,6 +124,7 @@ def scripted(monkeypatch, *commands):
         pytest.param("in_a_generator", "each", "value", id="generator"),
         pytest.param("in_a_keyed_process", "process_element", "value", id="keyed process"),
         pytest.param("in_a_key_selector", "<lambda>", "value", id="key selector"),
+        pytest.param("in_an_async_call", "async_invoke", "value", id="async call"),
     ],
 )
 def test_the_debugger_stops_at_the_first_line_for_the_record_that_failed(

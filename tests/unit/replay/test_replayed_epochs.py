@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.jobmanager import epoch_journal
+from penstock.jobmanager.epoch_journal import read_record, record_name
 
 from . import programs
 from .recorded_runs import record_run
@@ -15,8 +20,7 @@ sys.path.append(str(Path(__file__).parents[2] / "faults" / "jobs"))
 
 import zoo  # isort: skip - one small program for each kind of stateful operator
 
-# When calls are answered, no replay can know.
-ZOO = [name for name in zoo.PROGRAMS if not name.startswith("async")]
+ZOO = list(zoo.PROGRAMS)
 EVERY_FIFTH = ZOO[::5]
 # An epoch takes several batches, with watermarks between them.
 OFTEN = {
@@ -113,12 +117,34 @@ def test_a_reader_that_makes_other_batches_is_read_as_before(tmp_path):
     check_all_epochs(run)
 
 
-def test_async_calls_are_answered_in_their_own_time(tmp_path):
+@pytest.mark.parametrize("timeout_ms", [1_000, 3], ids=["all answered", "some time out"])
+@pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "unordered"])
+def test_async_calls_are_answered_in_the_order_in_which_they_were_answered(
+    ordered, timeout_ms, tmp_path
+):
+    run = record_run(
+        lambda env: programs.asked(env, ordered=ordered, timeout_ms=timeout_ms),
+        tmp_path,
+        seed=4,
+        options=OFTEN,
+    )
+    check_all_epochs(run)
+    answers = {
+        value for epoch in run.epochs for each in run.written(epoch).values() for value, _ in each
+    }
+    assert any("late" in value for value in answers) is (timeout_ms == 3)
+
+
+def test_async_calls_that_left_no_trace_are_answered_in_their_own_time(tmp_path):
     run = record_run(zoo_program("async_ordered"), tmp_path)
+    storage = CheckpointStorage(run.directory)
+    name = record_name(run.epochs[-1])
+    untraced = dataclasses.replace(read_record(storage, name), traces=())
+    storage.write_atomic(name, epoch_journal._encode(untraced))
     replayed, result = run.replayed(run.epochs[-1])
     assert result.failure is None
     assert result.approximations
-    assert "'async wait operator'" in result.approximations[0]
+    assert "'async wait operator'" in result.approximations[1]
     # What comes out in one epoch or another is the same in the end.
     asked = Counter(value for epoch in run.epochs for value, _ in run.written(epoch).get(0, ()))
     assert {value for value, _ in replayed.get(0, ())} <= set(asked)
