@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,16 +13,33 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 from pyarrow import fs
 
-from penstock.common.file_systems import open_file_system
+from penstock.common.file_systems import (
+    exclusive_write,
+    has_file,
+    is_object_store,
+    open_file_system,
+)
 
-# A write to these is visible when it is complete, and a rename is a copy.
-_OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
+# What S3 refuses and will refuse again.
+_AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+)")
+_NOT_ALLOWED = frozenset(
+    {
+        "ACCESS_DENIED",
+        "INVALID_ACCESS_KEY_ID",
+        "INVALID_CLIENT_TOKEN_ID",
+        "MISSING_AUTHENTICATION_TOKEN",
+        "SIGNATURE_DOES_NOT_MATCH",
+    }
+)
 
 
 def open_uri(uri: str) -> tuple[ArrowFiles, str]:
     """Return the file system of a URI, and the URI's path on it."""
-    with _os_errors():
-        file_system, path = open_file_system(uri)
+    try:
+        with _os_errors():
+            file_system, path = open_file_system(uri)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error)) from error
     return ArrowFiles(file_system), path
 
 
@@ -30,7 +48,8 @@ class ArrowFiles:
 
     def __init__(self, file_system: Any) -> None:
         self._fs = file_system
-        self._renames = file_system.type_name not in _OBJECT_STORES
+        self._renames = not is_object_store(file_system)
+        self._create = exclusive_write(file_system)
 
     def write_atomic(self, path: str, data: bytes) -> None:
         """Write a file so that readers see the old bytes or the new ones."""
@@ -50,11 +69,13 @@ class ArrowFiles:
     def create(self, path: str, data: bytes) -> bool:
         """Write a file, all at once, unless there is one of its name; return whether it was written.
 
-        Exact where a rename fails if the name is taken (HDFS). Elsewhere two writers that come at the same moment are told
-        apart by what is there afterwards, which the later one may still change.
+        Exact where a rename fails if the name is taken (HDFS), and on object stores through fsspec. Elsewhere two writers that
+        come at the same moment are told apart by what is there afterwards, which the later one may still change.
         """
         with _os_errors():
-            if self.exists(path):
+            if self._create is not None:
+                return self._create(path, data)
+            if self._is_taken(path):
                 return False
             if not self._renames:
                 self._write(path, data)
@@ -72,7 +93,7 @@ class ArrowFiles:
     def write_new(self, path: str, data: Any) -> None:
         """Write a file that must not exist yet; two writers at one time are not told apart."""
         with _os_errors():
-            if self.exists(path):
+            if self._is_taken(path):
                 raise FileExistsError(errno.EEXIST, f"the file exists already: {path}")
             if self._renames:
                 self._fs.create_dir(path.rpartition("/")[0], recursive=True)
@@ -85,13 +106,13 @@ class ArrowFiles:
 
     def read(self, path: str) -> bytes:
         """Return the bytes of a file."""
-        with _os_errors(), self._fs.open_input_stream(path) as stream:
+        with _os_errors(), self._fs.open_input_stream(path, compression=None) as stream:
             data: bytes = stream.read()
             return data
 
     def read_into(self, path: str, target: BinaryIO) -> None:
         """Append the bytes of a file to an open one, piece by piece."""
-        with _os_errors(), self._fs.open_input_stream(path) as stream:
+        with _os_errors(), self._fs.open_input_stream(path, compression=None) as stream:
             while block := stream.read(1024 * 1024):
                 target.write(block)
 
@@ -117,6 +138,17 @@ class ArrowFiles:
                     found.append(name)
         return found
 
+    def list_directories(self, directory: str, start: str) -> Sequence[str]:
+        """Return the names of the directories in `directory` that begin with `start`."""
+        return [
+            info.base_name
+            for info in self._select(directory, recursive=False)
+            if info.type == fs.FileType.Directory and info.base_name.startswith(start)
+        ]
+
+    def delete_empty(self, path: str) -> None:
+        """Do nothing: between looking and deleting, somebody may write a file into the directory."""
+
     def delete(self, path: str) -> None:
         """Delete a file if it is there."""
         with _os_errors():
@@ -139,8 +171,12 @@ class ArrowFiles:
             infos: Sequence[Any] = self._fs.get_file_info(selector)
             return infos
 
+    def _is_taken(self, path: str) -> bool:
+        """Whether there is a file of this name."""
+        return self.exists(path) if self._renames else has_file(self._fs, path)
+
     def _write(self, path: str, data: Any) -> None:
-        with self._fs.open_output_stream(path) as stream:
+        with self._fs.open_output_stream(path, compression=None) as stream:
             stream.write(data)
 
     @contextmanager
@@ -170,3 +206,12 @@ def _os_errors() -> Iterator[None]:
         raise OSError(errno.EINVAL, str(error)) from error
     except pa.ArrowException as error:
         raise OSError(str(error)) from error
+    except OSError as error:
+        found = _AWS_ERROR.search(str(error)) if error.errno is None else None
+        if found is None:
+            raise
+        if found[1] in _NOT_ALLOWED:
+            raise PermissionError(errno.EACCES, str(error)) from error
+        if found[1] == "NO_SUCH_BUCKET":
+            raise OSError(errno.EINVAL, str(error)) from error
+        raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import time
 from pathlib import Path
 
@@ -19,6 +20,8 @@ _HELD_BY_OTHER = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES})
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL})
 _TRIES = 100  # somebody has to delete the lock file between two system calls, this often
 _PAUSE_S = 0.002
+_HOUR_NS = 3_600 * 10**9
+_RECORD_BYTES = 65_536
 
 
 class LocksNotSupportedError(OSError):
@@ -29,10 +32,13 @@ class FileLock:
     """The lock file of a job's directory, held until `release` or the end of the process.
 
     The file also has the owner's record. Looking at the file's number and time of change tells if somebody has deleted it or
-    holds it too (on a mounted file system whose locks do not reach other machines): `check` is one `stat`.
+    holds it too (on a mounted file system whose locks do not reach other machines): `check` is one `open` and one `stat`.
     """
 
-    def __init__(self, path: Path, descriptor: int, owner: LeaseOwner) -> None:
+    def __init__(
+        self, path: Path, descriptor: int, owner: LeaseOwner, *, contested: bool = False
+    ) -> None:
+        self.contested = contested
         self._path = path
         self._descriptor: int | None = descriptor
         self.owner = owner
@@ -52,9 +58,11 @@ class FileLock:
         except OSError as error:
             raise as_checkpoint_error(error, "lock", str(path)) from error
         try:
+            before = os.pread(descriptor, _RECORD_BYTES, 0)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, owner.encode(), 0)
-            return cls(path, descriptor, owner)
+            _mark_as_own(descriptor)
+            return cls(path, descriptor, owner, contested=_may_live(before))
         except OSError as error:
             os.close(descriptor)
             raise as_checkpoint_error(error, "write", str(path)) from error
@@ -63,7 +71,12 @@ class FileLock:
         """Raise FencedError unless this is still the driver of the job."""
         if self._descriptor is None:
             raise fenced(str(self._path.parent), None)
+        self._verify()
+
+    def _verify(self) -> None:
         try:
+            # What `stat` tells may be a minute old on NFS. Opening a file asks the server.
+            os.close(os.open(self._path, os.O_RDONLY))
             mark = _mark(os.stat(self._path))  # noqa: PTH116 - a third of the time of Path.stat
         except FileNotFoundError:
             raise fenced(str(self._path.parent), None) from None
@@ -85,10 +98,10 @@ class FileLock:
         if descriptor is None:
             return
         _held.discard(self)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(CheckpointError, OSError):
+            self._verify()  # another driver that has written its name into the file goes on with it
             # Deleting before unlocking: whoever has opened this file meanwhile sees that it is no longer the lock.
-            if _mark(self._path.stat())[:2] == self._mark[:2]:
-                self._path.unlink()
+            self._path.unlink()
         os.close(descriptor)
         with contextlib.suppress(OSError):
             self._path.parent.rmdir()
@@ -113,6 +126,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon_all)
 
 
+def read_lock_owner(directory: Path) -> LeaseOwner | None:
+    """Return whose name is in the lock file of a job's directory."""
+    return _read(directory / LOCK_FILE)
+
+
 def _lock(path: Path, *, sync: bool) -> int:
     """Open and lock a file; return its descriptor."""
     try:
@@ -133,7 +151,7 @@ def _lock(path: Path, *, sync: bool) -> int:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 if error.errno in _HELD_BY_OTHER:
-                    raise refused(str(path.parent), _read_holder(path)) from None
+                    raise refused(str(path.parent), _read_holder(path), str(path)) from None
                 if error.errno in _NO_LOCKS:
                     raise LocksNotSupportedError(error.errno, str(error)) from error
                 raise
@@ -149,6 +167,21 @@ def _lock(path: Path, *, sync: bool) -> int:
         detail=str(cause or "the lock file disappears as soon as it is made"),
         hint="look for what else makes or deletes files in the checkpoint directory",
     )
+
+
+def _may_live(record: bytes) -> bool:
+    """Whether the driver that left a record may still be at work: on another machine, if locks do not reach that far."""
+    if not record:
+        return False
+    owner = LeaseOwner.decode(record)
+    return owner is None or not owner.is_gone
+
+
+def _mark_as_own(descriptor: int) -> None:
+    """Give the file a time of change that no other driver gives it, not even one that writes its name at this moment."""
+    changed = time.time_ns() - secrets.randbelow(_HOUR_NS)
+    with contextlib.suppress(OSError):  # not every file system lets one
+        os.utime(descriptor, ns=(changed, changed))
 
 
 def _mark(found: os.stat_result) -> tuple[int, int, int, int]:

@@ -5,10 +5,10 @@
 ```
 
 The driver with the highest number has the job. Whoever wants it waits until the claim with the highest number is released or no
-longer renewed, writes a claim with the next number, and lists the claims again. If there is another one with this number
-or a higher one, it takes its claim back. So two drivers never get the same number: had both missed the other's claim, each would
-have listed before the other wrote, and each writes before it lists. This needs no more from storage than that a list shows
-what was written before it, as all the large object stores and HDFS promise.
+longer renewed, writes a claim with the next number, and lists the claims again. If there is one that it did not know of, it takes
+its own back. So two drivers never both get the job: had both missed the other's claim, each would have listed before the
+other wrote, and each writes before it lists. This needs no more from storage than that a list shows what was written
+before it, as all the large object stores and HDFS promise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.checkpoint.lease_owner import LeaseOwner, fenced, refused
@@ -59,6 +59,7 @@ class HeartbeatLease:
         self._beats = 0
         self._renewed = clock()
         self._lost: FencedError | None = None
+        self.contested = False  # whether a driver that has lost the job may not know of it
         self._lock = threading.Lock()  # between the thread that renews and the one that works
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -80,16 +81,16 @@ class HeartbeatLease:
 
     def _claim(self) -> None:
         for _ in range(_CLAIMS):
-            number = self._wait_for_the_holder() + 1
-            name = _name(number, self.owner)
-            self._number = number
+            known = self._wait_for_the_holder()
+            self._number = max(map(_number, known), default=0) + 1
+            name = self._claimed()
+            self._renewed = self._clock()
             self._storage.write_new(name, self._record())
             names = self._storage.list(f"{LEASE}/")
-            if name in names and not any(_number(n) >= number for n in names if n != name):
-                self._renewed = self._clock()
-                for other in names:
-                    if other != name:
-                        self._storage.delete(other)
+            others = [other for other in names if other != name]
+            if name in names and known.issuperset(others):
+                for other in others:
+                    self._storage.delete(other)
                 return
             # The other one may not have seen this claim, so it may be at work.
             self._storage.delete(name)
@@ -100,22 +101,28 @@ class HeartbeatLease:
             hint="start one driver only",
         )
 
-    def _wait_for_the_holder(self) -> int:
-        """Return the highest number there is, once nobody has it; raises FencedError if somebody has."""
+    def _wait_for_the_holder(self) -> frozenset[str]:
+        """Return the claims there are, once nobody has the job; raises FencedError if somebody has."""
         names = self._storage.list(f"{LEASE}/")
-        number = max(map(_number, names), default=0)
-        seen = {name: self._read(name) for name in names if _number(name) == number}
+        seen = self._read_highest(names)
         began = self._clock()
         told = False
         while True:
+            gone = None in seen.values()
             for name, data in list(seen.items()):
                 owner, over = _decode(data)
                 if owner is not None and owner.token in _held:
                     raise refused(self._storage.base, owner)
                 if over or data is None or (owner is not None and owner.is_gone):
                     del seen[name]
+            if not seen and gone:
+                # A claim that was taken back, so the job may be another one's.
+                names = self._storage.list(f"{LEASE}/")
+                seen = self._read_highest(names)
+                began = self._clock()
+                continue
             if not seen:
-                return number
+                return frozenset(names)
             owner = _decode(next(iter(seen.values())))[0]
             if not told:
                 told = True
@@ -127,12 +134,17 @@ class HeartbeatLease:
                 )
             if self._clock() - began >= self._stale_after_s:
                 _log.warning("taking over the job at '%s' from %s", self._storage.base, owner)
-                return number
+                self.contested = True
+                return frozenset(names)
             self._sleep(min(1.0, self._stale_after_s / 10))
             for name, before in seen.items():
                 seen[name] = data = self._read(name)
                 if data not in {None, before} and not _decode(data)[1]:
                     raise refused(self._storage.base, _decode(data)[0])
+
+    def _read_highest(self, names: Sequence[str]) -> dict[str, bytes | None]:
+        number = max(map(_number, names), default=0)
+        return {name: self._read(name) for name in names if _number(name) == number}
 
     # Having it
 
@@ -150,7 +162,7 @@ class HeartbeatLease:
             self._renew()
 
     def release(self, *, forget: bool = False) -> None:
-        """Give the job up, so that another driver can start at once. With `forget`, delete all claims."""
+        """Give the job up, so that another driver can start at once. With `forget`, delete all claims that can be."""
         self._stop.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(self._stale_after_s / _BEATS)
@@ -160,10 +172,10 @@ class HeartbeatLease:
             _held.discard(self.owner.token)
             try:
                 self._look()
-                if forget:
+                if forget and not self.contested:
                     self._storage.delete_tree(LEASE)
                 else:
-                    # It stays, so that numbers never come again.
+                    # It stays, so that numbers never come again. A driver that was silent may be about to renew its claim.
                     self._storage.write_atomic(self._claimed(), self._record(released=True))
             except FencedError:
                 return
@@ -187,8 +199,9 @@ class HeartbeatLease:
     def _renew(self) -> None:
         self._look()
         self._beats += 1
+        began = self._clock()
         self._storage.write_atomic(self._claimed(), self._record())
-        self._renewed = self._clock()
+        self._renewed = began
 
     def _beat(self) -> None:
         while not self._stop.wait(self._stale_after_s / _BEATS):
@@ -208,12 +221,23 @@ class HeartbeatLease:
         return json.dumps(record).encode() + b"\n"
 
     def _read(self, name: str) -> bytes | None:
-        try:
-            return self._storage.read(name)
-        except CheckpointError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return None
-            raise
+        return _read(self._storage, name)
+
+
+def read_claim_owner(storage: CheckpointStorage) -> LeaseOwner | None:
+    """Return who has the claim with the highest number, unless it was released."""
+    names = storage.list(f"{LEASE}/")
+    owner, over = _decode(_read(storage, max(names, key=_number))) if names else (None, True)
+    return None if over else owner
+
+
+def _read(storage: CheckpointStorage, name: str) -> bytes | None:
+    try:
+        return storage.read(name)
+    except CheckpointError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
 
 
 def _name(number: int, owner: LeaseOwner) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-from penstock.checkpoint.file_lock import FileLock, LocksNotSupportedError
-from penstock.checkpoint.heartbeat_lease import HeartbeatLease
+from penstock.checkpoint.file_lock import FileLock, LocksNotSupportedError, read_lock_owner
+from penstock.checkpoint.heartbeat_lease import HeartbeatLease, read_claim_owner
 from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError
@@ -27,6 +27,10 @@ class Lease(Protocol):
     def owner(self) -> LeaseOwner:
         """Who has it: this process."""
 
+    @property
+    def contested(self) -> bool:
+        """Whether a driver that had it before may still be at work, and not know yet that it has lost it."""
+
     def check(self) -> None:
         """Raise FencedError unless this is still the driver of the job."""
 
@@ -35,6 +39,13 @@ class Lease(Protocol):
 
     def release(self, *, forget: bool = False) -> None:
         """Give the job up. With `forget` nothing of the lease stays in the directory."""
+
+
+def lease_owner(storage: CheckpointStorage) -> LeaseOwner | None:
+    """Return who has a job's directory, or had it last without releasing it; None if nobody is known. Changes nothing."""
+    directory = storage.local_directory
+    found = read_lock_owner(directory) if directory is not None else None
+    return found or read_claim_owner(storage)
 
 
 def acquire(

@@ -14,6 +14,8 @@ from typing import Any
 
 from penstock.errors import FencedError
 
+_MAX_PID = 2**31 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseOwner:
@@ -55,7 +57,7 @@ class LeaseOwner:
     def from_json(cls, found: Any) -> LeaseOwner | None:
         """Return the owner that `to_json` was called on, or None if it cannot be told."""
         try:
-            return cls(
+            owner = cls(
                 str(found["job"]),
                 str(found["host"]),
                 int(found["pid"]),
@@ -63,8 +65,10 @@ class LeaseOwner:
                 str(found["token"]),
                 str(found.get("machine", "")),
             )
-        except (AttributeError, KeyError, TypeError, ValueError):
+            str(owner)  # a time that is none
+        except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError):
             return None
+        return owner if 0 < owner.pid <= _MAX_PID else None
 
     @classmethod
     def decode(cls, data: bytes) -> LeaseOwner | None:
@@ -83,15 +87,21 @@ class LeaseOwner:
         return f"pid {self.pid} on host {self.host} since {since:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def refused(directory: str, owner: LeaseOwner | None) -> FencedError:
-    """Return the error of a driver that may not start, because `owner` runs the job."""
+def refused(directory: str, owner: LeaseOwner | None, lock: str | None = None) -> FencedError:
+    """Return the error of a driver that may not start, because `owner` runs the job.
+
+    `lock` is the file whose lock it holds, if it is a lock.
+    """
     who = "which does not tell its name" if owner is None else f"'{owner.job}', {owner}"
     if owner is not None and owner.pid == os.getpid() and owner.machine == _machine():
         who += " (this process)"
+    hint = "stop the other driver, or start this one as a new job from a checkpoint (<job directory>/chk-<N>)"
+    if lock is not None and owner is not None and owner.machine != _machine():
+        hint += f". If {owner.host} has died and its file server keeps the lock, delete '{lock}'"
     return FencedError(
         f"another driver runs this job: {owner or 'unknown'}",
         detail=f"the directory '{directory}' is held by {who}",
-        hint="stop the other driver, or start this one as a new job from a checkpoint (<job directory>/chk-<N>)",
+        hint=hint,
     )
 
 

@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -109,6 +110,28 @@ class LocalFiles:
             shutil.rmtree(path)
         except FileNotFoundError:
             return
+
+    def list_directories(self, directory: str, start: str) -> Sequence[str]:
+        """Return the names of the directories in `directory` that begin with `start`."""
+        try:
+            with os.scandir(directory) as entries:
+                return [
+                    entry.name
+                    for entry in entries
+                    if entry.name.startswith(start) and entry.is_dir(follow_symlinks=False)
+                ]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def delete_empty(self, path: str) -> None:
+        """Delete a directory if there is nothing in it: the system looks and deletes in one step."""
+        try:
+            Path(path).rmdir()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                raise
 
     def make_directory(self, directory: Path) -> None:
         """Create a directory, with those above it, if it is not there."""

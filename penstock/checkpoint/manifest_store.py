@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from penstock.checkpoint.handles import SHARED
 from penstock.checkpoint.lease import DEFAULT_STALE_AFTER_S, Lease, acquire
 from penstock.checkpoint.manifest import DamagedManifestError, Manifest, decode, encode
 from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common.file_systems import split_path
 from penstock.errors import ArgumentError, CheckpointError
 
 METADATA = "_metadata"
@@ -29,6 +32,7 @@ INPUT = "input"
 EPOCHS = "epochs"
 
 _log = logging.getLogger(__name__)
+_TRIES = 10
 _METADATA_NAME = re.compile(r"chk-(\d+)/_metadata")
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
 
@@ -40,6 +44,7 @@ class ManifestStore:
     """
 
     _lease: Lease | None = None
+    _written = False  # whether this driver has written a manifest
 
     def __init__(self, base: CheckpointStorage, job_id: str) -> None:
         if not job_id or "/" in job_id or job_id.startswith("."):
@@ -71,6 +76,14 @@ class ManifestStore:
         if self._lease is not None:
             self._lease.check()
 
+    @property
+    def contested(self) -> bool:
+        """Whether the driver before this one may still write the manifest of its epoch, because it stood still before.
+
+        Until this driver has written one itself: then there is one for that epoch.
+        """
+        return self._lease is not None and self._lease.contested and not self._written
+
     def release(self) -> None:
         """Let another driver have the job; does nothing if it was not acquired."""
         lease, self._lease = self._lease, None
@@ -89,6 +102,7 @@ class ManifestStore:
         name = _metadata_name(manifest.epoch)
         data = encode(manifest)
         if self.storage.create(name, data):
+            self._written = True
             return
         found = self.storage.read(name)
         if found == data:
@@ -97,6 +111,7 @@ class ManifestStore:
             decode(found, self.storage.path(name))
         except DamagedManifestError as error:
             _log.warning("%s: it is written anew", error.message)
+            self.check_lease()
             self.storage.write_atomic(name, data)
             return
         self.check_lease()
@@ -118,13 +133,16 @@ class ManifestStore:
 
     def read_all(self) -> list[Manifest]:
         """Return all readable manifests, oldest first; a damaged one is left out with a warning."""
-        manifests = []
-        for epoch in self.list_epochs():
+
+        def read(epoch: int) -> Manifest | None:
             try:
-                manifests.append(self.read(epoch))
+                return self.read(epoch)
             except DamagedManifestError as error:
                 _log.warning("%s: it is left out", error.message)
-        return manifests
+                return None
+
+        found = self.storage.each(read, self.list_epochs())
+        return [manifest for manifest in found if manifest is not None]
 
     def latest(self) -> Manifest | None:
         """Return the newest readable manifest, or None if the job has no checkpoint.
@@ -165,11 +183,31 @@ class ManifestStore:
         self.storage.delete(name)
         return True
 
+    def sweep_checkpoints(self) -> None:
+        """Delete what drivers that were killed left of checkpoints: directories without a manifest.
+
+        Where there is a newer checkpoint nobody will write a manifest any more: the directory goes with hidden files in it.
+        Elsewhere it goes only if it is empty. What was set aside stays. A failure is no more than a warning.
+        """
+        self.check_lease()
+        try:
+            epochs = self.list_epochs()
+            for name in self.storage.list_directories("chk-"):
+                match = _CHECKPOINT_DIRECTORY.fullmatch(name)
+                if match is None or int(match.group(1)) in epochs:
+                    continue
+                if epochs and int(match.group(1)) < epochs[-1]:
+                    if not self.storage.list(f"{name}/"):
+                        self.storage.delete_tree(name)
+                else:
+                    self.storage.delete_empty(name)
+        except CheckpointError as error:
+            _log.warning("what is left of old checkpoints could not be deleted: %s", error.message)
+
     def delete_files(self, names: tuple[str, ...]) -> None:
         """Delete state files."""
         self.check_lease()
-        for name in names:
-            self.storage.delete(name)
+        self.storage.each(self.storage.delete, names)
 
     def delete_working_files(self) -> None:
         """Delete what only a running job needs: staged output and input blocks. Checkpoints stay."""
@@ -182,7 +220,7 @@ class ManifestStore:
         self.delete_working_files()
         self.storage.delete_tree(SHARED)
         self.storage.delete_tree(EPOCHS)
-        for directory in {name.partition("/")[0] for name in self.storage.list("chk-")}:
+        for directory in self.storage.list_directories("chk-"):
             self.storage.delete_tree(directory)
         lease, self._lease = self._lease, None
         if lease is not None:
@@ -191,6 +229,38 @@ class ManifestStore:
     def list_state_files(self) -> list[str]:
         """Return the names of all state files, needed or not."""
         return self.storage.list(f"{SHARED}/")
+
+
+class CheckpointDeletedError(CheckpointError):
+    """A checkpoint was deleted while it was read: the job that wrote it runs, and has newer ones."""
+
+
+@contextmanager
+def noticing_deletion(directory: str, epoch: int | None) -> Iterator[None]:
+    """Tell a state file that is missing because its checkpoint was deleted from one that is lost.
+
+    `directory` is the job's. Retention deletes the manifest before the files: if that is there, the checkpoint is damaged.
+    """
+    try:
+        yield
+    except CheckpointError as error:
+        if epoch is None or not _is_missing(error):
+            raise
+        if CheckpointStorage(directory).exists(_metadata_name(epoch)):
+            raise
+        raise CheckpointDeletedError(
+            f"checkpoint {epoch} was deleted while it was read",
+            detail=f"its job, in '{directory}', has newer checkpoints and keeps only the last ones",
+            hint="read the newest one again; for more time raise execution.checkpointing.num-retained, or take a savepoint",
+        ) from error
+
+
+def _is_missing(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, FileNotFoundError):
+            return True
+        error = error.__cause__
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,17 +272,21 @@ class RestorePoint:
 
 
 def resolve_restore_path(path: str) -> RestorePoint:
-    """Find the checkpoint that a path or URI means: a job's directory (its latest), a chk-N directory, or its manifest."""
+    """Find the checkpoint that a path or URI means: a job's directory (its latest), a chk-N directory, or its manifest.
+
+    The job may run and delete checkpoints meanwhile: then a newer one is its latest.
+    """
     named = CheckpointStorage(path)
     if _last_part(named) == METADATA:
         named = _parent(named)
     chosen = _CHECKPOINT_DIRECTORY.fullmatch(_last_part(named))
     store = ManifestStore.at(_parent(named) if chosen else named)
     if chosen is None:
-        manifest = store.latest()
+        manifest = _latest_of_running(store)
     else:
         epoch = int(chosen.group(1))
-        manifest = store.read(epoch) if epoch in store.list_epochs() else None
+        with noticing_deletion(store.storage.base, epoch):
+            manifest = store.read(epoch) if epoch in store.list_epochs() else None
     if manifest is None:
         raise CheckpointError(
             f"there is no checkpoint at '{path}'",
@@ -222,13 +296,29 @@ def resolve_restore_path(path: str) -> RestorePoint:
     return RestorePoint(store.storage.base, manifest.relocated(store.storage))
 
 
+def _latest_of_running(store: ManifestStore) -> Manifest | None:
+    for _ in range(_TRIES):
+        before = store.list_epochs()
+        try:
+            return store.latest()
+        except CheckpointError as error:
+            if not _is_missing(error):
+                raise
+            if store.list_epochs() == before:
+                raise
+    raise CheckpointDeletedError(
+        f"the checkpoints of job {store.job_id} are deleted faster than they can be read",
+        detail=f"{_TRIES} of them went while they were read",
+        hint="raise execution.checkpointing.num-retained, or take a savepoint and read that",
+    )
+
+
 def _last_part(storage: CheckpointStorage) -> str:
-    return storage.base.partition("?")[0].rstrip("/").rpartition("/")[2]
+    return split_path(storage.base)[1]
 
 
 def _parent(storage: CheckpointStorage) -> CheckpointStorage:
-    path, mark, query = storage.base.partition("?")
-    return CheckpointStorage(path.rstrip("/").rpartition("/")[0] + mark + query)
+    return CheckpointStorage(split_path(storage.base)[0])
 
 
 def _metadata_name(epoch: int) -> str:

@@ -9,17 +9,21 @@ from __future__ import annotations
 import errno
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, TypeVar
 
 from penstock.checkpoint.local_files import LocalFiles
 from penstock.checkpoint.retries import retried
+from penstock.common.file_systems import join_path, split_path
 from penstock.errors import ArgumentError, CheckpointError
 
 Buffer: TypeAlias = Any  # bytes, or a file that is mapped into memory
 Action: TypeAlias = Literal["write", "read", "look for", "list", "delete"]
+_S = TypeVar("_S")
 _T = TypeVar("_T")
+_CALLS_AT_ONCE = 16
 
 FAULTS_VARIABLE = "PENSTOCK_STORAGE_FAULTS"
 
@@ -55,11 +59,17 @@ class Files(Protocol):
     def list(self, directory: str, start: str) -> list[str]:
         """Return the files below `directory`, relative to it, whose path begins with `start`."""
 
+    def list_directories(self, directory: str, start: str) -> Sequence[str]:
+        """Return the names of the directories in `directory` that begin with `start`."""
+
     def delete(self, path: str) -> None:
         """Delete a file if it is there."""
 
     def delete_tree(self, path: str) -> None:
         """Delete a directory with all it holds, if it is there."""
+
+    def delete_empty(self, path: str) -> None:
+        """Delete a directory if there is nothing in it and the file system can make sure of that."""
 
 
 class CheckpointStorage:
@@ -96,10 +106,7 @@ class CheckpointStorage:
 
     def path(self, name: str) -> str:
         """Return the full path or URI of a name."""
-        base, mark, query = self.base, "", ""
-        if "://" in self.base:  # the options of a URI stay at its end
-            base, mark, query = self.base.partition("?")
-        return f"{base.rstrip('/')}/{_checked(name)}{mark}{query}"
+        return join_path(self.base, _checked(name))
 
     @property
     def local_directory(self) -> Path | None:
@@ -166,6 +173,12 @@ class CheckpointStorage:
         found = self._call("list", directory, lambda files, path: files.list(path, start))
         return sorted(f"{directory}{slash}{name}" for name in found)
 
+    def list_directories(self, start: str = "") -> Sequence[str]:
+        """Return the names of the directories in the base directory that begin with `start`, empty ones too, sorted."""
+        return sorted(
+            self._call("list", "", lambda files, path: files.list_directories(path, start))
+        )
+
     def delete(self, name: str) -> None:
         """Delete a file; it is no failure if it does not exist."""
         self._call("delete", name, lambda files, path: files.delete(path))
@@ -173,6 +186,17 @@ class CheckpointStorage:
     def delete_tree(self, name: str = "") -> None:
         """Delete a directory with all it holds; it is no failure if it does not exist."""
         self._call("delete", name, lambda files, path: files.delete_tree(path))
+
+    def delete_empty(self, name: str) -> None:
+        """Delete a directory if there is nothing in it; where that cannot be done in one step, it stays."""
+        self._call("delete", name, lambda files, path: files.delete_empty(path))
+
+    def each(self, call: Callable[[_S], _T], items: Sequence[_S]) -> tuple[_T, ...]:
+        """Call a function that uses this storage with each item: many at once where each call waits for an answer."""
+        if self.local_directory is not None or len(items) < 2:
+            return tuple(map(call, items))
+        with ThreadPoolExecutor(min(_CALLS_AT_ONCE, len(items))) as pool:
+            return tuple(pool.map(call, items))
 
     def _call(self, action: Action, name: str, call: Callable[[Files, str], _T]) -> _T:
         """Do something to the file or directory of a name, again if it fails for a moment."""
@@ -192,19 +216,21 @@ class CheckpointStorage:
 
     def _storage_of(self, path: str) -> tuple[CheckpointStorage, str]:
         """Return the storage of an absolute path's directory, and the name of the file in it."""
-        path, mark, query = path.partition("?") if "://" in path else (path, "", "")
-        directory, _, last = path.rpartition("/")
-        return CheckpointStorage(f"{directory}{mark}{query}", sync=self.sync), last
+        directory, last = split_path(path)
+        return CheckpointStorage(directory, sync=self.sync), last
 
     def _open(self) -> tuple[Files, str]:
         if self._files is None:
+            files: Files
             if "://" in self.base:
                 from penstock.checkpoint.arrow_files import open_uri
 
-                self._files, root = open_uri(self.base)
+                files, root = open_uri(self.base)
             else:
-                self._files, root = LocalFiles(sync=self.sync), self.base
+                files, root = LocalFiles(sync=self.sync), self.base
+            # The root first: several threads use a storage, and one that sees the files takes the root as it is.
             self._root = root.rstrip("/")
+            self._files = files
         return self._files, self._root
 
 
@@ -217,7 +243,7 @@ def as_checkpoint_error(error: OSError, action: str, where: str) -> CheckpointEr
         message = f"checkpoint file '{where}' does not exist"
     elif error.errno in _FULL:
         message = f"checkpoint storage is full: {message}"
-    return CheckpointError(message, detail=str(error), hint=_hint(error))
+    return CheckpointError(message, detail=str(error), hint=_hint(error, where))
 
 
 def set_fault_hook(hook: FaultHook | None) -> FaultHook | None:
@@ -258,11 +284,13 @@ def _checked(name: str) -> str:
     return name
 
 
-def _hint(error: OSError) -> str:
+def _hint(error: OSError, where: str) -> str:
     if isinstance(error, FileExistsError):
         return "names of checkpoint files are used once: check that no other job has this job id"
     if isinstance(error, FileNotFoundError):
         return "the checkpoint was moved or deleted, or the path is misspelt"
+    if isinstance(error, PermissionError) and "://" in where:
+        return "check the credentials, and that they allow to list, read, write and delete below the checkpoint directory"
     if isinstance(error, PermissionError):
         return "let the user that runs the job read and write the checkpoint directory"
     if error.errno == errno.EROFS:

@@ -6,9 +6,12 @@ import argparse
 import ast
 import contextlib
 import csv
+import itertools
 import json
+import shutil
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001
 
 _LIMIT = 20
+_TRIES = 20
+_IN_MEMORY = 8 << 20
 _EPILOG = """\
 PATH is the checkpoint directory of a job (its latest checkpoint), one chk-N directory, or a savepoint; of a job whose process
 runs, its id or name will do. OPERATOR is a uid, a name or an id. Classes of objects that the state holds must be importable: put the job's modules on PYTHONPATH.
@@ -83,31 +88,48 @@ def add_commands(commands: Commands) -> None:
 
 
 def _ls(given: argparse.Namespace) -> int:
-    from penstock import state
-    from penstock.cli.reach import directory_of
-
-    sys.stdout.write(f"{state.read(directory_of(given.path))}\n")
-    return 0
+    return _print_of((given.path,), lambda out, snapshot: out.write(f"{snapshot}\n"))
 
 
 def _show(given: argparse.Namespace) -> int:
-    from penstock import state
-    from penstock.cli.reach import directory_of
+    def show(out: TextIO, snapshot: Snapshot) -> None:
+        table = _chosen(snapshot, given)
+        _write(out, table, _rows(table, given.key), given)
 
-    table = _chosen(state.read(directory_of(given.path)), given)
-    _write(table, _rows(table, given.key), given)
-    return 0
+    return _print_of((given.path,), show)
 
 
 def _diff(given: argparse.Namespace) -> int:
+    def compare(out: TextIO, before: Snapshot, after: Snapshot) -> None:
+        table = before.diff(after, internal=given.internal)
+        _write(out, table, iter(table), given)
+
+    return _print_of((given.path, given.other), compare)
+
+
+def _print_of(paths: Sequence[str], write: Callable[..., object]) -> int:
+    """Print what `write(out, *snapshots)` writes.
+
+    A running job may delete the checkpoint that is read. Then the newest one is read instead, from the beginning: so nothing is
+    printed before all is read.
+    """
     from penstock import state
+    from penstock.checkpoint.manifest_store import CheckpointDeletedError
     from penstock.cli.reach import directory_of
 
-    table = state.read(directory_of(given.path)).diff(
-        state.read(directory_of(given.other)), internal=given.internal
-    )
-    _write(table, iter(table), given)
-    return 0
+    directories = [directory_of(path) for path in paths]
+    for tries in itertools.count(1):
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="") as out:
+            try:
+                write(out, *map(state.read, directories))
+            except CheckpointDeletedError:
+                if tries == _TRIES:
+                    raise
+                continue
+            out.seek(0)
+            shutil.copyfileobj(out, sys.stdout)
+            return 0
+    raise AssertionError
 
 
 def _chosen(snapshot: Snapshot, given: argparse.Namespace) -> Table:
@@ -144,14 +166,14 @@ def _rows(table: Table, key: str | None) -> Iterator[Any]:
     return (row for row in table if row.key in wanted or str(row.key) == key)
 
 
-def _write(table: Table, rows: Iterator[Any], given: argparse.Namespace) -> None:
+def _write(out: TextIO, table: Table, rows: Iterator[Any], given: argparse.Namespace) -> None:
     if given.limit < 0:
         raise ArgumentError(f"--limit {given.limit} is negative", hint="0 shows all rows")
     shown = islice(rows, given.limit) if given.limit else rows
-    out = sys.stdout
     if given.format == "json":
-        for row in shown:
-            out.write(json.dumps(_plain(row._asdict()), ensure_ascii=False) + "\n")
+        out.writelines(
+            json.dumps(_plain(row._asdict()), ensure_ascii=False) + "\n" for row in shown
+        )
     elif given.format == "csv":
         _write_csv(out, table, shown)
     else:

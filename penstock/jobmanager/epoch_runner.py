@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
@@ -38,10 +38,11 @@ from penstock.checkpoint.messages import (
 from penstock.checkpoint.retention import orphaned
 from penstock.common import clock
 from penstock.common.connector import Committer
-from penstock.errors import CheckpointError, PenstockError
+from penstock.errors import CheckpointError, FencedError, PenstockError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime.messages import TaskAck
+from penstock.runtime.redelivery import REDELIVERED
 from penstock.runtime.routing import connected_sources
 
 _log = logging.getLogger(__name__)
@@ -69,7 +70,8 @@ class EpochRunner:
         self._run_pipe = run_pipe
         self._step_hook = step_hook
         self._ids = [vertex.id for vertex in job.plan.vertices]
-        self._operators = _operator_plans(job)
+        self._committers: dict[str, Committer] = _create_committers(job)
+        self._operators = _operator_plans(job, self._committers)
         self._channels = _expected_channels(job)
         self.coordinator = CheckpointCoordinator(
             job.job_id, job.name, retained=job.checkpoints.retained
@@ -78,9 +80,11 @@ class EpochRunner:
             SourceCoordinator(operator_id, vertex, source, parallelism)
             for vertex, operator_id, source, parallelism in job.sources()
         ]
-        self._committers: dict[str, Committer] = {}
         self._acks: list[TaskAck] = []
         self._cause: BaseException | None = None
+        # What retention could not delete yet, in the order in which it may be deleted.
+        self._undeleted: deque[DeleteCheckpoint | DeleteFiles] = deque()
+        self._sweeps_later = False
         self._drain = False  # whether the epoch under way is the one that drains the job
         self.finished = False
 
@@ -96,22 +100,27 @@ class EpochRunner:
 
     def restore(self, manifest: Manifest | None) -> None:
         """Go back to a checkpoint: commit its output again, delete what failed attempts left, rewind sources."""
+        self._undeleted.clear()
         retained = tuple(self._store.read_all())
         self._handle(Restore(manifest, retained))
-        self.sweep()
+        # What the driver before this one left may yet become its checkpoint: then it stays until there is one of this driver's.
+        self._sweeps_later = self._store.contested
+        if not self._sweeps_later:
+            self.sweep()
         for source in self.sources:
             known = manifest.sources.get(source.operator_id) if manifest is not None else None
             foreign = manifest is not None and manifest.job_id != self._job.job_id
             source.restore(known, foreign=foreign)
 
     def sweep(self) -> None:
-        """Delete what failed attempts left: state files, and sinks' output that was never committed.
+        """Delete what failed attempts left: state files, parts of checkpoints, and sinks' output that was never committed.
 
         Only between epochs: what a running attempt has written, no checkpoint names yet.
         """
         self._store.check_lease()
         retained = self._store.read_all()
-        self._store.delete_files(tuple(orphaned(self._store.list_state_files(), retained)))
+        self._tidy(DeleteFiles(tuple(orphaned(self._store.list_state_files(), retained))))
+        self._store.sweep_checkpoints()
         for plan in self._operators:
             if plan.committer:
                 requests = [
@@ -119,6 +128,7 @@ class EpochRunner:
                     for manifest in retained
                     if plan.operator in manifest.commits
                 ]
+                self._store.check_lease()
                 self._committer(plan.operator).clean_up(requests, self._job.job_id)
 
     def next_wakeup(self) -> int | None:
@@ -153,15 +163,20 @@ class EpochRunner:
         for ack in self._acks:
             for source in self.sources:
                 if source.vertex == ack.vertex and ack.progress is not None:
-                    source.advance(ack.subtask, ack.progress)
+                    counted = ack.metrics.get(source.operator_id, {})
+                    _, redelivered = counted.get(REDELIVERED, ("counter", 0))
+                    source.advance(ack.subtask, ack.progress, redelivered)
+        self._sweep_if_due()
 
     def close(self) -> None:
-        """Release enumerators and committers."""
-        for source in self.sources:
-            source.close()
-        for committer in self._committers.values():
-            committer.close()
-        self._committers.clear()
+        """Release enumerators and committers. One that fails to close does no harm to the others, nor to the job."""
+        committers, self._committers = self._committers, {}
+        users: list[SourceCoordinator | Committer] = [*self.sources, *committers.values()]
+        for each in users:
+            try:
+                each.close()
+            except Exception:  # noqa: BLE001 - users' code may raise anything
+                _log.warning("%s could not be closed", type(each).__name__, exc_info=True)
 
     def _handle(self, event: Event) -> None:
         events: deque[Event] = deque([event])
@@ -180,13 +195,10 @@ class EpochRunner:
                     "commit_sink", request.epoch, lambda: self._commit(operator, request)
                 )
             case DeleteCheckpoint(epoch):
-                return self._step("delete_checkpoint", epoch, lambda: self._store.delete(epoch))
-            case DeleteFiles(names):
-                return self._step(
-                    "delete_files",
-                    self.coordinator.next_epoch - 1,
-                    lambda: self._store.delete_files(names),
-                )
+                return self._step("delete_checkpoint", epoch, lambda: self._tidy(instruction))
+            case DeleteFiles():
+                epoch = self.coordinator.next_epoch - 1
+                return self._step("delete_files", epoch, lambda: self._tidy(instruction))
             case EpochCompleted(_, final) | Restored(_, final):
                 self.finished = final
                 return []
@@ -214,12 +226,40 @@ class EpochRunner:
         for source in self.sources:
             assignments |= source.assignments(drain=self._drain)
         try:
+            self._store.check_lease()  # an epoch of a driver that has lost its job is work for nothing
             self._acks = self._run_pipe(epoch, self.coordinator.base, assignments)
         except Exception as error:  # noqa: BLE001 - whatever it was, the epoch has failed
             self._cause = error
             return [TaskFailed(epoch, str(error))]
         events: list[Event] = [self._to_event(epoch, ack) for ack in self._acks]
         return [*events, PipeFinished(epoch, clock.now_ms())]
+
+    def _tidy(self, instruction: DeleteCheckpoint | DeleteFiles) -> None:
+        """Delete what is needed no more. The epoch is complete: storage that cannot delete is no reason to repeat it."""
+        self._undeleted.append(instruction)
+        try:
+            while self._undeleted:
+                match self._undeleted[0]:
+                    case DeleteCheckpoint(epoch):
+                        self._store.delete(epoch)
+                    case DeleteFiles(names):
+                        self._store.delete_files(names)
+                self._undeleted.popleft()
+        except FencedError:
+            raise
+        except CheckpointError as error:
+            _log.warning("%s; it is tried again after the next epoch", error.message)
+
+    def _sweep_if_due(self) -> None:
+        if not self._sweeps_later or self._store.contested:
+            return
+        self._sweeps_later = False
+        try:
+            self.sweep()
+        except FencedError as error:
+            raise EpochFailedError(error.message, detail=error.detail) from error
+        except Exception:  # noqa: BLE001 - surplus files are no reason to fail
+            _log.warning("files of failed attempts could not be deleted", exc_info=True)
 
     def _to_event(self, epoch: int, ack: TaskAck) -> Ack:
         head = self._job.plan.vertices[ack.vertex].operators[0].operator_id
@@ -272,8 +312,12 @@ class EpochRunner:
         return committer
 
 
-def _operator_plans(job: Job) -> tuple[OperatorPlan, ...]:
-    committing = {name for name, sink in job.sinks().items() if sink.create_committer() is not None}
+def _create_committers(job: Job) -> dict[str, Committer]:
+    created = {name: sink.create_committer() for name, sink in job.sinks().items()}
+    return {name: committer for name, committer in created.items() if committer is not None}
+
+
+def _operator_plans(job: Job, committers: Mapping[str, Committer]) -> tuple[OperatorPlan, ...]:
     return tuple(
         OperatorPlan(
             operator=operator.operator_id,
@@ -282,7 +326,7 @@ def _operator_plans(job: Job) -> tuple[OperatorPlan, ...]:
             parallelism=vertex.parallelism,
             max_parallelism=vertex.max_parallelism,
             uid=operator.uid,
-            committer=operator.operator_id in committing,
+            committer=operator.operator_id in committers,
         )
         for vertex in job.plan.vertices
         for operator in vertex.operators

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import hashlib
 import pickle
-import posixpath
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ from penstock.common.connector import (
 )
 from penstock.common.connectors.filesystem import resolve
 from penstock.common.connectors.number_sequence import PlannedOnce
+from penstock.common.file_systems import join_path
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
 INLINE_LIMIT = 1 << 20
@@ -173,7 +173,7 @@ def _store(storage: str, blocks: tuple[bytes, ...], ends: tuple[int, ...]) -> Co
     for block in blocks:
         digest.update(block)
         offsets.append(offsets[-1] + len(block))
-    file = posixpath.join(storage, f"collection-{digest.hexdigest()}.pickles")
+    file = join_path(storage, f"collection-{digest.hexdigest()}.pickles")
     files, path = resolve(file)
     known = files.info(path)
     if known is None or known.size != offsets[-1]:  # a second start of the same job finds its file

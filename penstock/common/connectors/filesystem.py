@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
-from penstock.common.file_systems import open_file_system
+from penstock.common.file_systems import has_file, is_object_store, open_file_system
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 _GLOB_CHARACTERS = frozenset("*?[")
@@ -170,6 +170,7 @@ class ArrowFileSystem(FileSystem):
 
     def __init__(self, arrow: Any) -> None:
         self._arrow = arrow
+        self._has_directories = not is_object_store(arrow)
 
     def open_input(self, path: str) -> IO[bytes]:
         """Open a file for reading."""
@@ -178,13 +179,18 @@ class ArrowFileSystem(FileSystem):
 
     def open_output(self, path: str) -> IO[bytes]:
         """Create a file or replace it."""
-        self._arrow.create_dir(posixpath.dirname(path), recursive=True)
+        if self._has_directories:
+            self._arrow.create_dir(posixpath.dirname(path), recursive=True)
         stream: IO[bytes] = self._arrow.open_output_stream(path, compression=None)
         return stream
 
     def finish(self, stream: IO[bytes]) -> None:
         """Close: an object store keeps what it has accepted."""
         stream.close()
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file of this name."""
+        return super().exists(path) if self._has_directories else has_file(self._arrow, path)
 
     def info(self, path: str) -> FileInfo | None:
         """Describe a file."""

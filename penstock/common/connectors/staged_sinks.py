@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import posixpath
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import IO, Any, Protocol
 
 from penstock.common.connector import CommitRequest, Committer, Sink, SinkWriter, WriterContext
 from penstock.common.connectors.filesystem import FileSystem, resolve
+from penstock.common.file_systems import join_path
 from penstock.errors import ArgumentTypeError, InvalidProgramError
 
 INLINE_LIMIT = 64 << 10
@@ -78,7 +78,7 @@ class StagingBuffer:
             context = self._context
             attempt = context.attempt.replace("/", "-")
             name = f"output-{context.operator_id}-{context.epoch}-{context.subtask}-{attempt}"
-            self._path = posixpath.join(context.staging, name)
+            self._path = join_path(context.staging, name)
             self._files, path = resolve(self._path)
             self._stream = self._files.open_output(path)
         self._stream.write(b"".join(self._parts))

@@ -26,6 +26,26 @@ def test_what_was_written_is_read_back(storage):
     assert (storage.read("a/b"), storage.read("a/c")) == (b"one", b"")
 
 
+def test_a_thread_that_comes_while_another_opens_the_storage_finds_its_files(tmp_path, monkeypatch):
+    class Root(str):
+        """The path of a directory. While it is made the storage's root, another thread reads a file."""
+
+        def rstrip(self, characters):
+            if not others:
+                others.append(None)
+                others[0] = storage.read("a")
+            return super().rstrip(characters)
+
+    (tmp_path / "a").write_bytes(b"one")
+    monkeypatch.setattr(
+        "penstock.checkpoint.arrow_files.open_uri",
+        lambda _: (local_files.LocalFiles(sync=False), Root(tmp_path)),
+    )
+    others = []
+    storage = CheckpointStorage("mock:///base")
+    assert [storage.read("a"), *others] == [b"one", b"one"]
+
+
 def test_an_atomic_write_replaces_an_older_file_and_leaves_nothing_else(storage):
     storage.write_atomic("a", b"old")
     storage.write_atomic("a", b"new")

@@ -284,7 +284,7 @@ class Bucket:
     def __getattr__(self, name):
         return getattr(self._fs, name)
 
-    def open_output_stream(self, path):
+    def open_output_stream(self, path, compression=None):
         return Upload(self, path)
 
 

@@ -209,6 +209,67 @@ def test_where_locks_do_not_reach_other_machines_the_second_driver_fences_the_fi
     lease.release()
 
 
+def test_a_driver_that_was_fenced_leaves_the_lock_file_to_the_one_that_fenced_it(storage, tmp_path):
+    lease = acquire(storage, "job")
+    other = LeaseOwner("other", "far", 1, 0, "token").encode()
+    (tmp_path / "job" / ".lock").write_bytes(other)
+    lease.release()
+    assert (tmp_path / "job" / ".lock").read_bytes() == other
+
+
+def test_two_drivers_that_write_their_names_in_the_same_moment_do_not_write_the_same_time(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(file_lock.time, "time_ns", lambda: 10**18)
+    times = set()
+    for name in "abc":
+        acquire(CheckpointStorage(str(tmp_path / name)), "job")
+        times.add((tmp_path / name / ".lock").stat().st_mtime_ns)
+    assert len(times) == 3
+
+
+@pytest.mark.parametrize(
+    ("before", "contested"),
+    [
+        (None, False),
+        (b"", False),
+        (LeaseOwner("job", "far", 1, 0, "t").encode(), True),
+        (b"{", True),
+    ],
+    ids=["nobody", "nobody to the end", "another machine", "garbage"],
+)
+def test_who_had_the_job_before_may_be_at_work_if_nobody_can_tell(
+    storage, tmp_path, before, contested
+):
+    if before is not None:
+        (tmp_path / "job").mkdir()
+        (tmp_path / "job" / ".lock").write_bytes(before)
+    lease = acquire(storage, "job")
+    assert lease.contested is contested
+    lease.release()
+
+
+def test_a_driver_of_this_machine_that_was_killed_is_not_at_work(storage, holder):
+    holder.kill()
+    holder.wait()
+    lease = acquire(storage, "job")
+    assert not lease.contested
+    lease.release()
+
+
+def test_whoever_is_refused_by_another_machine_is_told_what_to_do_if_that_is_dead(
+    storage, tmp_path
+):
+    lease = acquire(storage, "job")
+    (tmp_path / "job" / ".lock").write_bytes(LeaseOwner("job", "far", 1, 0, "t").encode())
+    with pytest.raises(FencedError) as raised:
+        acquire(storage, "job")
+    assert f"If far has died and its file server keeps the lock, delete '{tmp_path}" in (
+        raised.value.hint
+    )
+    lease.release()
+
+
 def test_a_lock_file_that_was_only_touched_is_still_the_own_one(storage, tmp_path):
     lease = acquire(storage, "job")
     os.utime(tmp_path / "job" / ".lock", (1, 1))

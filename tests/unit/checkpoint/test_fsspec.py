@@ -5,13 +5,17 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+import fsspec
 import pytest
+from fsspec import AbstractFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
 
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import Configuration
 from penstock.common.connectors.filesystem import resolve
 from penstock.common.file_systems import open_file_system
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import CheckpointError
 from penstock.jobmanager.job_master import JobMaster
 from penstock.testing.mini_cluster import MiniCluster
 
@@ -91,3 +95,70 @@ def test_connectors_use_the_same_file_systems(base: str) -> None:
 def test_a_scheme_that_nobody_knows_is_an_error() -> None:
     with pytest.raises(ValueError, match="nowhere"):
         open_file_system("nowhere://host/path")
+
+
+class Objects(MemoryFileSystem):
+    """An object store in memory whose clients keep what they have listed, as those of S3, GCS and Azure do."""
+
+    protocol = ("objects", "s3")
+    store: dict[str, Any] = {}
+    pseudo_dirs = [""]
+    find = AbstractFileSystem.find  # asks `ls`
+    rival: tuple[str, bytes] | None = None  # what another process writes just before this one
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        return super()._strip_protocol(path.replace("objects://", "memory://"))
+
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> Any:
+        path = self._strip_protocol(path)
+        try:
+            found = self.dircache[path]
+        except KeyError:
+            found = self.dircache[path] = super().ls(path, detail=True)
+        return found if detail else [each["name"] for each in found]
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        if Objects.rival is not None:
+            MemoryFileSystem.pipe_file(self, *Objects.rival)
+        super().pipe_file(path, value, mode=mode, **kwargs)
+
+
+@pytest.fixture
+def objects() -> str:
+    fsspec.register_implementation("objects", Objects, clobber=True)
+    return f"objects://bucket/{uuid.uuid4().hex}"
+
+
+def test_what_another_process_writes_is_seen_although_the_directory_was_listed_before(
+    objects: str,
+) -> None:
+    storage = CheckpointStorage(objects)
+    storage.write_new("lease/1", b"mine")
+    assert storage.list("lease/") == ["lease/1"]
+    other = Objects(skip_instance_cache=True)
+    other.pipe_file(f"{objects}/lease/2", b"another's")
+    assert storage.list("lease/") == ["lease/1", "lease/2"]
+
+
+def test_of_two_that_create_a_manifest_at_the_same_moment_one_does(
+    objects: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = CheckpointStorage(objects)
+    monkeypatch.setattr(Objects, "rival", (f"{objects}/chk-1/_metadata", b"another's"))
+    assert storage.create("chk-1/_metadata", b"mine") is False
+    monkeypatch.setattr(Objects, "rival", None)
+    assert storage.read("chk-1/_metadata") == b"another's"
+    assert storage.create("chk-2/_metadata", b"mine") is True
+
+
+def test_fsspec_can_be_asked_for_by_name(objects: str) -> None:
+    CheckpointStorage(objects).write_new("a", b"x")
+    assert CheckpointStorage(f"fsspec+{objects}").read("a") == b"x"
+
+
+def test_a_scheme_whose_package_is_not_installed_is_an_error_that_names_it() -> None:
+    fsspec.register_implementation("missing", "no_such_package.Files", clobber=True)
+    with pytest.raises(CheckpointError, match="could not read checkpoint file") as raised:
+        CheckpointStorage("missing://bucket/job").read("chk-1/_metadata")
+    assert "no_such_package" in (raised.value.detail or "")

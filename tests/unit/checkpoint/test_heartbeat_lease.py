@@ -191,6 +191,59 @@ def test_a_thread_renews_a_lease_until_it_is_released(plain):
     assert not lease._thread.is_alive()
 
 
+def test_a_claim_that_was_taken_back_does_not_open_the_way_past_the_driver_that_runs(plain):
+    """Two drivers claim the same number, one takes it back: whoever saw only that one must wait for the other."""
+    plain.write_new("lease/00000002-back", b"{}")
+    running = []
+
+    class Late:
+        base = "job"
+
+        def __getattr__(self, name):
+            return getattr(plain, name)
+
+        def read(self, name):
+            if name.endswith("-back") and not running:
+                plain.delete(name)
+                running.append(claim(plain, "first"))
+            return plain.read(name)
+
+    with pytest.raises(FencedError, match="another driver runs this job"):
+        claim(Late(), "second", meanwhile=lambda: running[0].renew())
+    running[0].check()
+
+
+def test_a_driver_that_renews_very_late_does_not_get_a_job_back_that_was_deleted(plain):
+    first = claim(plain, "first")
+    second = claim(plain, "second")
+    assert second.contested
+    release(second, forget=True)
+    plain.write_atomic(first._claimed(), first._record())  # it stood still before this very call
+    with pytest.raises(FencedError):
+        first.check()
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"7",
+        b'{"owner": 7, "released": false}',
+        b'{"owner": {"job": "j", "host": "h", "pid": 1e400, "started_ms": 0, "token": "t"}, "released": false}',
+        b'{"owner": {"job": "j", "host": "h", "pid": -1, "started_ms": 0, "token": "t"}, "released": false}',
+        b'{"owner": {"job": "j", "host": "h", "pid": 99999999999, "started_ms": 0, "token": "t"}, "released": false}',
+        b'{"owner": {"job": "j", "host": "h", "pid": 1, "started_ms": 1e30, "token": "t"}, "released": false}',
+    ],
+)
+def test_garbage_in_the_place_of_a_claim_is_waited_for_and_then_replaced(plain, garbage):
+    plain.write_new("lease/00000005-x", garbage)
+    lease = claim(plain, "first")
+    assert lease.time.now >= 130
+    assert plain.list("lease/") == ["lease/00000006-first"]
+
+
 # Any order of the steps of two or three drivers
 
 
@@ -262,7 +315,7 @@ def test_however_the_steps_of_drivers_mix_at_most_one_gets_the_job(order, driver
         def _wait_for_the_holder(self):  # here nobody is ever stale
             if self._storage.list("lease/"):
                 raise FencedError("held")
-            return 0
+            return frozenset()
 
     def run(driver):
         time = Time()

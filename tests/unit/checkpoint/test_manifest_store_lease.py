@@ -32,6 +32,7 @@ def test_a_fenced_driver_changes_nothing(tmp_path):
         lambda: store.delete(1),
         lambda: store.delete_files(("shared/1-a.state",)),
         lambda: store.set_aside(2),
+        store.sweep_checkpoints,
         store.delete_working_files,
         store.delete_all,
     ):

@@ -1,0 +1,106 @@
+"""Programs that keep everything they have on S3."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from contextlib import contextmanager
+
+from semantics.scripted import Script
+
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common.serialization import Encoder
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
+from penstock.errors import JobCancelledError
+from penstock.jobmanager.job_master import JobMaster
+
+# One list of numbers for each epoch.
+EPOCHS = [list(range(start, start + 6)) for start in range(0, 24, 6)]
+# What the sums by remainder are, number by number.
+EXPECTED, EXPECTED_AFTER_TWO = (
+    sorted((n % 3, sum(range(n % 3, n + 1, 3))) for n in range(count)) for count in (24, 12)
+)
+
+
+def environment(s3, directory="checkpoints", **options):
+    settings = {
+        "execution.checkpointing.interval": "1 ms",
+        "execution.checkpointing.dir": s3.uri(directory),
+        "penstock.state.inline-threshold": "1 b",
+        "parallelism.default": "2",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "5",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+        **options,
+    }
+    return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+
+
+def sums(env, epochs=EPOCHS, source=None):
+    """The stream of (remainder, sum so far) of the numbers."""
+    pairs = Script([[((n % 3, n), n) for n in epoch] for epoch in epochs])
+    numbers = env.from_source(
+        source or pairs, WatermarkStrategy.no_watermarks(), "numbers", Types.PICKLED_BYTE_ARRAY()
+    )
+    keyed = numbers.uid("numbers").key_by(lambda pair: pair[0])
+    return keyed.reduce(lambda one, other: (one[0], one[1] + other[1])).uid("sums")
+
+
+def collect(env, **options):
+    with sums(env, **options).execute_and_collect() as found:
+        return [tuple(each) for each in found]
+
+
+def write_files(env, s3, cluster=None, last=None, **options):
+    """Run the job with its output in files, to its end or until the last epoch that it is to run."""
+    sink = (
+        FileSink.for_row_format(s3.uri("out"), Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
+    sums(env, **options).map(repr, Types.STRING()).sink_to(sink).uid("files")
+    stop = once(last, lambda: cluster.masters[-1].cancel(graceful=True))
+    with at_step("before run_pipe", stop), contextlib.suppress(JobCancelledError):
+        env.execute("files")
+
+
+def written(s3):
+    """Return what readers of the files see."""
+    found = [name for name in s3.list("out") if "/." not in name]
+    return sorted(
+        ast.literal_eval(line)
+        for name in found
+        for line in s3.read(f"out/{name}").decode().splitlines()
+    )
+
+
+@contextmanager
+def at_step(moment, act):
+    """Call `act(epoch)` at a moment of each epoch of each job: "before run_pipe", "after write_manifest", ..."""
+
+    def hook(found, epoch):
+        if found == moment:
+            act(epoch)
+
+    JobMaster.step_hooks.append(hook)
+    try:
+        yield
+    finally:
+        JobMaster.step_hooks.remove(hook)
+
+
+def once(epoch, act):
+    """Act in one epoch, the first time that it comes."""
+    done = []
+
+    def maybe(found):
+        if found == epoch and not done:
+            done.append(True)
+            act()
+
+    return maybe
+
+
+def fail():
+    raise OSError("the test says so")

@@ -1,0 +1,55 @@
+"""Sources, sinks and what waits for its commit, with files on S3."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.common import Types, WatermarkStrategy
+from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+
+from .jobs import EXPECTED, at_step, environment, fail, once, write_files, written
+
+
+@pytest.mark.parametrize(
+    "moment", ["before write_manifest", "before commit_sink", "after commit_sink"]
+)
+def test_output_is_published_once_wherever_the_job_fails(s3, cluster, moment):
+    with at_step(moment, once(2, fail)):
+        write_files(environment(s3), s3)
+    assert cluster.masters[0].restarts == 1
+    assert written(s3) == EXPECTED
+    assert not any("/." in name for name in s3.list("out"))  # nothing is left behind
+
+
+def test_nothing_is_visible_before_its_checkpoint(s3, cluster):
+    seen = []
+    with at_step("before write_manifest", once(2, lambda: seen.extend(written(s3)))):
+        write_files(environment(s3), s3)
+    assert len(seen) == 6
+
+
+def test_files_are_read(s3, cluster):
+    for number in range(3):
+        s3.write(f"in/day={number}/part.txt", b"".join(b"%d-%d\n" % (number, n) for n in range(4)))
+    s3.write("in/day=0/.hidden", b"hidden\n")
+    env = environment(s3)
+    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), s3.uri("in"))
+    lines = env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "lines")
+    with lines.execute_and_collect() as found:
+        assert sorted(found) == [f"{number}-{n}" for number in range(3) for n in range(4)]
+
+
+def test_large_collections_and_large_results_wait_beside_the_checkpoints(s3, cluster):
+    env = environment(s3)
+    texts = [f"{number:06d}" * 100 for number in range(2000)]
+    staged = []
+    stream = env.from_collection(texts, Types.STRING()).map(lambda text: text, Types.STRING())
+    with (
+        at_step("before commit_sink", lambda epoch: staged.extend(s3.list("checkpoints"))),
+        stream.execute_and_collect() as found,
+    ):
+        assert sorted(found) == texts
+    assert any("/staging/output-" in name for name in staged)
+    assert any("/input/" in name and "/collection-" in name for name in staged)
+    left = s3.list("checkpoints")
+    assert not any("/staging/" in name or "/input/" in name for name in left)
