@@ -63,4 +63,7 @@ class CheckpointFailures:
         ):
             return False
         self._in_a_row += 1
-        return self._in_a_row <= self._tolerable
+        if self._in_a_row <= self._tolerable:
+            return True
+        self._in_a_row = 0  # the job restarts, and begins to count anew
+        return False

@@ -40,6 +40,7 @@ class LocalJobController:
         self._result: Future[JobExecutionResult] = Future()
         self._result.set_running_or_notify_cancel()
         self._ended: Future[None] = Future()
+        self._ended.set_running_or_notify_cancel()
         self._thread = threading.Thread(
             target=self._run, name=f"penstock-{master.job.name}", daemon=True
         )
@@ -131,20 +132,25 @@ class LocalJobController:
             savepoint_directory, stops=True, drains=advance_to_end_of_event_time
         )
 
-    def rescale(self, parallelism: int | Mapping[str, int]) -> Future[dict[str, int]]:
-        """Change the parallelism from the next epoch on; the result is the parallelism by vertex name."""
-        return self.master.request_rescale(parallelism)
+    def rescale(
+        self, parallelism: int | Mapping[str, int], vertices: Mapping[str, int] | None = None
+    ) -> Future[dict[str, int]]:
+        """Change the parallelism from the next epoch on; the result is the parallelism by vertex name.
+
+        `vertices` are for some by name, after a number for the others.
+        """
+        return self.master.request_rescale(parallelism, vertices)
 
     def describe(self) -> dict[str, Any]:
         """Return what there is to know of the job, as JSON values."""
         master, job = self.master, self.master.job
-        manifest = master.manifest
+        manifest, status = master.manifest, master.status
         return {
             "id": job.job_id,
             "name": job.name,
-            "status": master.status.name,
+            "status": status.name,
             "start_ms": master.started_ms,
-            "end_ms": master.ended_ms,
+            "end_ms": master.ended_ms if status.is_terminal_state() else None,
             "epoch": 0 if manifest is None else manifest.epoch,
             "restarts": master.restarts,
             "recovery_seconds": list(master.recovery_seconds),

@@ -17,9 +17,10 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import clock
 from penstock.common.connector import SourceAssignment
 from penstock.common.job_status import JobStatus
-from penstock.errors import FencedError, JobCancelledError, PenstockError, RestoreRefusedError
+from penstock.errors import CheckpointError, FencedError, JobCancelledError, RestoreRefusedError
 from penstock.graph import execution_graph as graphs
 from penstock.graph.execution_graph import ExecutionGraph
+from penstock.graph.settings import check_parallelism
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError, CheckpointFailures
 from penstock.jobmanager.epoch_journal import EpochJournal
 from penstock.jobmanager.epoch_runner import EpochFailedError, EpochRunner, StepHook
@@ -59,8 +60,11 @@ class Pipe(Protocol):
     ) -> list[Any]:
         """Call a function with each item, in any process."""
 
-    def cancel(self, job_id: str) -> None:
-        """Cancel what runs for a job."""
+    def cancel(self, job_id: str, *, epoch_only: bool = False) -> None:
+        """Cancel what runs for a job: its epoch, and with it all else, unless `epoch_only`."""
+
+    def cores(self) -> int | None:
+        """Return how many tasks can run at once, or None if that is not known."""
 
 
 class JobMaster:
@@ -74,7 +78,7 @@ class JobMaster:
     def __init__(self, job: Job, progress: Progress, pipe: Pipe) -> None:
         self.job = job
         self._pipe = pipe
-        self.status = JobStatus.CREATED
+        self._status = JobStatus.CREATED
         self.started_ms = clock.now_ms()
         self.ended_ms: int | None = None
         self.restarts = 0
@@ -84,7 +88,7 @@ class JobMaster:
         self._progress = progress
         self._wake = threading.Event()
         self._cancelled = False
-        self._fenced = False  # another driver has the job: nothing of it may be touched
+        self._started = False  # whether it has been restored once: what fails later may be storage
         base = CheckpointStorage(job.checkpoints.directory, sync=not job.checkpoints.temporary)
         self.store = ManifestStore(base, job.job_id)
         self._state_io = SnapshotStateIO(self.store.storage.base, job.checkpoints.inline_threshold)
@@ -100,12 +104,16 @@ class JobMaster:
         # Totals over the completed epochs of this run, by operator id: an epoch that failed is not in them.
         self.metrics: dict[str, dict[str, Any]] = {}
         self._first_epoch = True
+        self._handed_over: Manifest | None = None  # of the runner before this one
         self._deadline: float | None = None
         self._requests = RequestQueue()
         self._pacing = Pacing(job, self._wake, self._is_interrupted)
         self._scaling = JobScaling(job.autoscaler)
         # The savepoint whose epoch is to run next; it stays here over failures until it is taken.
         self._savepoint: SavepointRequest | None = None
+        # The rescaling whose plan was adopted; it is answered as soon as the job goes on with it.
+        self._rescaling: RescaleRequest | None = None
+        self._claimed = job.checkpoints.claimed  # whether a claimed savepoint may still be there
         self.savepoints = SavepointService(
             self._state_io,
             lambda function, items: pipe.map(
@@ -119,44 +127,48 @@ class JobMaster:
     @property
     def manifest(self) -> Manifest | None:
         """The last completed checkpoint."""
-        return self._runner.manifest
+        return self._runner.manifest or self._handed_over
+
+    @property
+    def status(self) -> JobStatus:
+        """The job's status: a terminal one when nothing of the job is under way any more."""
+        status = self._status
+        if self._cancelled and not status.is_terminal_state():
+            return JobStatus.CANCELLING
+        return status
 
     # Running
 
     def run(self) -> None:
         """Run the job until it finishes, fails for good or is cancelled."""
+        status, fenced = JobStatus.FAILED, False
         try:
             if not self.job.checkpoints.temporary:
                 self.store.acquire(self.job.name)
-            while True:
-                try:
-                    if self.status is not JobStatus.RUNNING:
-                        self._set_status(JobStatus.RUNNING)
-                    self._restore()
-                    self._run_epochs()
-                except EpochFailedError as error:
-                    self._leave_damaged_checkpoint(error)
-                    self._after_failure(error)
-                else:
-                    break
+            self._run_with_restarts()
             self._sweep_at_the_end()
-            self._set_status(JobStatus.FINISHED)
+            status = JobStatus.FINISHED
         except JobCancelledError:
-            self._set_status(JobStatus.CANCELED)
+            status = JobStatus.CANCELED
             raise
-        except BaseException as error:
-            self._fenced = isinstance(error, FencedError)
-            self._set_status(JobStatus.FAILED)
+        except FencedError:  # another driver has the job: nothing of it may be touched
+            fenced = True
             raise
         finally:
-            self.ended_ms = clock.now_ms()
-            self._refuse_requests()
-            self._runner.close()
-            self._progress.close(self.status)
-            self.savepoints.wait()
-            if not self._fenced:
-                self._clean_up()
-            self.store.release()
+            self._end(status, fenced=fenced)
+
+    def _run_with_restarts(self) -> None:
+        while True:
+            try:
+                if self._status is not JobStatus.RUNNING:
+                    self._set_status(JobStatus.RUNNING)
+                self._restore()
+                self._run_epochs()
+            except EpochFailedError as error:
+                self._leave_damaged_checkpoint(error)
+                self._after_failure(error)
+            else:
+                return
 
     def _restore(self) -> None:
         """Go back to the last checkpoint. What fails at the first start would fail again; later it may be storage."""
@@ -169,26 +181,49 @@ class JobMaster:
         except EpochFailedError:
             raise
         except Exception as error:
-            if self.restarts == 0:
+            if not self._started:
                 raise
             raise EpochFailedError("restoring failed", detail=str(error)) from error
-        self._first_epoch = True
+        self._started = True
         self._pacing.start()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Take note that the plan in force has been restored."""
+        self._first_epoch = True
+        request, self._rescaling = self._rescaling, None
+        if request is not None:
+            parallelism = {vertex.name: vertex.parallelism for vertex in self.job.plan.vertices}
+            _log.info("job '%s' is rescaled (%s): %s", self.job.name, request.reason, parallelism)
+            request.result.set_result(parallelism)
 
     def _adopt(self, job: Job) -> None:
         """Go on with another plan of the same program."""
         if job is self.job:
             return
         self._runner.close()
+        self._handed_over = self.manifest
         self.job = self._pacing.job = job
         self._runner = self._create_runner()
+        self.savepoints.pin_again(self._runner.coordinator)
         self.execution_graph = follow(
             graphs.generate(job.job_graph, job_id=job.job_id, now_ms=clock.now_ms()),
-            self.status,
+            self._status,
             clock.now_ms(),
         )
 
     def _run_epochs(self) -> None:
+        """Run epochs until the job ends; whatever goes wrong, the restart strategy decides."""
+        try:
+            self._run_epochs_to_the_end()
+        except (EpochFailedError, JobCancelledError, FencedError):
+            raise
+        except Exception as error:
+            raise EpochFailedError(
+                "the job failed between two epochs", detail=f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _run_epochs_to_the_end(self) -> None:
         while not self._runner.finished:
             self._check_cancelled()
             self._serve_requests()
@@ -199,7 +234,7 @@ class JobMaster:
             started = time.monotonic()
             self._scaling.before_epoch(self._runner.sources)
             self._run_epoch()
-            self._pacing.ended(started)
+            self._pacing.ended(started, self._runner.sources)
             self._report(started, time.monotonic())
             if self._savepoint is not None and self._take_savepoint():
                 return
@@ -249,7 +284,7 @@ class JobMaster:
             for level in job.plan.levels
         ]
         with CheckpointExpiredError.after(
-            job.checkpoints.timeout_ms, lambda: self._pipe.cancel(job.job_id)
+            job.checkpoints.timeout_ms, lambda: self._pipe.cancel(job.job_id, epoch_only=True)
         ):
             return self._journal.run(
                 job,
@@ -271,10 +306,19 @@ class JobMaster:
         return request.result
 
     def request_rescale(
-        self, parallelism: int | Mapping[str, int], reason: str = "asked for"
+        self,
+        parallelism: int | Mapping[str, int],
+        vertices: Mapping[str, int] | None = None,
     ) -> Future[dict[str, int]]:
-        """Ask for another parallelism from the next epoch on; the result is the parallelism by vertex name."""
-        request = RescaleRequest(parallelism, reason)
+        """Ask for another parallelism from the next epoch on; the result is the parallelism by vertex name.
+
+        `vertices` are rescaled after a number for the others: all of it happens, or nothing.
+        """
+        steps = (parallelism,) if vertices is None else (parallelism, vertices)
+        for step in steps:
+            for wanted in step.values() if isinstance(step, Mapping) else (step,):
+                check_parallelism(wanted, "the parallelism")
+        request = RescaleRequest(steps)
         self._ask(request)
         return request.result
 
@@ -286,27 +330,30 @@ class JobMaster:
         self._wake.clear()
         self.savepoints.release(self._runner.coordinator)
         while self._savepoint is None and (request := self._requests.take()) is not None:
-            if isinstance(request, SavepointRequest):
-                self._savepoint = request
-            else:
+            if isinstance(request, RescaleRequest):
                 self._rescale(request)
+            # Draining cannot be undone: it must not turn out afterwards that there is no place for the savepoint.
+            elif not request.drains or self.savepoints.can_write(request):
+                self._savepoint = request
 
     def _rescale(self, request: RescaleRequest) -> None:
         """Replace the plan between two epochs: the next one starts from the last checkpoint with other subtasks."""
-        before = self._runner.manifest
+        before, job = self._runner.manifest, self.job
         try:
-            job = rescaled(self.job, request.parallelism)
+            request.check(job.program.settings.parallelism)
+            for step in request.steps:
+                job = rescaled(job, step)
             if before is not None:
                 check_writer_states(job, before)
-        except PenstockError as error:
+        except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
+            _log.warning("job '%s' is not rescaled (%s): %s", self.job.name, request.reason, error)
             request.result.set_exception(error)
             return
+        self._rescaling = request
+        self._scaling.on_change(self.job, job)
         self._adopt(job)
         self._runner.restore(before)
-        self._first_epoch = True
-        parallelism = {vertex.name: vertex.parallelism for vertex in job.plan.vertices}
-        _log.info("job '%s' is rescaled (%s): %s", job.name, request.reason, parallelism)
-        request.result.set_result(parallelism)
+        self._go_on()
 
     def _take_savepoint(self) -> bool:
         """Write the savepoint of the epoch that has just been completed; return whether the job ends with it."""
@@ -323,15 +370,14 @@ class JobMaster:
             return False
         return True
 
-    def _refuse_requests(self) -> None:
+    def _refuse_requests(self, status: JobStatus) -> None:
         def error() -> Exception:
-            return JobCancelledError(
-                f"job '{self.job.name}' is over: it {self.status.name.lower()}"
-            )
+            return JobCancelledError(f"job '{self.job.name}' is over: it {status.name.lower()}")
 
         self._requests.close(error)
-        if self._savepoint is not None:
-            self._savepoint.result.set_exception(error())
+        for request in (self._savepoint, self._rescaling):
+            if request is not None:
+                request.result.set_exception(error())
 
     # Failing and ending
 
@@ -342,6 +388,7 @@ class JobMaster:
         cause = root_cause(error)
         if isinstance(cause, RestoreRefusedError | FencedError):
             raise cause
+        self._scaling.reset()
         if self._checkpoint_failures.tolerates(cause):
             _log.warning("%s; it is tried again: %s", error.message, cause)
             self._pacing.sleep(self._pacing.interval_s)
@@ -351,7 +398,6 @@ class JobMaster:
         if isinstance(decision, GiveUp):
             raise explain_failure(self.job, error, decision.reason) from cause
         self.restarts += 1
-        self._scaling.reset()
         self._set_status(JobStatus.RESTARTING)
         self._progress.on_restart(
             self.restarts, decision.delay_ms, explain_failure(self.job, error)
@@ -367,7 +413,12 @@ class JobMaster:
             or last.job_id != self.job.job_id
         ):
             return
-        if self.store.set_aside(last.epoch):
+        try:
+            was_set_aside = self.store.set_aside(last.epoch)
+        except CheckpointError as failure:  # storage fails: the restart strategy decides
+            _log.warning("checkpoint %d cannot be set aside: %s", last.epoch, failure)
+            return
+        if was_set_aside:
             _log.warning(
                 "checkpoint %d cannot be read: %s. The checkpoint before it is used; output that was committed "
                 "since then is written again",
@@ -393,14 +444,31 @@ class JobMaster:
         except Exception:  # noqa: BLE001 - the output is complete: surplus files are no reason to fail
             _log.warning("files of failed attempts could not be deleted", exc_info=True)
 
-    def _clean_up(self) -> None:
+    def _end(self, status: JobStatus, *, fenced: bool) -> None:
+        """Let go of everything, and only then tell that the job has ended: another driver may go on with it."""
+        self._refuse_requests(status)
+        steps: list[Callable[[], object]] = [
+            self._runner.close,
+            lambda: self._progress.close(status),
+            self.savepoints.wait,
+        ]
+        if not fenced:
+            steps.append(lambda: self._clean_up(status))
+        for step in [*steps, self.store.release]:
+            try:
+                step()
+            except Exception:  # noqa: BLE001 - how the job ended is known: this changes nothing
+                _log.warning("something of job '%s' is left", self.job.name, exc_info=True)
+        self.ended_ms = clock.now_ms()
+        self._set_status(status)
+
+    def _clean_up(self, status: JobStatus) -> None:
         checkpoints = self.job.checkpoints
-        keep = checkpoints.retain_on_cancel or self.status is JobStatus.FAILED
         if self.job.settings.rocksdb is not None:
             remove_job(self.job.settings.rocksdb.local_dirs, self.job.job_id)
         if checkpoints.temporary:
             shutil.rmtree(checkpoints.directory, ignore_errors=True)
-        elif self.status is JobStatus.CANCELED and not keep:
+        elif status is JobStatus.CANCELED and not checkpoints.retain_on_cancel:
             self.store.delete_all()
         elif self._runner.finished:
             self.store.delete_working_files()
@@ -408,7 +476,7 @@ class JobMaster:
     # Reporting
 
     def _set_status(self, status: JobStatus) -> None:
-        self.status = status
+        self._status = status
         self.execution_graph = follow(self.execution_graph, status, clock.now_ms())
 
     def _on_step(self, step: str, epoch: int) -> None:
@@ -422,10 +490,12 @@ class JobMaster:
         if self._failed_at is not None:
             self.recovery_seconds.append(time.monotonic() - self._failed_at)
             self._failed_at = None
-        dispose_of_claimed(self.job.checkpoints, manifest)
+        self._dispose_of_claimed(manifest)
+        metrics = dict(self.metrics)  # others read the one that is there
         for ack in self._runner.last_acks:
             for operator, report in ack.metrics.items():
-                self.metrics[operator] = merge(self.metrics.get(operator, {}), report)
+                metrics[operator] = merge(metrics.get(operator, {}), report)
+        self.metrics = metrics
         self._progress.on_epoch(
             EpochReport.of(self.job, manifest, self._runner.last_acks, ended - started)
         )
@@ -436,6 +506,17 @@ class JobMaster:
             self._runner.last_acks,
             span_ms=(int(started * 1000), int(ended * 1000)),
             interval_ms=int(self._pacing.interval_s * 1000),
+            cores=self._pipe.cores,
         )
         if decision is not None:
-            self.request_rescale(decision.parallelism, str(decision))
+            self._ask(
+                RescaleRequest((decision.parallelism,), str(decision), former=decision.former)
+            )
+
+    def _dispose_of_claimed(self, manifest: Manifest) -> None:
+        if not self._claimed:
+            return
+        try:
+            self._claimed = not dispose_of_claimed(self.job.checkpoints, manifest)
+        except CheckpointError as error:  # it is tried again after the next epoch
+            _log.warning("the claimed savepoint cannot be deleted: %s", error)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-import re
+import logging
 import tempfile
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from penstock import pyflink_compat
-from penstock.checkpoint.manifest_store import METADATA
+from penstock.checkpoint.manifest_store import METADATA, ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import options
 from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.common.configuration import Configuration
+from penstock.common.file_systems import split_path
 from penstock.common.job_id import JobID
 from penstock.common.restart_strategy import from_configuration
-from penstock.errors import UnsupportedOperationError
 from penstock.graph.compiler import compile_program
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
@@ -24,11 +22,13 @@ from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.job import CheckpointSettings, Job, Program
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.progress import create_progress
+from penstock.jobmanager.rocksdb_options import rocksdb_settings
 from penstock.runtime.deployment import JobSettings
-from penstock.runtime.state.rocksdb_settings import RocksDBSettings
 from penstock.savepoint.reader import is_savepoint
 from penstock.spark.deploy import deploy
 from penstock.spark.pipe import SparkPipe
+
+_log = logging.getLogger(__name__)
 
 
 def submit(
@@ -57,7 +57,12 @@ def create_job(
     job_name: str,
 ) -> Job:
     """Compile a program and gather all that its JobMaster must know."""
-    rocksdb = _rocksdb_settings(configuration)
+    rocksdb = rocksdb_settings(configuration)
+    autoscaler = AutoscalerSettings.from_configuration(configuration)
+    restart_strategy = from_configuration(
+        configuration,
+        checkpointing_enabled=configuration.get(options.CHECKPOINT_INTERVAL) is not None,
+    )
     plans = compile_program(transformations, settings)
     checkpoints, job_id = _checkpoint_settings(configuration)
     batch = plans.stage_plan.runtime_mode == "BATCH"
@@ -87,43 +92,13 @@ def create_job(
             journal=configuration.get(options.REPLAY_JOURNAL) and not checkpoints.temporary,
         ),
         checkpoints=checkpoints,
-        restart_strategy=from_configuration(
-            configuration, checkpointing_enabled=checkpoints.interval_ms is not None
-        ),
+        restart_strategy=restart_strategy,
         epoch_interval_ms=configuration.get(options.EPOCH_INTERVAL).to_millis(),
         spark_options=options.spark_options(configuration),
-        autoscaler=AutoscalerSettings.from_configuration(configuration),
+        autoscaler=autoscaler,
         python_files=tuple(
             path for path in configuration.get_string("python.files", "").split(",") if path
         ),
-    )
-
-
-def _rocksdb_settings(configuration: Configuration) -> RocksDBSettings | None:
-    """Return what the rocksdb backend is told, or None if state is kept in memory."""
-    if configuration.get(options.STATE_BACKEND) != "rocksdb":
-        return None
-    if importlib.util.find_spec("rocksdict") is None:
-        raise UnsupportedOperationError(
-            "state backend 'rocksdb' needs the package rocksdict, which is not installed",
-            hint="pip install rocksdict, here and on the executors; or set state.backend.type to hashmap",
-        )
-    directories = configuration.get(options.ROCKSDB_LOCAL_DIR) or ""
-    style = configuration.get(options.ROCKSDB_COMPACTION_STYLE)
-    return RocksDBSettings(
-        local_dirs=tuple(path for path in re.split(r"[,|:]", directories) if path),
-        block_cache_size=configuration.get(options.ROCKSDB_BLOCK_CACHE_SIZE),
-        block_size=configuration.get(options.ROCKSDB_BLOCK_SIZE),
-        write_buffer_size=configuration.get(options.ROCKSDB_WRITE_BUFFER_SIZE),
-        write_buffer_count=configuration.get(options.ROCKSDB_WRITE_BUFFER_COUNT),
-        open_files=configuration.get(options.ROCKSDB_OPEN_FILES),
-        background_threads=configuration.get(options.ROCKSDB_THREADS),
-        compaction_style="LEVEL" if style == "LEVEL" else "UNIVERSAL",
-        bloom_filter=configuration.get(options.ROCKSDB_BLOOM_FILTER),
-        partitioned=configuration.get(options.ROCKSDB_PARTITIONED),
-        incremental=configuration.get(options.CHECKPOINT_INCREMENTAL),
-        transfer_threads=configuration.get(options.ROCKSDB_TRANSFER_THREADS),
-        spill_entries=configuration.get(options.STATE_SPILL_ENTRIES),
     )
 
 
@@ -138,14 +113,19 @@ def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettin
     recover = configuration.get(options.RECOVERY_PATH)
     job_id = str(JobID())
     if recover is not None:
-        path = PurePosixPath(recover.rstrip("/"))
-        one = path.name.startswith("chk-") or path.name == METADATA
+        parent, name = split_path(recover)
+        one = name.startswith("chk-") or name == METADATA
         if not one and not is_savepoint(recover):
-            job_id, directory, recover = path.name, recover.rstrip("/")[: -len(path.name) - 1], None
+            job_id, directory, recover = name, parent, None
+            if not ManifestStore(CheckpointStorage(directory), job_id).list_epochs():
+                _log.warning(
+                    "there is no checkpoint in '%s' of '%s': the job starts from nothing, under this id",
+                    name,
+                    parent,
+                )
     temporary = directory is None
     if directory is None:
         directory = tempfile.mkdtemp(prefix="penstock-")
-    retention = configuration.get(options.CHECKPOINT_RETENTION)
     return (
         CheckpointSettings(
             directory=directory,
@@ -154,7 +134,7 @@ def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettin
             retained=configuration.get(options.CHECKPOINTS_RETAINED),
             inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
             restore_path=recover,
-            retain_on_cancel=retention != "DELETE_ON_CANCELLATION",
+            retain_on_cancel=_retains_on_cancel(configuration),
             claimed=configuration.get(options.RECOVERY_CLAIM_MODE) == "CLAIM",
             ignore_unclaimed_state=configuration.get(options.RECOVERY_IGNORE_UNCLAIMED),
             savepoint_directory=configuration.get(options.SAVEPOINT_DIR),
@@ -165,4 +145,12 @@ def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettin
             tolerable_failures=configuration.get(options.CHECKPOINT_TOLERABLE_FAILURES),
         ),
         job_id,
+    )
+
+
+def _retains_on_cancel(configuration: Configuration) -> bool:
+    """Whether a cancelled job leaves its checkpoints: unless it was told to delete them, in either of Flink's words."""
+    retention = configuration.get(options.CHECKPOINT_RETENTION)
+    return retention == "RETAIN_ON_CANCELLATION" or not configuration.contains(
+        options.CHECKPOINT_RETENTION
     )

@@ -45,18 +45,26 @@ class Pacing:
         """Let the next epoch come as soon as there is something to do."""
         self._next_trigger = 0.0
 
-    def ended(self, started: float) -> None:
-        """Take note that an epoch, started at a time.monotonic() value, has just been completed."""
-        pause_s = self.job.checkpoints.min_pause_ms / 1000
-        self._next_trigger = max(started + self.interval_s, time.monotonic() + pause_s)
+    def ended(self, started: float, sources: Sequence[SourceCoordinator]) -> None:
+        """Take note that an epoch, started at a time.monotonic() value, has just been completed.
+
+        The minimum pause is time in which records are processed. A job that is behind takes it within its next epoch, which
+        reads for so long; to wait before that would only put it further behind.
+        """
+        now = time.monotonic()
+        is_behind = now >= started + self.interval_s and any(each.has_data() for each in sources)
+        pause_s = 0.0 if is_behind else self.job.checkpoints.min_pause_ms / 1000
+        self._next_trigger = max(started + self.interval_s, now + pause_s)
 
     def wait_for_work(self, runner: EpochRunner, *, first: bool) -> bool:
         """Wait until an epoch is due; return False if something else came first."""
-        while not self._interrupted():
+        while True:
+            self._wake.clear()  # before looking: what comes later sets it again
+            if self._interrupted():
+                return False
             if self._trigger_has_come(runner.sources) and self._is_due(runner, first=first):
                 return True
             self._wake.wait(POLL_S)
-        return False
 
     def sleep(self, seconds: float) -> None:
         """Wait so long, unless `interrupted` raises."""

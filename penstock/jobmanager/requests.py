@@ -8,6 +8,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from penstock.errors import ArgumentError
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavepointRequest:
@@ -21,11 +23,21 @@ class SavepointRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RescaleRequest:
-    """Another parallelism: for all operators that set none, or for some by name. Gives the parallelism by vertex name."""
+    """Another parallelism, in steps that are all taken or none: for all operators that set none, or for some by name.
 
-    parallelism: int | Mapping[str, int]
+    `former` is the parallelism that the request was made for; once the job has another one, the request is out of date.
+    Gives the parallelism by vertex name.
+    """
+
+    steps: tuple[int | Mapping[str, int], ...]
     reason: str = "asked for"
+    former: int | None = None
     result: Future[dict[str, int]] = field(default_factory=Future)
+
+    def check(self, parallelism: int) -> None:
+        """Refuse a request that is out of date, given the parallelism that the job has now."""
+        if self.former is not None and self.former != parallelism:
+            raise ArgumentError(f"the job has been rescaled from {self.former} to {parallelism}")
 
 
 Request: TypeAlias = SavepointRequest | RescaleRequest

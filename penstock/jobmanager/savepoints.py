@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError
 from penstock.jobmanager.requests import SavepointRequest
+from penstock.savepoint.operator_states import operator_states
 from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import write_savepoint
 
@@ -41,8 +44,8 @@ class SavepointService:
 
     def take(self, request: SavepointRequest, manifest: Manifest) -> None:
         """Write a savepoint now; the request gets its path, or the error."""
-        _warn_of_missing_uids(manifest)
         try:
+            _warn_of_missing_uids(manifest)
             path = write_savepoint(
                 manifest, self._state_io, request.target, drained=request.drains, run=self._run
             )
@@ -63,6 +66,24 @@ class SavepointService:
         self._running.append((manifest.epoch, thread))
         thread.start()
 
+    def pin_again(self, coordinator: CheckpointCoordinator) -> None:
+        """Pin the checkpoints of savepoints that are being written, in the coordinator of another plan."""
+        for epoch, _ in self._running:
+            coordinator.pin(epoch)
+
+    @staticmethod
+    def can_write(request: SavepointRequest) -> bool:
+        """Whether files can be written where the savepoint is wanted; if not, the request gets the error."""
+        name = f".probe-{uuid.uuid4().hex}"
+        try:
+            storage = CheckpointStorage(request.target)
+            storage.write_atomic(name, b"")
+            storage.delete(name)
+        except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
+            request.result.set_exception(error)
+            return False
+        return True
+
     def release(self, coordinator: CheckpointCoordinator) -> None:
         """Unpin the checkpoints of savepoints that are done."""
         for entry in list(self._running):
@@ -78,10 +99,12 @@ class SavepointService:
 
 
 def _warn_of_missing_uids(manifest: Manifest) -> None:
+    held = operator_states(manifest)
     nameless = [
         operator.name
         for name, operator in manifest.operators.items()
-        if operator.uid is None and (operator.is_stateful or name in manifest.sources)
+        if operator.uid is None
+        and (operator.is_stateful or name in manifest.sources or name in held)
     ]
     if nameless:
         _log.warning(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from penstock.common.autoscaler_settings import AutoscalerSettings
+from penstock.errors import PenstockError
+from penstock.graph.stage_plan import StageVertex
 from penstock.jobmanager.autoscaler import Autoscaler, ScalingDecision
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.load import EpochObservation, SourceObservation
+from penstock.jobmanager.replanning import rescaled
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime.messages import TaskAck
 
@@ -25,11 +28,13 @@ class JobScaling:
         self._settings = settings
         self._autoscaler = Autoscaler(settings)
         self._backlogs: dict[str, int | None] = {}
+        self._highest: tuple[Job, int] | None = None  # of the plan that was asked for last
+        self._mute: set[str] = set()  # sources whose backlog could not be asked for
 
     def before_epoch(self, sources: Sequence[SourceCoordinator]) -> None:
         """Take note of what waits."""
         if self._settings.enabled:
-            self._backlogs = {source.operator_id: source.backlog() for source in sources}
+            self._backlogs = {source.operator_id: self._backlog(source) for source in sources}
 
     def after_epoch(
         self,
@@ -40,8 +45,12 @@ class JobScaling:
         *,
         span_ms: tuple[int, int],
         interval_ms: int,
+        cores: Callable[[], int | None] = lambda: None,
     ) -> ScalingDecision | None:
-        """Take note of a completed epoch; return another parallelism if the job should have one."""
+        """Take note of a completed epoch; return another parallelism if the job should have one.
+
+        `cores` returns the number of tasks that can run at once, None if that is not known.
+        """
         if not self._settings.enabled:
             return None
         start_ms, end_ms = span_ms
@@ -55,7 +64,8 @@ class JobScaling:
                 busy_s=(end_ms - start_ms) / 1000,
                 sources=tuple(self._observe(source, acks) for source in sources),
                 data_left=any(source.has_data() for source in sources),
-                max_parallelism=_highest(job),
+                max_parallelism=self._highest_parallelism(job),
+                cores=cores(),
             )
         )
         if decision is not None and not self._settings.applies:
@@ -67,6 +77,31 @@ class JobScaling:
         """Forget what was measured before a failure."""
         self._autoscaler.reset()
 
+    def on_change(self, former: Job, job: Job) -> None:
+        """Take note that the job is rescaled. Of operators by name only their load tells, so measuring begins anew."""
+        if former.program.settings.rescaled != job.program.settings.rescaled:
+            self._autoscaler.reset()
+
+    def _highest_parallelism(self, job: Job) -> int:
+        if self._highest is None or self._highest[0] is not job:
+            self._highest = job, highest_parallelism(job)
+        return self._highest[1]
+
+    def _backlog(self, source: SourceCoordinator) -> int | None:
+        """Return what waits. A source that fails to tell is one that cannot: the job is not concerned."""
+        if source.operator_id in self._mute:
+            return None
+        try:
+            return source.backlog()
+        except Exception:  # noqa: BLE001 - the user's enumerator may raise anything
+            self._mute.add(source.operator_id)
+            _log.warning(
+                "source '%s' failed to tell its backlog; the autoscaler does without",
+                source.operator_id,
+                exc_info=True,
+            )
+            return None
+
     def _observe(self, source: SourceCoordinator, acks: Sequence[TaskAck]) -> SourceObservation:
         records = sum(
             ack.metrics.get(source.operator_id, {}).get("numRecordsIn", ("counter", 0))[1]
@@ -77,13 +112,30 @@ class JobScaling:
             operator_id=source.operator_id,
             records=records,
             backlog_before=self._backlogs.get(source.operator_id),
-            backlog_after=source.backlog(),
+            backlog_after=self._backlog(source),
             unit=source.backlog_unit,
         )
 
 
-def _highest(job: Job) -> int:
+def highest_parallelism(job: Job) -> int:
     """Return the highest parallelism that all operators which follow the default can have."""
     default = job.program.settings.parallelism
-    limits = [v.max_parallelism for v in job.plan.vertices if v.parallelism == default]
+    try:
+        more = rescaled(job, default + 1)
+    except PenstockError:  # not even one subtask more is possible
+        return default
+    before, after = _vertices_by_operator(job), _vertices_by_operator(more)
+    limits = [
+        vertex.max_parallelism
+        for operator, vertex in before.items()
+        if vertex.parallelism != after[operator].parallelism
+    ]
     return min(limits, default=default)
+
+
+def _vertices_by_operator(job: Job) -> dict[str, StageVertex]:
+    return {
+        operator.operator_id: vertex
+        for vertex in job.plan.vertices
+        for operator in vertex.operators
+    }

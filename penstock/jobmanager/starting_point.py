@@ -17,10 +17,12 @@ def find_start(store: ManifestStore, checkpoints: CheckpointSettings) -> Manifes
     return read_savepoint(path) if is_savepoint(path) else resolve_restore_path(path).manifest
 
 
-def dispose_of_claimed(checkpoints: CheckpointSettings, manifest: Manifest) -> None:
-    """Delete the savepoint that the job was told to claim, as soon as its own checkpoint needs nothing of it."""
+def dispose_of_claimed(checkpoints: CheckpointSettings, manifest: Manifest) -> bool:
+    """Delete the savepoint that the job was told to claim, if its own checkpoint needs nothing of it; say whether it is gone."""
     path = checkpoints.restore_path
-    if not checkpoints.claimed or path is None or manifest.needs_other_jobs:
-        return
-    if is_savepoint(path):
-        dispose_savepoint(path)
+    if checkpoints.claimed and path is not None:
+        if manifest.needs_other_jobs:
+            return False
+        if is_savepoint(path):
+            dispose_savepoint(path)
+    return True

@@ -36,8 +36,10 @@ class Controller(Protocol):
     def cancel(self) -> Future[None]:
         """Cancel the job; done when it is."""
 
-    def rescale(self, parallelism: int | Mapping[str, int], /) -> Future[dict[str, int]]:
-        """Change the parallelism, of all vertices or of some; the result is what it is now, by vertex."""
+    def rescale(
+        self, parallelism: int | Mapping[str, int], vertices: Mapping[str, int] | None = None, /
+    ) -> Future[dict[str, int]]:
+        """Change the parallelism, of all vertices or of some, or of some after all; the result is what it is now, by vertex."""
 
     def describe(self) -> dict[str, Any]:
         """Return what there is to tell about the job, as JSON data."""

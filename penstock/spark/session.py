@@ -159,7 +159,21 @@ def in_job_group(context: SparkContext, group: str, description: str) -> Iterato
 
 
 def cancel_jobs(group: str) -> None:
-    """Cancel the running Spark jobs of a group."""
+    """Cancel the Spark jobs of a group, also one that is to start only now."""
     context = _active()
     if context is not None:
-        context.cancelJobGroup(group)
+        context._jsc.sc().cancelJobGroupAndFutureJobs(group)  # noqa: SLF001 - Python has it not
+
+
+def count_cores() -> int | None:
+    """Return how many tasks Spark can run at once; None if it is not started, or if it gets executors as it needs them."""
+    context = _active()
+    if context is None:
+        return None
+    conf = context.getConf()
+    if conf.get("spark.dynamicAllocation.enabled") == "true":
+        return None
+    if conf.contains("spark.default.parallelism"):  # which is all that Spark would tell
+        return None
+    cores: int = context.defaultParallelism
+    return max(1, cores // int(conf.get("spark.task.cpus", "1") or 1))

@@ -74,5 +74,9 @@ class _LocalPipe:
     ) -> list[Any]:
         return [function(item) for item in items]
 
-    def cancel(self, job_id: str) -> None:
+    def cancel(self, job_id: str, *, epoch_only: bool = False) -> None:
         """An epoch under way is completed; the JobMaster stops after it."""
+
+    def cores(self) -> int | None:
+        """Subtasks run one after another, however many there are: that says nothing about a job."""
+        return None

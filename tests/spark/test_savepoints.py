@@ -115,7 +115,7 @@ def written(out: Path) -> list[list[str]]:
     return [
         line.split()
         for file in out.rglob("*")
-        if file.is_file() and not any(part.startswith(".") for part in file.parts)
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(out).parts)
         for line in file.read_text().splitlines()
     ]
 

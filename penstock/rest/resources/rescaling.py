@@ -88,30 +88,16 @@ def _rescale(services: Services, request: Request) -> Response:
         if name not in known:
             raise _no_vertex(name, known)
     return services.operations.start(
-        _RESCALE, job_id, lambda: _apply(controller, everywhere, some), trigger_id(request)
+        _RESCALE, job_id, lambda: _begin(controller, everywhere, some), trigger_id(request)
     )
 
 
-def _apply(
+def _begin(
     controller: Controller, everywhere: int | None, some: Mapping[str, int]
 ) -> Future[dict[str, int]]:
-    """Ask for the parallelism of all and then for that of some: both are served between the same two epochs."""
     if everywhere is None:
         return controller.rescale(some)
-    first = controller.rescale(everywhere)
-    if not some:
-        return first
-    both: Future[dict[str, int]] = Future()
-
-    def done(second: Future[dict[str, int]]) -> None:
-        error = (first.done() and first.exception()) or second.exception()
-        if error:
-            both.set_exception(error)
-        else:
-            both.set_result(second.result())
-
-    controller.rescale(some).add_done_callback(done)
-    return both
+    return controller.rescale(everywhere, some) if some else controller.rescale(everywhere)
 
 
 def _status(services: Services, request: Request) -> Response:

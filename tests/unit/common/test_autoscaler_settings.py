@@ -84,6 +84,8 @@ def test_the_bounds_of_the_utilization_follow_the_target():
         ({"scale-down.max-factor": 1.2}, "scale-down.max-factor"),
         ({"scale-down.max-factor": -1}, "scale-down.max-factor"),
         ({"scale-up.max-factor": -1}, "scale-up.max-factor"),
+        ({"scale-up.max-factor": "nan"}, "scale-up.max-factor"),
+        ({"scaling.effectiveness.threshold": "nan"}, "scaling.effectiveness.threshold"),
         ({"stabilization.interval": "-1 s"}, "stabilization.interval"),
         ({"metrics.window": 0}, "metrics.window"),
         ({"scaling.effectiveness.threshold": -1}, "scaling.effectiveness.threshold"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,8 +17,13 @@ from penstock.common.connector import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream import (
+    CheckpointedFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    StreamExecutionEnvironment,
+)
+from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.jobmanager.job_master import JobMaster
 
 KEYS = 5
@@ -84,6 +90,27 @@ class Total(KeyedProcessFunction):
     def process_element(self, value: int, ctx: Any) -> Iterator[tuple[int, int]]:
         self.total.update((self.total.value() or 0) + value)
         yield value % KEYS, self.total.value()
+
+
+class Remembering(MapFunction, CheckpointedFunction):
+    """Keeps the last number in operator state."""
+
+    def initialize_state(self, context: Any) -> None:
+        store = context.get_operator_state_store()
+        self.state = store.get_list_state(ListStateDescriptor("last"))
+
+    def snapshot_state(self, context: Any) -> None:
+        pass
+
+    def map(self, value: Any) -> Any:
+        self.state.update([made_by_the_job(value)])
+        return value
+
+
+def made_by_the_job(value: int) -> Any:
+    """Return an object whose class may vanish."""
+    module = sys.modules.get("vanishing_module")
+    return value if module is None else module.Thing(value)
 
 
 def environment(parallelism: int = 1, **options: str) -> StreamExecutionEnvironment:

@@ -11,6 +11,7 @@ from penstock.checkpoint.handles import DamagedStateError
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.errors import CheckpointError, JobExecutionError, RestoreRefusedError
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError, CheckpointFailures
+from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
 
 STORAGE = CheckpointError("could not write")
@@ -21,6 +22,7 @@ STORAGE = CheckpointError("could not write")
     [
         pytest.param(0, [STORAGE], [False], id="none-is-tolerated-by-default"),
         pytest.param(2, [STORAGE] * 3, [True, True, False], id="as-many-in-a-row-as-it-says"),
+        pytest.param(1, [STORAGE] * 4, [True, False, True, False], id="anew-after-a-restart"),
         pytest.param(1, [STORAGE, None, STORAGE], [True, True], id="a-success-in-between-counts"),
         pytest.param(9, [ValueError("user")], [False], id="user-code-is-no-checkpoint"),
         pytest.param(9, [DamagedStateError("x")], [False], id="damaged-state-has-its-own-way"),
@@ -112,5 +114,19 @@ def test_one_failed_checkpoint_more_fails_the_job(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_timeout_fails_an_epoch_that_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up, how = threading.Event(), []
+    run_epoch = mini_cluster._LocalPipe.run
+
+    def cancel(_pipe: object, _job_id: str, **given: bool) -> None:
+        how.append(given)
+        given_up.set()
+
+    def run_until_given_up(*arguments: object) -> object:
+        assert given_up.wait(10)
+        return run_epoch(*arguments)
+
+    monkeypatch.setattr(mini_cluster._LocalPipe, "cancel", cancel)
+    monkeypatch.setattr(mini_cluster._LocalPipe, "run", run_until_given_up)
     with pytest.raises(JobExecutionError, match="not complete after 1 ms"):
         run(execution__checkpointing__timeout="1 ms")
+    assert how == [{"epoch_only": True}]  # a savepoint that is being written has time

@@ -18,10 +18,13 @@ from penstock.errors import (
     JobCancelledError,
 )
 from penstock.graph.settings import GraphSettings
+from penstock.jobmanager.autoscaler import Autoscaler
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.replanning import fitted_to, rescaled
+from penstock.jobmanager.scaling import highest_parallelism
+from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
 
 
@@ -103,6 +106,31 @@ def test_an_operator_that_runs_as_one_subtask_is_not_rescaled() -> None:
     assert parallelism_of(rescaled(job, 3)) == {"list": 1}
     with pytest.raises(InvalidProgramError, match="runs as one subtask"):
         rescaled(job, {"list": 2})
+
+
+@pytest.mark.parametrize(
+    ("own", "limit", "expected"),
+    [
+        pytest.param(3, None, 128, id="key-groups"),
+        pytest.param(2, 2, 128, id="an-operator-that-only-happens-to-have-the-default"),
+        pytest.param(None, 40, 40, id="the-lowest-of-those-that-follow"),
+        pytest.param(None, 2, 2, id="not-one-more"),
+    ],
+)
+def test_the_autoscaler_knows_how_far_it_may_go(
+    own: int | None, limit: int | None, expected: int
+) -> None:
+    env = environment(2)
+    mapped = totals(env).key_by(str).map(lambda pair: pair).uid("own")
+    if own is not None:
+        mapped.set_parallelism(own)
+    if limit is not None:
+        mapped.set_max_parallelism(limit)
+    mapped.print()
+    job = create_job(
+        env._transformations, GraphSettings(parallelism=2), env.get_configuration(), ""
+    )
+    assert highest_parallelism(job) == expected
 
 
 def test_state_fixes_the_key_groups_of_operators_that_set_none(tmp_path: Path) -> None:
@@ -189,6 +217,28 @@ def test_a_job_with_a_backlog_is_scaled_up_by_itself_as_far_as_it_may() -> None:
     assert found == run_until(12, 1)[0]
     assert (seen[1], seen[2], seen[12]) == (1, 2, 3)  # at once into the bounds, then by the backlog
     assert master.restarts == 0
+
+
+def test_no_more_subtasks_than_cores_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mini_cluster._LocalPipe, "cores", lambda _: 2)
+    _, master = run_until(12, 1, **AUTOSCALED)
+    assert master.job.program.settings.parallelism == 2
+
+
+def test_a_change_of_one_vertex_begins_the_measuring_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resets: list[int] = []
+    monkeypatch.setattr(Autoscaler, "reset", lambda _: resets.append(1))
+
+    def act(master: JobMaster, epoch: int) -> None:
+        if epoch == 2:
+            master.request_rescale({"totals": 2})
+        if epoch == 3:
+            master.request_rescale(3)  # that it sees by itself
+
+    run_until(5, 1, act)
+    assert resets == [1]
 
 
 def test_decisions_may_be_only_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from counting_job import before_each_epoch, environment, totals
+from counting_job import Remembering, before_each_epoch, environment, totals
 
 from penstock.common import Encoder, Types
 from penstock.common.connectors import collection
@@ -143,6 +143,16 @@ def test_operators_without_a_uid_are_named_when_a_savepoint_is_taken(
 
     run(nameless, Ask(tmp_path, 2, stops=True))
     assert "without a uid: 'sum of sums'" in caplog.text
+
+
+def test_operator_state_without_a_uid_is_named_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def nameless(env: StreamExecutionEnvironment) -> Any:
+        return totals(env).map(Remembering()).name("remembers")
+
+    run(nameless, Ask(tmp_path, 2, stops=True))
+    assert "without a uid: 'remembers'" in caplog.text
     assert "KEYED PROCESS" not in caplog.text
 
 

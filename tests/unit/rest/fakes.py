@@ -67,8 +67,8 @@ class FakeController:
         self.status = JobStatus.CANCELED
         return self._answer("cancel", (), None)
 
-    def rescale(self, parallelism):
-        return self._answer("rescale", (parallelism,), {"Source: clicks": 2, "Map -> Sink": 4})
+    def rescale(self, *parallelism):
+        return self._answer("rescale", parallelism, {"Source: clicks": 2, "Map -> Sink": 4})
 
     def describe(self):
         return {
