@@ -80,6 +80,13 @@ class ReadLimits:
         if self.deadline is not None:
             object.__setattr__(self, "_end", time.monotonic() + self.deadline - clock.now())
 
+    @classmethod
+    def lasting(cls, seconds: float) -> ReadLimits:
+        """Return limits that end after so long, also if the clock is set this moment."""
+        limits = cls(clock.now() + seconds)
+        object.__setattr__(limits, "_end", time.monotonic() + seconds)
+        return limits
+
     @property
     def remaining(self) -> float | None:
         """How many seconds are left, at least 0; None if the reader may take as long as it likes."""

@@ -190,13 +190,15 @@ class _SlotTask:
         for vertex, subtask in self._subtasks.items():
             self.current = subtask
             assignment = self._level.assignments.get((vertex, subtask.index), SourceAssignment())
-            yield from subtask.read_source(assignment, self._deadline())
+            yield from subtask.read_source(assignment, self._seconds_left())
 
-    def _deadline(self) -> float | None:
+    def _seconds_left(self) -> float | None:
+        """Return how long sources may read. The clock is read once: it may be set between two readings."""
         deadline, longest = self._level.deadline, self._level.longest_read_s
-        if deadline is None or longest is None:
-            return deadline
-        return min(deadline, clock.now() + longest)
+        if deadline is None:
+            return None
+        left = deadline - clock.now()
+        return left if longest is None else min(left, longest)
 
     def _receive(self, rows: Iterable[Row]) -> Iterator[None]:
         subtasks = self._subtasks

@@ -350,11 +350,11 @@ class Subtask:
         for channel in self._pending_idle:
             self._apply(self._valve.on_status(channel, idle=True))
 
-    def read_source(self, assignment: SourceAssignment, deadline: float | None) -> Iterator[None]:
-        """Run the source at the head of the chain."""
+    def read_source(self, assignment: SourceAssignment, seconds: float | None) -> Iterator[None]:
+        """Run the source at the head of the chain, for so long."""
         head = self.operators[0]
         assert isinstance(head, SourceOperator)
-        yield from head.run(assignment, deadline)
+        yield from head.run(assignment, seconds)
 
     def advance_processing_time(self) -> None:
         """Fire what the wall clock allows."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.common import clock
 from penstock.common.connector import (
     Boundedness,
     ReadLimits,
@@ -85,8 +84,8 @@ class SourceOperator(StreamOperator):
         self.records = 0
         self._once = OnceReader(self._reader, self._on_redelivered)
 
-    def run(self, assignment: SourceAssignment, deadline: float | None) -> Iterator[None]:
-        """Read what there is; yields after every batch so that the caller can pass rows on."""
+    def run(self, assignment: SourceAssignment, seconds: float | None) -> Iterator[None]:
+        """Read what there is, for so long; yields after every batch so that the caller can pass rows on."""
         strategy = self.spec.watermark_strategy
         now = self.context.clock()
         interval = self.context.auto_watermark_interval / 1000
@@ -102,7 +101,7 @@ class SourceOperator(StreamOperator):
         elif any(not split.idle for split in self._splits):
             self._set_idle(idle=False)
         due = self.context.pace.due
-        end = None if deadline is None else time.monotonic() + deadline - clock.now()
+        end = None if seconds is None else time.monotonic() + seconds
         next_emission = time.monotonic() + interval
         open_splits = [split for split in self._splits if not split.finished]
         for turn, split in enumerate(open_splits):
@@ -127,7 +126,7 @@ class SourceOperator(StreamOperator):
     def _read(self, split: _Split, end: float | None) -> Iterator[None]:
         """Read a split until it has nothing more or `end`, a time.monotonic() value, has come."""
         pace = self.context.pace
-        limits = ReadLimits(None if end is None else clock.now() + end - time.monotonic())
+        limits = ReadLimits() if end is None else ReadLimits.lasting(end - time.monotonic())
         reader = self._reader_of(split)
         # What is recorded and what is replayed are batches without what was delivered again.
         batches = pace.batches(reader, split.progress.split, split.position, limits)

@@ -1,0 +1,109 @@
+"""A clock that is put back between any two of its readings holds no epoch up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from penstock.common import Configuration, WatermarkStrategy, clock
+from penstock.common.connector import (
+    Boundedness,
+    ReadLimits,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.testing import MiniCluster
+
+HOUR_S = 3600
+PATIENCE_S = 20
+
+
+class Waiting(Source):
+    """Has one split, whose reader waits for records until its time is up."""
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.CONTINUOUS_UNBOUNDED
+
+    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+        return OneSplit(found=bool(restored))
+
+    def create_reader(self) -> SourceReader:
+        return WaitingReader()
+
+
+class OneSplit(SplitEnumerator):
+    def __init__(self, *, found: bool) -> None:
+        self._found = found
+
+    def discover(self) -> list[SourceSplit]:
+        found, self._found = self._found, True
+        return [] if found else [SourceSplit("one")]
+
+    def no_more_splits(self) -> bool:
+        return False
+
+    def snapshot(self) -> bool:
+        return self._found
+
+
+class WaitingReader(SourceReader):
+    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+        while not limits.expired:
+            time.sleep(0.001)
+        while True:  # it is up to the caller to stop, too
+            yield SourceBatch([], 1)
+            time.sleep(0.001)
+
+
+@pytest.fixture
+def set_back_at() -> Iterator[Any]:
+    """Puts the clock back at one of the readings to come."""
+    before = clock.set_reader(None)
+    clock.set_reader(before)
+
+    def arrange(reading: int) -> None:
+        readings = iter(range(reading))
+
+        def read() -> float:
+            return before() if next(readings, None) is not None else before() - HOUR_S
+
+        clock.set_reader(read)
+
+    yield arrange
+    clock.set_reader(before)
+
+
+@pytest.mark.parametrize("reading", range(14))
+def test_a_clock_that_is_put_back_at_any_reading_holds_no_epoch_up(
+    reading: int, set_back_at: Any
+) -> None:
+    configuration = Configuration()
+    configuration.set_string("execution.checkpointing.interval", "10 ms")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    env.from_source(Waiting(), WatermarkStrategy.no_watermarks(), "waiting").print()
+    with MiniCluster():
+        job = env.execute_async("waiting")
+        master = job._controller.master
+
+        def wait_for(epochs: int) -> None:
+            last = (master.manifest.epoch if master.manifest else 0) + epochs
+            deadline = time.monotonic() + PATIENCE_S
+            while master.manifest is None or master.manifest.epoch < last:
+                assert time.monotonic() < deadline, "the job hangs"
+                time.sleep(0.001)
+
+        try:
+            wait_for(1)
+            set_back_at(reading)
+            wait_for(4)
+        finally:
+            set_back_at(0)
+            job.cancel().result()
