@@ -105,6 +105,30 @@ def stable_hash(key: Any) -> int:
     return hasher(key)
 
 
+_NEVER_NAN = frozenset({int, str, bytes, bool, type(None)})
+
+
+def holds_nan(key: Any) -> bool:
+    """Whether a key is NaN or has it inside: then it is not equal to itself, or to a copy of itself.
+
+    >>> holds_nan(("a", float("nan"))), holds_nan(("a", 1.5))
+    (True, False)
+    """
+    if type(key) in _NEVER_NAN:
+        return False
+    if isinstance(key, tuple | frozenset):
+        return any(map(holds_nan, key))
+    if hasattr(key, "stable_key"):
+        return holds_nan(key.stable_key())
+    if dataclasses.is_dataclass(key):
+        return any(
+            holds_nan(getattr(key, field.name))
+            for field in dataclasses.fields(key)
+            if field.compare
+        )
+    return bool(key != key)  # noqa: PLR0124 - NaN differs from itself
+
+
 def key_group_of(key: Any, max_parallelism: int) -> int:
     """Return the key group of `key`.
 

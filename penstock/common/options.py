@@ -256,6 +256,19 @@ ROCKSDB_LOCAL_DIR = _option(
     "Local directories of databases, separated by commas. Without it: Spark's local directories.",
     "state.backend.rocksdb.checkpointdir",
 )
+ROCKSDB_PREDEFINED = _option(
+    _key(_ROCKSDB + "predefined-options")
+    .enum_type(
+        [
+            "DEFAULT",
+            "SPINNING_DISK_OPTIMIZED",
+            "SPINNING_DISK_OPTIMIZED_HIGH_MEM",
+            "FLASH_SSD_OPTIMIZED",
+        ]
+    )
+    .default_value("DEFAULT"),
+    "Defaults of the other options of this backend for a kind of disk. What is set by itself counts.",
+)
 ROCKSDB_BLOCK_CACHE_SIZE = _option(
     _key(_ROCKSDB + "block.cache-size").memory_type().default_value(64 * 1024 * 1024),
     "Memory for what was read, shared by all databases of a worker process.",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from itertools import compress
+from itertools import chain, compress
 from typing import Any
 
-from penstock.common.key_groups import key_group_of, subtask_of
+from penstock.common.key_groups import holds_nan, key_group_of, subtask_of
 from penstock.errors import ArgumentError
 from penstock.runtime.buffers import encode
 from penstock.runtime.deployment import ResultEdge
@@ -246,6 +246,7 @@ class HashRouter(Router):
         values = batch.values
         keys = call_each(self._key_of, values)
         if len(self.targets) == 1:
+            _refuse_nan(keys)
             self.add(0, values, batch.timestamps, keys)
             return
         routes = self._routes
@@ -270,9 +271,31 @@ class _Routes(dict[Any, int]):
         self._max_parallelism = max_parallelism
 
     def __missing__(self, key: Any) -> int:
+        if holds_nan(key):  # every other one would be missing, too
+            raise _nan_error(key)
         group = key_group_of(key, self._max_parallelism)
         target = self[key] = subtask_of(group, self._parallelism, self._max_parallelism)
         return target
+
+
+def _refuse_nan(keys: list[Any]) -> None:
+    """Refuse keys that are NaN or tuples with it: 9 ns a record, 50 ns if keys are pairs."""
+    found = [key for key in keys if key != key]  # noqa: PLR0124 - NaN differs from itself
+    if keys and type(keys[0]) is tuple:
+        try:
+            found += [part for part in chain.from_iterable(keys) if part != part]  # noqa: PLR0124
+        except TypeError:  # not all are tuples
+            found += [key for key in keys if holds_nan(key)]
+    if found:
+        raise _nan_error(next(filter(holds_nan, keys)))
+
+
+def _nan_error(key: Any) -> ArgumentError:
+    return ArgumentError(
+        f"a key is NaN: {key!r}",
+        detail="NaN is not equal to itself, so the state of such a key would not be found again",
+        hint="let the key selector return None or a text in its place, or filter such records out",
+    )
 
 
 class CustomRouter(Router):

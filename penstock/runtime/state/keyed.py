@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ class KeyedStateBackend:
         self.schemas[name] = wanted
         table = self.table(name, namespaced=namespaced)
         if before is not None and before.ttl != wanted.ttl:
-            convert_ttl(table, wanted, self.clock())
+            self._convert_ttl(table, wanted)
         state = self._state_class(wanted.kind, wanted.ttl)(self, table, descriptor)
         self._states[name] = state
         return state
@@ -110,14 +111,45 @@ class KeyedStateBackend:
         return deltas
 
     def apply(
-        self, deltas: dict[str, TableDelta], owns: Callable[[Any], bool] | None = None
+        self,
+        deltas: dict[str, TableDelta],
+        owns: Callable[[Any], bool] | None = None,
+        others: dict[str, StateSchema] | None = None,
     ) -> None:
-        """Replay deltas while restoring; `owns` tells which keys belong to this subtask (None: all)."""
+        """Replay deltas while restoring; `owns` tells which keys belong to this subtask (None: all).
+
+        `others` are the schemas of entries that came from other subtasks.
+        """
         for name, delta in deltas.items():
-            if delta.schema is not None:
-                self.schemas[name] = delta.schema
             owned = delta if owns is None else _only_owned(delta, owns)
+            schema = delta.schema
+            if schema is not None:
+                self.schemas[name] = self._combined(name, schema, others or {})
+                if self.schemas[name].ttl != schema.ttl:
+                    convert = schemas.ttl_converter(not schema.ttl, self.clock())
+                    owned = replace(
+                        owned,
+                        written={
+                            entry: _converted(schema.kind, stored, convert)
+                            for entry, stored in owned.written.items()
+                        },
+                    )
             self.table(name, namespaced=delta.namespaced).apply(owned)
+
+    def _combined(
+        self, name: str, schema: StateSchema, others: dict[str, StateSchema]
+    ) -> StateSchema:
+        """Return the schema of a table that gets the entries of one more subtask."""
+        other = others.get(name)
+        if other is None:
+            return schema
+        return schemas.combined(self.operator, name.partition("/")[2], other, schema)
+
+    def _convert_ttl(self, table: Any, wanted: StateSchema) -> None:
+        """Rewrite restored entries because their state now expires, or does so no longer."""
+        convert = schemas.ttl_converter(wanted.ttl, self.clock())
+        for entry, stored in list(table.items()):
+            table.put(entry, _converted(wanted.kind, stored, convert))
 
     def write_snapshot(self, state_io: Any, chain: Any, name: Any, *, force: bool) -> Any:
         """End the epoch and make its state durable; return the new chain, or None if nothing has changed.
@@ -139,8 +171,9 @@ class KeyedStateBackend:
         """
         owns = owner_of(owned, max_parallelism)
         for chain in chains:
+            others = dict(self.schemas)
             for deltas in read_chain(state_io, chain, max_parallelism, owned):
-                self.apply(deltas, owns)
+                self.apply(deltas, owns, others)
         if len(chains) != 1 or owned is not None or database_of(chains[0]) is not None:
             return None
         return None if getattr(chains[0], "is_savepoint", False) else chains[0]
@@ -196,28 +229,12 @@ def owner_of(owned: range | None, max_parallelism: int) -> Callable[[Any], bool]
     return lambda key: key_group_of(key, max_parallelism) in owned
 
 
-def convert_ttl(table: Any, wanted: StateSchema, now: int) -> None:
-    """Rewrite restored entries because their state now expires, or does so no longer.
-
-    What had no time to live is as old as the restore.
-    """
-    if wanted.ttl:
-
-        def convert(value: Any) -> Any:
-            return value, now
-    else:
-
-        def convert(value: Any) -> Any:
-            return value[0]
-
-    for entry, stored in list(table.items()):
-        if wanted.kind == "list":
-            converted: Any = [convert(element) for element in stored]
-        elif wanted.kind == "map":
-            converted = {key: convert(item) for key, item in stored.items()}
-        else:
-            converted = convert(stored)
-        table.put(entry, converted)
+def _converted(kind: str, stored: Any, convert: Callable[[Any], Any]) -> Any:
+    if kind == "list":
+        return [convert(element) for element in stored]
+    if kind == "map":
+        return {key: convert(item) for key, item in stored.items()}
+    return convert(stored)
 
 
 def _only_owned(delta: TableDelta, owns: Callable[[Any], bool]) -> TableDelta:

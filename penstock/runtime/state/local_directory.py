@@ -115,7 +115,13 @@ def _remove_forgotten(root: Path, job: Path) -> None:
     for other in root.iterdir():
         try:
             newest = max([other.stat().st_mtime, *(e.stat().st_mtime for e in other.iterdir())])
+            forgotten = time.time() - newest > _FORGOTTEN_S and not _is_in_use(other)
         except OSError:
             continue
-        if other != job and time.time() - newest > _FORGOTTEN_S:
+        if other != job and forgotten:
             remove(other)
+
+
+def _is_in_use(job: Path) -> bool:
+    """Whether a living process has a database in a job's directory: one without changes leaves no other trace."""
+    return any(_is_alive(work.name.split("-")[1]) for work in job.glob("*/work-*-*"))

@@ -23,13 +23,24 @@ from penstock.runtime.state.key_codec import encode, skip
 from penstock.runtime.state.keyed import KeyedStateBackend, database_of, owner_of
 from penstock.runtime.state.local_directory import LocalDirectory, remove
 from penstock.runtime.state.panes import PANE_PREFIX
+from penstock.runtime.state.rocksdb_lists import (
+    RocksDBListState,
+    RocksDBListTable,
+    RocksDBTtlListState,
+)
 from penstock.runtime.state.rocksdb_map_state import RocksDBMapState, RocksDBTtlMapState
 from penstock.runtime.state.rocksdb_panes import RocksDBPaneTable
 from penstock.runtime.state.rocksdb_settings import RocksDBSettings
 from penstock.runtime.state.rocksdb_store import CHANGES, RocksDBStore, after
-from penstock.runtime.state.rocksdb_tables import DATA, RocksDBMapTable, RocksDBTable
+from penstock.runtime.state.rocksdb_tables import (
+    DATA,
+    RocksDBMapTable,
+    RocksDBTable,
+    StoredTable,
+    convert,
+)
 from penstock.runtime.state.rocksdb_timers import RocksDBTimerTable
-from penstock.runtime.state.schema import StateSchema
+from penstock.runtime.state.schema import StateSchema, ttl_converter
 from penstock.runtime.state.states import KeyedState
 from penstock.runtime.state.table import MISSING, TableDelta
 from penstock.runtime.state.ttl import TtlState
@@ -40,6 +51,17 @@ _CURSOR: Final = b"\0cursor/"  # a table's name -> where the search for expired 
 _IMPORT_AT_ONCE: Final = 10_000
 _LOOK_AT_LEAST: Final = 100
 _MUCH: Final = 1 << 20
+
+_TABLES: Final[dict[str | None, type[StoredTable]]] = {
+    "list": RocksDBListTable,
+    "map": RocksDBMapTable,
+}
+_STATES: Final[dict[tuple[str, bool], type[KeyedState]]] = {
+    ("list", False): RocksDBListState,
+    ("list", True): RocksDBTtlListState,
+    ("map", False): RocksDBMapState,
+    ("map", True): RocksDBTtlMapState,
+}
 
 
 class RocksDBStateBackend(KeyedStateBackend):
@@ -84,14 +106,11 @@ class RocksDBStateBackend(KeyedStateBackend):
         if name.startswith(TIMER_PREFIX):
             return RocksDBTimerTable(self, name, namespaced)
         schema = self.schemas.get(name)
-        if schema is not None and schema.kind == "map":
-            return RocksDBMapTable(self, name, namespaced)
-        return RocksDBTable(self, name, namespaced)
+        kind = None if schema is None else schema.kind
+        return _TABLES.get(kind, RocksDBTable)(self, name, namespaced)
 
     def _state_class(self, kind: str, ttl: bool) -> type[KeyedState]:
-        if kind == "map":
-            return RocksDBTtlMapState if ttl else RocksDBMapState
-        return super()._state_class(kind, ttl)
+        return _STATES.get((kind, ttl)) or super()._state_class(kind, ttl)
 
     def create_timer_queue(self, name: str) -> Any:
         """Return the queue of the timers `name`."""
@@ -109,8 +128,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         """Return what the backend itself has put into the database."""
         if self.store is None:
             return None
-        found: bytes | None = self.store.get(key)
-        return found
+        return self.store.get(key)
 
     def delete_now(self, key: bytes) -> None:
         """Delete an entry from the database at once."""
@@ -131,12 +149,14 @@ class RocksDBStateBackend(KeyedStateBackend):
 
     def expect(self, keys: Collection[Any]) -> None:
         """Prepare for records with these keys."""
+        distinct = dict.fromkeys(keys)
         for table in self._tables.values():
-            table.expect(keys)
+            table.expect(distinct)
 
     def relieve(self) -> None:
         """Write to the database before the barrier if the epoch has touched more than is good to keep in memory."""
         if sum(table.pending() for table in self._tables.values()) > self.settings.spill_entries:
+            self._clean_up()
             self._write_out()
 
     def write_snapshot(self, state_io: Any, chain: Any, name: Any, *, force: bool) -> Any:
@@ -145,6 +165,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         if not (self._changed or force):
             return None
         store = self._open()
+        store.check()
         directory = self.place.new()
         try:
             store.checkpoint(directory)
@@ -164,7 +185,8 @@ class RocksDBStateBackend(KeyedStateBackend):
         self._changed = False
         return result
 
-    def _end_epoch(self) -> None:
+    def _clean_up(self) -> None:
+        """Look for expired entries, before what was touched is forgotten: how much it was counts."""
         for name, state in self._states.items():
             if (
                 isinstance(state, TtlState)
@@ -172,6 +194,9 @@ class RocksDBStateBackend(KeyedStateBackend):
                 and self.store is not None
             ):
                 self._clean(self._tables[name], state)
+
+    def _end_epoch(self) -> None:
+        self._clean_up()
         self._write_out()
         for table in self._tables.values():
             if isinstance(table, RocksDBPaneTable):
@@ -203,8 +228,8 @@ class RocksDBStateBackend(KeyedStateBackend):
     def _clean(self, table: Any, state: TtlState) -> None:
         """Look at some entries and remove those that have expired.
 
-        About twice as many as the epoch has touched, so the search gets round faster than entries are added, and its cost
-        follows the work of the epoch. The next epoch goes on where this one stopped.
+        About twice as many as were touched since the last time, so the search gets round faster than entries are added,
+        and its cost follows the work of the epoch. The next search goes on where this one stopped.
         """
         store = self._open()
         count = max(2 * table.pending(), _LOOK_AT_LEAST)
@@ -240,25 +265,27 @@ class RocksDBStateBackend(KeyedStateBackend):
             return chains[0]
         for chain in chains:
             database = database_of(chain)
+            others = dict(self.schemas)
             if database is None:
                 for deltas in state_io.load(chain, owned):
-                    self.apply(deltas, owner_of(owned, max_parallelism))
+                    self.apply(deltas, owner_of(owned, max_parallelism), others)
                     self._write_out()
             else:
-                self._import(state_io, database, owned)
+                self._import(state_io, database, owned, others)
         return None
 
     def _open_snapshot(self, state_io: Any, handle: Any) -> None:
         local = self.place.find(handle.snapshot)
         if local is not None:
             with contextlib.suppress(CheckpointError, OSError):  # then it is read from storage
-                self.store = RocksDBStore(self.place.clone(local), self.settings)
-        if self.store is None:
-            if local is not None:
-                remove(local)
-            self.store = RocksDBStore(
-                self.place.clone(self._fetch(state_io, handle)), self.settings
-            )
+                self._open_files(local)
+                return
+            self.close()
+            remove(local)
+        self._open_files(self._fetch(state_io, handle))
+
+    def _open_files(self, snapshot: Path) -> None:
+        self.store = RocksDBStore(self.place.clone(snapshot), self.settings)
         self._open_tables()
 
     def _fetch(self, state_io: Any, handle: Any) -> Path:
@@ -279,7 +306,9 @@ class RocksDBStateBackend(KeyedStateBackend):
                 self.schemas[name] = schema
             self.table(name, namespaced=namespaced)
 
-    def _import(self, state_io: Any, handle: Any, owned: range | None) -> None:
+    def _import(
+        self, state_io: Any, handle: Any, owned: range | None, others: dict[str, StateSchema]
+    ) -> None:
         """Copy the entries of some key groups out of another subtask's database."""
         directory = self.place.new()
         directory.mkdir()
@@ -290,14 +319,13 @@ class RocksDBStateBackend(KeyedStateBackend):
             other = RocksDBStore(directory, self.settings)
             tables = read_tables(other)
             for name, (namespaced, schema) in tables.items():
+                entries = entries_of(other, name, owned)
                 if schema is not None:
-                    self.schemas.setdefault(name, schema)
+                    self.schemas[name] = self._combined(name, schema, others)
+                    if self.schemas[name].ttl != schema.ttl:
+                        entries = self._converted(entries, schema.kind, not schema.ttl)
+                self._put_all(entries)
                 batch = target.batch()
-                for key, value in entries_of(other, name, owned):
-                    batch.put(key, value)
-                    if len(batch) >= _IMPORT_AT_ONCE:
-                        target.write(batch)
-                        batch = target.batch()
                 self._describe(batch, name, _Described(namespaced))
                 target.write(batch)
         finally:
@@ -307,6 +335,30 @@ class RocksDBStateBackend(KeyedStateBackend):
         self._changed = True
         self._tables.clear()
         self._open_tables()
+
+    def _put_all(self, entries: Iterator[tuple[bytes, bytes]]) -> None:
+        store = self._open()
+        while some := list(islice(entries, _IMPORT_AT_ONCE)):
+            batch = store.batch()
+            for key, value in some:
+                batch.put(key, value)
+            store.write(batch)
+            self._changed = True
+
+    def _converted(
+        self, entries: Iterator[tuple[bytes, bytes]], kind: str, expires: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        conversion = ttl_converter(expires, self.clock())
+        return ((key, convert(value, kind, conversion)) for key, value in entries)
+
+    def _convert_ttl(self, table: Any, wanted: StateSchema) -> None:
+        """Rewrite restored entries because their state now expires, or does so no longer: some at a time."""
+        self._write_out()
+        if self.store is not None:
+            self._put_all(self._converted(table.stored(), wanted.kind, wanted.ttl))
+            batch = self.store.batch()
+            self._describe(batch, table.name, table)
+            self.store.write(batch)
 
     def deltas_of(
         self, directory: Path, at_once: int = _IMPORT_AT_ONCE
@@ -320,13 +372,15 @@ class RocksDBStateBackend(KeyedStateBackend):
                 yield {name: TableDelta(table.namespaced, some, [], self.schemas.get(name))}
 
     def close(self) -> None:
-        """Close the database and delete its directory; local copies of snapshots stay."""
+        """Close the database and delete its directory; local copies of snapshots stay, unless something was wrong."""
         store, self.store = self.store, None
         self._tables.clear()
         self._states.clear()
         if store is not None:
             store.close()
             remove(store.directory)
+            if store.is_broken:  # the copies may have the same files
+                self.place.prune(())
 
 
 def _adds_much(directory: Path, base: Any) -> bool:

@@ -87,7 +87,8 @@ class RocksDBStore:
                 "checkpoint storage",
             ) from error
         self._db.set_write_options(self._write_options)
-        self.get = self._db.get
+        self._get = self._db.get
+        self.is_broken = False  # whether it could not be read or written at some time
         self._changes: list[Change] | None = []
         self._changed_bytes = 0
         # Another database that starts from the same snapshot may give other files the same names, except from a local copy.
@@ -105,36 +106,72 @@ class RocksDBStore:
         for file in found:
             file.unlink()
 
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key, or None."""
+        try:
+            found: bytes | None = self._get(key)
+        except Exception as error:
+            raise self._broken(error) from error
+        return found
+
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
         """Return the values of several keys, None for those without one."""
-        if len(keys) < _MANY_READS:
-            few: list[bytes | None] = self.get(keys)
-            return few
-        size = -(-len(keys) // _READERS)
-        parts = [keys[start : start + size] for start in range(0, len(keys), size)]
-        return [value for part in _readers().map(self.get, parts) for value in part]
+        try:
+            if len(keys) < _MANY_READS:
+                few: list[bytes | None] = self._get(keys)
+                return few
+            size = -(-len(keys) // _READERS)
+            parts = [keys[start : start + size] for start in range(0, len(keys), size)]
+            return [value for part in _readers().map(self._get, parts) for value in part]
+        except Exception as error:
+            raise self._broken(error) from error
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the entries from `start`, included, to `end`, excluded."""
-        options = self._until(end)
-        for entry in self._db.items(from_key=start, read_opt=options):
-            if entry[0] >= end:
-                return
-            yield entry
+        found = self._seek(start, end)
+        key_of, value_of, move = found.key, found.value, found.next
+        while (key := key_of()) is not None:
+            yield key, value_of()
+            move()
+        self._check_end(found)
 
     def scan_keys(self, start: bytes, end: bytes) -> Iterator[bytes]:
         """Iterate over the keys from `start`, included, to `end`, excluded."""
-        options = self._until(end)
-        for key in self._db.keys(from_key=start, read_opt=options):
-            if key >= end:
-                return
+        found = self._seek(start, end)
+        key_of, move = found.key, found.next
+        while (key := key_of()) is not None:
             yield key
+            move()
+        self._check_end(found)
 
-    def _until(self, end: bytes) -> Any:
+    def _seek(self, start: bytes, end: bytes) -> Any:
         # The bound spares RocksDB a look at deleted entries behind it.
         options = self._rocksdict.ReadOptions()
         options.set_iterate_upper_bound(end)
-        return options
+        found = self._db.iter(options)
+        found.seek(start)
+        return found
+
+    def _check_end(self, iterator: Any) -> None:
+        """Tell the end of a range from a place that cannot be read: an iterator ends at both."""
+        try:
+            iterator.status()
+        except Exception as error:
+            raise self._broken(error) from error
+
+    def _broken(self, error: Exception) -> CheckpointError:
+        self.is_broken = True
+        return CheckpointError(
+            f"the state database '{self.directory}' could not be read or written",
+            detail=str(error),
+            hint="check the disk of state.backend.rocksdb.localdir; after a restart the state is read from checkpoint "
+            "storage",
+        )
+
+    def check(self) -> None:
+        """Raise an error if there was one before, even if user code has caught it."""
+        if self.is_broken:
+            raise self._broken(RuntimeError("it could not be read or written earlier in the epoch"))
 
     def batch(self) -> WriteBatch:
         """Return an empty batch."""
@@ -147,7 +184,7 @@ class RocksDBStore:
 
     def delete(self, key: bytes) -> None:
         """Delete an entry if it is there."""
-        self._db.delete(key, self._write_options)
+        self._make([(key, None)])
         self._remember([(key, None)], 0)
 
     def _make(self, changes: list[Change]) -> None:
@@ -160,7 +197,10 @@ class RocksDBStore:
                 delete(change[0])
             else:
                 raw.delete_range(change[0], change[2])
-        self._db.write(raw, self._write_options)
+        try:
+            self._db.write(raw, self._write_options)
+        except Exception as error:
+            raise self._broken(error) from error
 
     def _remember(self, changes: list[Change], size: int) -> None:
         if self._changes is None:
@@ -173,7 +213,10 @@ class RocksDBStore:
 
     def checkpoint(self, directory: Path) -> None:
         """Link all there is into a directory that does not exist yet."""
-        self._rocksdict.Checkpoint(self._db).create_checkpoint(str(directory))
+        try:
+            self._rocksdict.Checkpoint(self._db).create_checkpoint(str(directory))
+        except Exception as error:
+            raise self._broken(error) from error
         (directory / _LINEAGE).write_text(self._lineage)
 
     def write_changes(self, directory: Path) -> None:
@@ -194,7 +237,7 @@ class RocksDBStore:
     def close(self) -> None:
         """Let go of the files. What was not checkpointed is lost, so it is not written either."""
         self._db.cancel_all_background(True)
-        del self._db, self.get
+        del self._db, self._get
 
 
 @functools.cache

@@ -8,7 +8,7 @@ bytes.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +37,24 @@ def load(data: bytes) -> Any:
     """Return the value in bytes that `dump` made."""
     value = pickle.loads(memoryview(data)[1:])
     return value if data[0] == 0 else value[1]
+
+
+def convert(data: bytes, kind: str, conversion: Callable[[Any], Any]) -> bytes:
+    """Return the bytes of an entry of some kind of state with its values converted.
+
+    The first byte says whether keys are beside the value, and whether a list has segments (`rocksdb_lists.py`).
+    """
+    value = pickle.loads(memoryview(data)[1:])
+    keys = None
+    if data[0] & 1:
+        keys, value = value
+    if kind != "list":
+        value = conversion(value)
+    elif data[0] & 2:
+        value = value[0], [conversion(element) for element in value[1]]
+    else:
+        value = [conversion(element) for element in value]
+    return data[:1] + dumps((keys, value) if data[0] & 1 else value)
 
 
 class StoredTable:
@@ -76,7 +94,7 @@ class StoredTable:
         return sum(1 for _ in self.items())
 
     def expect(self, keys: Collection[Any]) -> None:
-        """Read ahead, if that is worth it: the next records have these keys."""
+        """Read ahead, if that is worth it: the next records have these keys, each of which is there once."""
 
     def full(self) -> TableDelta:
         """Return everything."""
@@ -142,21 +160,27 @@ class RocksDBTable(StoredTable):
         return default if value is REMOVED else value
 
     def _load(self, key: Any) -> Any:
-        data = self._ahead.pop(key, MISSING) if self._ahead else MISSING
+        data = self.fetch(key)
+        return REMOVED if data is None else load(data)
+
+    def fetch(self, key: Any) -> bytes | None:
+        """Return the bytes of an entry, read ahead or now; None if there is none."""
+        data: Any = self._ahead.pop(key, MISSING) if self._ahead else MISSING
         if data is MISSING:
             self._count_read += 1
             store = self.backend.store
             data = None if store is None else store.get(self.encode_entry(key))
-        return REMOVED if data is None else load(data)
+        found: bytes | None = data
+        return found
 
     def expect(self, keys: Collection[Any]) -> None:
-        """Read ahead, if that is worth it: the next records have these keys."""
+        """Read ahead, if that is worth it: the next records have these keys, each of which is there once."""
         store = self.backend.store
         if store is None or self.namespaced:
             return
         self._judge_reading()
         touched, loaded = self.touched, self.loaded
-        wanted = [key for key in dict.fromkeys(keys) if key not in touched and key not in loaded]
+        wanted = [key for key in keys if key not in touched and key not in loaded]
         self._count_wanted = len(wanted)
         if self._worth and len(wanted) > 1:
             found = store.get_many([self.encode_entry(key) for key in wanted])
@@ -217,20 +241,24 @@ class RocksDBTable(StoredTable):
         touched, self.touched = self.touched, {}
         self.loaded = {}
         self._judge_reading()
+        changed = self._write_entries(batch, touched)
+        worth = _WORTH_IT if self._worth else None
+        if changed and worth != self._known_worth:
+            # For the next process: most databases are opened for an epoch or two.
+            self._known_worth = worth
+            if worth is None:
+                batch.delete(self._worth_key())
+            else:
+                batch.put(self._worth_key(), worth)
+        return changed
+
+    def _write_entries(self, batch: Any, touched: dict[Any, Any]) -> bool:
         put, encode_entry = batch.put, self.encode_entry
         for key, value in touched.items():
             if value is REMOVED:
                 batch.delete(encode_entry(key))
             else:
                 put(encode_entry(key), dump(value, MISSING if is_exact(key) else key))
-        worth = _WORTH_IT if self._worth else None
-        if touched and worth != self._known_worth:
-            # For the next process: most databases are opened for an epoch or two.
-            self._known_worth = worth
-            if worth is None:
-                batch.delete(self._worth_key())
-            else:
-                put(self._worth_key(), worth)
         return bool(touched)
 
     def look_at(self, start: bytes, count: int) -> Iterator[tuple[bytes, Any, Any]]:
@@ -256,6 +284,7 @@ class RocksDBMapTable(StoredTable):
         self.loaded: dict[Any, dict[Any, Any]] = {}
         self.complete: set[Any] = set()
         self.cleared: dict[Any, None] = {}
+        self._count = 0  # about how many items `touched` and `loaded` have
 
     def encode_entry(self, entry: Any) -> bytes:
         """Return what the keys of an entry's items begin with."""
@@ -293,6 +322,7 @@ class RocksDBMapTable(StoredTable):
             store = self.backend.store
             data = None if store is None else store.get(self.encode_entry(entry) + encode(key))
             value = loaded[key] = REMOVED if data is None else load(data)
+            self._count += 1
         return MISSING if value is REMOVED else value
 
     def put_item(self, entry: Any, key: Any, value: Any) -> None:
@@ -301,6 +331,7 @@ class RocksDBMapTable(StoredTable):
         if touched is None:
             touched = self.touched[entry] = {}
         touched[key] = value
+        self._count += 1
 
     def remove_item(self, entry: Any, key: Any) -> None:
         """Remove an item if it is there."""
@@ -327,6 +358,7 @@ class RocksDBMapTable(StoredTable):
                 key = self.decode_item(data, value)[1]
                 if key not in loaded:
                     loaded[key] = load(value)
+            self._count += len(loaded)
         self.complete.add(entry)
         return loaded
 
@@ -346,6 +378,7 @@ class RocksDBMapTable(StoredTable):
         """Replace all items of an entry."""
         self.remove(key)
         self.touched[key] = dict(value)
+        self._count += len(value)
 
     def remove(self, key: Any) -> None:
         """Remove all items of an entry."""
@@ -389,14 +422,15 @@ class RocksDBMapTable(StoredTable):
             self.put(entry, items)
 
     def pending(self) -> int:
-        """Return how many entries are kept as objects."""
-        return sum(map(len, self.touched.values())) + sum(map(len, self.loaded.values()))
+        """Return about how many items are kept as objects: asked for with every batch, so they are not counted anew."""
+        return self._count + len(self.cleared)
 
     def write(self, batch: Any) -> bool:
         """Add what changed to a batch and forget it; return whether there was anything."""
         touched, self.touched = self.touched, {}
         cleared, self.cleared = self.cleared, {}
         self.loaded, self.complete = {}, set()
+        self._count = 0
         changed = False
         for entry in cleared:
             changed |= self._delete_all(batch, self.encode_entry(entry))

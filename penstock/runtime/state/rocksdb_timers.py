@@ -40,6 +40,7 @@ class RocksDBTimerTable(StoredTable):
         self._added: dict[int, dict[tuple[Any, Any], None]] = {}
         self._times: list[int] = []
         self._removed: set[Timer] = set()
+        self._count = 0  # about how many timers `_added` has
         self._next: deque[Timer] = deque()
         self._chunk = _FEW
         # No timer of the database is before this. Without it, a look for the first one would pass by all those
@@ -74,6 +75,7 @@ class RocksDBTimerTable(StoredTable):
             timers = self._added[timestamp] = {}
             heapq.heappush(self._times, timestamp)
         timers[key, namespace] = None
+        self._count += 1
 
     def delete(self, timestamp: int, key: Any, namespace: Any) -> None:
         """Remove a timer if it is there."""
@@ -121,6 +123,7 @@ class RocksDBTimerTable(StoredTable):
 
     def fire_until(self, limit: int, fire: Callable[[int, Any, Any], None]) -> None:
         """Fire all timers with timestamp <= limit, in order, including those registered meanwhile."""
+        count = 0
         while (first := self.next_time()) is not None and first <= limit:
             timers = self._added.get(first)
             if timers:
@@ -133,6 +136,9 @@ class RocksDBTimerTable(StoredTable):
                 self._removed.add(timer)
                 _, key, namespace = timer
             fire(first, key, namespace)
+            count += 1
+            if count % _MANY == 0:  # time may move far at once, and timers touch state
+                self.backend.relieve()
 
     # As a table
 
@@ -177,13 +183,14 @@ class RocksDBTimerTable(StoredTable):
             self.put(entry, True)
 
     def pending(self) -> int:
-        """Return how many timers are kept as objects."""
-        return sum(map(len, self._added.values())) + len(self._removed)
+        """Return about how many timers are kept as objects: asked for with every batch, so they are not counted anew."""
+        return self._count + len(self._removed)
 
     def write(self, batch: Any) -> bool:
         """Add what changed to a batch and forget it; return whether there was anything."""
         first = self.next_time()
         added, self._added, self._times = self._added, {}, []
+        self._count = 0
         removed, self._removed = self._removed, set()
         for timer in removed:
             batch.delete(self._encode(timer))

@@ -6,7 +6,8 @@ expect. So a change is refused when the state is asked for, unless every value o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from penstock.common.type_information import BasicTypeInfo, PickledBytesTypeInfo
@@ -104,6 +105,31 @@ def difference(old: Shape | None, new: Shape | None) -> str | None:
         if found is not None:
             return f"{where}: {found}"
     return None
+
+
+def combined(operator: str, state: str, one: StateSchema, other: StateSchema) -> StateSchema:
+    """Return the schema of a state whose entries come from two subtasks, which knew it at different times.
+
+    It is the one whose type holds the values of both. Whether they expire is what `one` says.
+    """
+    if one.kind == other.kind:
+        if one.shape is None or difference(other.shape, one.shape) is None:
+            return one
+        if other.shape is None or difference(one.shape, other.shape) is None:
+            return replace(other, ttl=one.ttl)
+    raise RestoreRefusedError(
+        f"state '{state}' of operator '{operator}' is {one.kind} state of {one.text} in one subtask and {other.kind} "
+        f"state of {other.text} in another",
+        detail="the program has changed the state before all subtasks had used it, and their entries come together now",
+        hint="restore without changing the parallelism, or from a checkpoint or savepoint before the change",
+    )
+
+
+def ttl_converter(expires: bool, now: int) -> Callable[[Any], Any]:
+    """Return what makes a value one that expires, or no longer does. What did not expire is as old as `now`."""
+    if expires:
+        return lambda value: (value, now)
+    return lambda value: value[0]
 
 
 def check(operator: str, state: str, old: StateSchema, new: StateSchema) -> None:

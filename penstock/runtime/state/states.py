@@ -85,7 +85,12 @@ class ListState(KeyedState):
         values = list(values)
         if values:
             entry = self.entry()
-            self.table.put(entry, [*(self.table.get(entry) or ()), *values])
+            elements = self.table.get(entry)
+            if elements is None:
+                elements = values
+            else:
+                elements += values
+            self.table.put(entry, elements)
 
     def update(self, values: Iterable[Any]) -> None:
         """Replace all elements; an empty list removes the state."""
@@ -123,7 +128,11 @@ class MapState(KeyedState):
         """Set several entries."""
         if dict_value:
             entry = self.entry()
-            self.table.put(entry, {**(self.table.get(entry) or {}), **dict_value})
+            mapping = self.table.get(entry)
+            if mapping is None:
+                mapping = {}
+            mapping.update(dict_value)
+            self.table.put(entry, mapping)
 
     def remove(self, key: Any) -> None:
         """Remove one entry if it is there."""

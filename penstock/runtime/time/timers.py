@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import operator
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from penstock.errors import ArgumentTypeError
 from penstock.runtime.state.keyed import KeyedStateBackend
 
 Fire = Callable[[int, Any, Any], None]  # timestamp, key, namespace
@@ -133,20 +135,41 @@ class TimerService:
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Call on_timer when the watermark reaches `timestamp`."""
+        if type(timestamp) is not int:
+            timestamp = _whole(timestamp)
         self._manager.event.register(timestamp, self._manager.backend.current_key, self._namespace)
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Call on_timer when the wall clock reaches `timestamp`."""
+        if type(timestamp) is not int:
+            timestamp = _whole(timestamp)
         self._manager.processing.register(
             timestamp, self._manager.backend.current_key, self._namespace
         )
 
     def delete_event_time_timer(self, timestamp: int) -> None:
         """Forget an event-time timer."""
+        if type(timestamp) is not int:
+            timestamp = _whole(timestamp)
         self._manager.event.delete(timestamp, self._manager.backend.current_key, self._namespace)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """Forget a processing-time timer."""
+        if type(timestamp) is not int:
+            timestamp = _whole(timestamp)
         self._manager.processing.delete(
             timestamp, self._manager.backend.current_key, self._namespace
         )
+
+
+def _whole(timestamp: Any) -> int:
+    """Return a timestamp as an int; `1000.0` is one."""
+    if isinstance(timestamp, float) and timestamp.is_integer():
+        return int(timestamp)
+    try:
+        return operator.index(timestamp)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"the timestamp of a timer is not a whole number: {timestamp!r}",
+            hint="give epoch milliseconds as an int",
+        ) from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.checkpoint.handles import DamagedStateError, StateChain, epoch_of_file
@@ -145,6 +147,14 @@ def test_a_damaged_file_is_detected_and_named(rocks, damage):
         rocks.crash(lose_local=True)
 
 
+def damage(file, start, end):
+    """Alter the bytes of a file from one place to another, given as fractions of its size."""
+    content = bytearray(file.read_bytes())
+    part = slice(int(start * len(content)), int(end * len(content)))
+    content[part] = bytes(byte ^ 85 for byte in content[part])
+    file.write_bytes(content)
+
+
 def test_a_damaged_local_copy_is_replaced_from_storage(rocks):
     fill(rocks.backend, range(1000))
     rocks.barrier()
@@ -152,6 +162,82 @@ def test_a_damaged_local_copy_is_replaced_from_storage(rocks):
     current.write_text("MANIFEST-999999\n")
     rocks.crash()
     assert len(contents(rocks.backend)["state/count"]) == 1000
+
+
+@pytest.mark.parametrize("place", [(0, 0.1), (0.98, 1)], ids=["beginning", "end"])
+def test_a_local_copy_whose_tables_cannot_be_read_is_replaced_from_storage(rocks, place):
+    fill(rocks.backend, range(1000))
+    rocks.barrier()
+    (file,) = rocks.directory.glob("local/**/snap-*/*.sst")
+    damage(file, *place)
+    rocks.crash()
+    assert len(contents(rocks.backend)["state/count"]) == 1000
+
+
+def read_one_by_one(backend):
+    state = backend.get_state(ValueStateDescriptor("count"))
+    for key in range(1000):
+        backend.current_key = key
+        state.value()
+
+
+def read_ahead(backend):
+    backend.get_state(ValueStateDescriptor("count"))
+    table = backend.table("state/count")
+    table._worth = True
+    table.expect(range(1000))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        read_one_by_one,
+        read_ahead,
+        lambda backend: backend.keys("state/count"),
+        lambda backend: list(backend.store.scan_keys(b"\0", b"\xff")),
+        lambda backend: list(backend.table("timers/event", namespaced=True).items()),
+    ],
+    ids=["get", "get many", "scan", "scan keys", "timers"],
+)
+def test_a_block_that_cannot_be_read_is_an_error_and_the_next_attempt_reads_from_storage(
+    rocks, read
+):
+    rocks.settings = replace(rocks.settings, block_size=512)
+    rocks.backend = rocks.create()
+    fill(rocks.backend, range(1000))
+    timers = rocks.backend.create_timer_queue("timers/event")
+    for time in range(1000):
+        timers.register(time, "key", None)
+    rocks.barrier()
+    restored_from_a_damaged_copy(rocks)
+    with pytest.raises(CheckpointError, match="could not be read"):
+        read(rocks.backend)
+    rocks.crash()
+    found = contents(rocks.backend)
+    assert len(found["state/count"]) == len(found["timers/event"]) == 1000
+
+
+def test_an_error_of_the_database_that_user_code_has_caught_fails_the_epoch(rocks):
+    rocks.settings = replace(rocks.settings, block_size=512)
+    rocks.backend = rocks.create()
+    fill(rocks.backend, range(1000))
+    rocks.barrier()
+    restored_from_a_damaged_copy(rocks)
+    with pytest.raises(CheckpointError):
+        read_one_by_one(rocks.backend)
+    fill(rocks.backend, [5000])
+    with pytest.raises(CheckpointError, match="earlier in the epoch"):
+        rocks.barrier()
+    rocks.crash()
+    assert len(contents(rocks.backend)["state/count"]) == 1000
+
+
+def restored_from_a_damaged_copy(world):
+    world.backend.close()
+    (file,) = world.directory.glob("local/**/snap-*/*.sst")
+    damage(file, 0.15, 0.7)
+    world.backend = world.create()
+    world.backend.restore(world.io, (world.chain,), None, MAX_PARALLELISM)
 
 
 def test_local_copies_of_old_checkpoints_go_away(rocks):

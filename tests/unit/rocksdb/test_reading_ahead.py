@@ -36,7 +36,7 @@ class Counted:
                 self.singles += 1
             return get(key)
 
-        store.get = counting
+        store._get = counting
 
     def barrier(self):
         self.world.barrier()

@@ -14,7 +14,10 @@ from penstock.common.state import (
 )
 from penstock.common.time import Duration
 from penstock.errors import CheckpointError
+from penstock.runtime.state import rocksdb
 from penstock.runtime.state.schema import StateSchema, difference
+
+from .worlds import World, contents
 
 ROW = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
 
@@ -121,3 +124,105 @@ def test_a_time_to_live_may_come_and_go(world, kind, expires_later):
     world.clock.advance(500)
     left = read(state)
     assert (not left) if expires_later else left == expected
+
+
+def test_a_state_that_gets_a_ttl_is_rewritten_some_entries_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(rocksdb, "_IMPORT_AT_ONCE", 10)
+    world = World("rocksdb", tmp_path)
+    state = world.backend.get_state(value())
+    for key in range(105):
+        world.backend.current_key = key
+        state.update(key)
+    world.barrier()
+    world.crash()
+    sizes = []
+    monkeypatch.setattr(
+        world.backend.store,
+        "_make",
+        lambda changes, make=world.backend.store._make: (sizes.append(len(changes)), make(changes)),
+    )
+    state = world.backend.get_state(expiring(value()))
+    assert world.backend.table("state/s").pending() == 0
+    assert max(sizes) == 10
+    assert len(contents(world.backend)["state/s"]) == 105
+    world.clock.advance(500)
+    assert "state/s" not in contents(world.backend)
+    world.backend.close()
+
+
+def joined(world, old, target="same"):
+    """Let two subtasks write the state, each as one of two descriptors says, and one take it over from both."""
+    chains = []
+    for subtask, (descriptor, write) in enumerate(old):
+        backend = world.create(subtask)
+        backend.current_key = f"key {subtask}"
+        write(backend.get_state(descriptor))
+        chains.append(world.write(backend, force=True))
+        backend.close()
+    world.backend.close()
+    world.backend = world.rescaled(chains, 0, 1, world.kind if target == "same" else target)
+
+
+@pytest.mark.parametrize("target", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("wanted", ["plain", "expires"])
+@pytest.mark.parametrize("first", ["plain", "expires"])
+def test_subtasks_that_differ_in_time_to_live_can_be_joined(world, kind, first, wanted, target):
+    # A state that is asked for when the first record comes has no time to live yet where none has come.
+    make, write, read, expected = KINDS[kind]
+    plain, expires = make("s"), expiring(make("s"))
+    old = [plain, expires] if first == "plain" else [expires, plain]
+    joined(world, [(descriptor, write) for descriptor in old], target)
+    state = world.backend.get_state(plain if wanted == "plain" else expires)
+    for key in ("key 0", "key 1"):
+        world.backend.current_key = key
+        assert read(state) == expected
+    world.clock.advance(500)
+    for key in ("key 0", "key 1"):
+        world.backend.current_key = key
+        assert bool(read(state)) == (wanted == "plain")
+
+
+@pytest.mark.parametrize("swapped", [False, True], ids=["", "swapped"])
+@pytest.mark.parametrize(
+    ("one", "other", "refused"),
+    [
+        (value(Types.INT()), value(Types.LONG()), [value(Types.INT()), value(Types.STRING())]),
+        (value(Types.INT()), value(), []),
+        (value(Types.INT()), value(Types.INT()), [value(Types.STRING())]),
+    ],
+    ids=["a wider type", "a type and none", "the same type"],
+)
+def test_subtasks_that_differ_in_type_can_be_joined_if_one_holds_the_other(
+    world, one, other, refused, swapped
+):
+    old = [(one, lambda state: state.update(1)), (other, lambda state: state.update(2))]
+    joined(world, old[::-1] if swapped else old)
+    for descriptor in refused:
+        with pytest.raises(CheckpointError, match="the program asks for"):
+            world.backend.get_state(descriptor)
+    state = world.backend.get_state(other)
+    seen = set()
+    for key in ("key 0", "key 1"):
+        world.backend.current_key = key
+        seen.add(state.value())
+    assert seen == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((value(Types.INT()), 1), (value(Types.STRING()), "a")),
+        ((value(), 1), (ListStateDescriptor("s"), [1])),
+    ],
+    ids=["types", "kinds"],
+)
+def test_subtasks_that_know_a_state_as_different_things_are_not_joined(world, one, other):
+    with pytest.raises(CheckpointError, match="in one subtask and"):
+        joined(
+            world,
+            [
+                (descriptor, lambda state, written=written: state.update(written))
+                for descriptor, written in (one, other)
+            ],
+        )

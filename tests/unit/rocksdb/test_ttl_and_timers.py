@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from penstock.common.state import (
@@ -14,7 +16,7 @@ from penstock.common.time import Duration
 from penstock.runtime.state.key_codec import order_of
 from penstock.runtime.time.timers import TimerManager
 
-from .worlds import contents
+from .worlds import World, contents
 
 
 def expiring(descriptor, **settings):
@@ -85,6 +87,20 @@ def test_expired_entries_that_nobody_reads_are_removed_by_and_by(rocks):
         rocks.barrier()
         left.append([stored_keys(rocks, name) for name in names])
     assert left == [[n] * 3 for n in (350, 250, 150, 50, 0, 0)]
+
+
+def test_expired_entries_are_looked_for_as_fast_in_epochs_that_write_early(tmp_path):
+    world = World("rocksdb", tmp_path, spill_entries=50)
+    state = world.backend.get_state(expiring(ValueStateDescriptor("v")))
+    for epoch in range(2):
+        for key in range(1_000):
+            world.backend.current_key = (epoch, key)
+            state.update("x")
+            world.backend.relieve()
+        world.barrier()
+        world.clock.advance(100 * (epoch == 0))
+    assert stored_keys(world, "state/v") == 1_000
+    world.backend.close()
 
 
 def test_the_search_for_expired_entries_goes_on_after_a_restore(rocks):
@@ -203,3 +219,50 @@ def test_timers_that_have_fired_are_not_passed_by_again(rocks):
     queue = rocks.backend.create_timer_queue("timers/event")
     assert queue._position == queue.prefix + order_of(900)
     assert queue.next_time() == 900
+
+
+def test_timers_that_fire_all_at_once_do_not_keep_all_they_touch_in_memory(tmp_path):
+    world = World("rocksdb", tmp_path, spill_entries=1_000)
+    queue = world.backend.create_timer_queue("timers/event")
+    for time in range(10_000):
+        queue.register(time, time, None)
+    world.barrier()
+    state = world.backend.get_state(ValueStateDescriptor("count"))
+    kept = []
+
+    def fire_one(time, key, namespace):
+        world.backend.current_key = key
+        state.update(time)
+        kept.append(world.backend.table("state/count").pending() + queue.pending())
+
+    queue.fire_until(10_000, fire_one)
+    assert len(kept) == 10_000
+    assert max(kept) < 4_000
+    world.barrier()
+    world.crash(lose_local=True)
+    found = contents(world.backend)
+    assert found["state/count"] == {time: time for time in range(10_000)}
+    assert "timers/event" not in found
+    world.backend.close()
+
+
+def test_space_of_expired_state_is_free_again(rocks):
+    state = rocks.backend.get_state(expiring(ValueStateDescriptor("v")))
+    noise = random.Random(0)
+    for key in range(2_000):
+        rocks.backend.current_key = key
+        state.update(noise.randbytes(100))
+    rocks.barrier()
+    full = rocks.chain.size
+    rocks.clock.advance(100)
+    for _ in range(30):
+        for key in range(100):
+            rocks.backend.current_key = ("other", key)
+            state.update(noise.randbytes(100))
+        rocks.clock.advance(10)
+        rocks.barrier()
+    rocks.backend.store.compact()  # it comes about by itself, after some more epochs
+    state.update("x")
+    rocks.barrier()
+    assert rocks.chain.size < full / 4
+    assert len(contents(rocks.backend)["state/v"]) == 100

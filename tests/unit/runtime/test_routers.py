@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -253,3 +255,33 @@ def test_selectors_are_opened_and_closed(name):
     router.close()
     times = 1 if name == "HASH" else 2
     assert selector.calls == [("open", "context")] * times + ["close"] * times
+
+
+@pytest.mark.parametrize("targets", [1, 3])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param([1.5, float("nan")], id="float"),
+        pytest.param(["a", None, float("nan")], id="other types first"),
+        pytest.param([Decimal("NaN")], id="decimal"),
+        pytest.param([("a", 1.5), ("a", float("nan"))], id="tuple"),
+        pytest.param([("a", 1.5), 7, ("a", float("nan"))], id="not all are tuples"),
+    ],
+)
+def test_a_key_that_is_not_equal_to_itself_is_refused(targets, keys):
+    router, sent = router_of("HASH", targets, partitioning=Hash(lambda value: keys[value]))
+    with pytest.raises(ArgumentError, match=r"a key is NaN: .*(nan|NaN)"):
+        router.route(Batch(list(range(len(keys))), None, None))
+    assert not sent.buffers
+
+
+@pytest.mark.parametrize("targets", [1, 3])
+def test_keys_that_are_equal_meet_whatever_their_type(targets):
+    keys = [1, True, 1.0, Decimal(1), 0, False, -0.0, None, ("a", 1), ("a", True)]
+    router, sent = router_of("HASH", targets, partitioning=Hash(lambda value: keys[value]))
+    router.route(Batch(list(range(len(keys))), None, None))
+    router.flush_all()
+    places = {value: target for target, values in sent.per_target().items() for value in values}
+    for one in range(len(keys)):
+        for other in range(len(keys)):
+            assert keys[one] != keys[other] or places[one] == places[other]

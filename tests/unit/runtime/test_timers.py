@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pickle
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.errors import ArgumentTypeError
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.time.timers import TimerManager, TimerQueue, TimerService
 
@@ -170,3 +172,22 @@ def test_the_timer_service_works_on_the_current_key_and_namespace():
     assert service.current_watermark() == 3
     assert fire(manager.event, 99) == [(10, "a", "window"), (12, "b", "window")]
     assert fire(manager.processing, 99) == [(11, "a", "window")]
+
+
+@pytest.mark.parametrize("method", ["register", "delete"])
+@pytest.mark.parametrize("domain", ["event", "processing"])
+def test_the_time_of_a_timer_is_a_whole_number(domain, method):
+    backend = KeyedStateBackend(lambda: 0)
+    backend.current_key = "a"
+    manager = TimerManager(backend)
+    service = TimerService(manager, lambda: 0)
+    call = getattr(service, f"{method}_{domain}_time_timer")
+    for wrong in (1.5, float("nan"), "10", None):
+        with pytest.raises(ArgumentTypeError, match="not a whole number"):
+            call(wrong)
+    getattr(service, f"register_{domain}_time_timer")(10.0)
+    queue = getattr(manager, domain)
+    assert queue.next_time() == 10
+    assert type(queue.next_time()) is int
+    call(10.0)
+    assert len(queue) == (method == "register")
