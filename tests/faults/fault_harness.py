@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 import os
@@ -12,7 +13,7 @@ import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,15 @@ class LedgerRun:
                 stdout=output,
                 stderr=output,
             )
+
+    @contextlib.contextmanager
+    def without_end(self) -> Iterator[None]:
+        """Let the input have no end meanwhile, so that nothing depends on how fast the job is."""
+        hold = self.directory / "hold"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        hold.touch()
+        yield
+        hold.unlink()
 
     def kill_driver(self) -> bool:
         """Kill the driver, and nothing else; False if it was over already."""

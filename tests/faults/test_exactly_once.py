@@ -47,27 +47,32 @@ def test_a_driver_that_dies_again_and_again_goes_on_where_it_was(
     run = new_run(backend=backend, records=2200, redelivers=True)
     deaths = moments_of(backend, seed) + [f"kill {number}" for number in range(DRIVER_KILLS)]
     rng.shuffle(deaths)
-    for death in deaths:
-        # The JVM and the workers of this driver may live on for a while: the next one starts right away.
-        if death in MOMENTS:
-            occurrence = 1 if death.endswith("delete_files") else rng.randint(1, 3)
-            run.start([(death, occurrence, "exit")])
-            assert run.wait() == EXIT_CODE, f"seed {seed}: {death} never came\n{run.story()}"
-            run.strike("driver exits")
-            continue
-        run.start()
-        if death == "kill 0":
-            run.pause(rng.uniform(0, 4))  # perhaps before there is a Spark context
-        else:
-            assert run.wait_for_epochs(rng.randint(1, 2)), run.story()
-            run.pause(rng.uniform(0, 0.3))
-        assert run.kill_driver(), f"seed {seed}: the job ended before {death}\n{run.story()}"
+    with run.without_end():
+        for death in deaths:
+            die(run, death, rng, seed)
     run.start()
     assert run.wait() == 0, run.story()
     again = redelivered(run)
     judge(run, computed(run.records), seed)
     # Except before the first checkpoint.
     assert again > len(deaths) / 2
+
+
+def die(run: LedgerRun, death: str, rng: random.Random, seed: str) -> None:
+    """Start a driver that dies. Its JVM and workers may live on for a while: the next one starts right away."""
+    if death in MOMENTS:
+        occurrence = 1 if death.endswith("delete_files") else rng.randint(1, 3)
+        run.start([(death, occurrence, "exit")])
+        assert run.wait() == EXIT_CODE, f"seed {seed}: {death} never came\n{run.story()}"
+        run.strike("driver exits")
+        return
+    run.start()
+    if death == "kill 0":
+        run.pause(rng.uniform(0, 4))  # perhaps before there is a Spark context
+    else:
+        assert run.wait_for_epochs(rng.randint(1, 2)), run.story()
+        run.pause(rng.uniform(0, 0.3))
+    assert run.kill_driver(), f"seed {seed}: the job ended before {death}\n{run.story()}"
 
 
 def redelivered(run: LedgerRun) -> int:
@@ -105,14 +110,15 @@ def test_python_workers_that_are_killed_are_replaced(
     backend: str, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
     run = new_run(backend=backend, records=1400, redelivers=True)
-    run.start()
     killed = 0
-    while killed < WORKER_KILLS and run.wait_for_epochs(1):
-        run.pause(rng.uniform(0, 0.25))
-        # At last the process that they are forked from: those that it has forked go on without it.
-        victims = run.workers() if killed < WORKER_KILLS - 1 else run.daemons()
-        if victims:
-            killed += run.kill("worker", rng.choice(victims))
+    with run.without_end():
+        run.start()
+        while killed < WORKER_KILLS and run.wait_for_epochs(1):
+            run.pause(rng.uniform(0, 0.25))
+            # At last the process that they are forked from: those that it has forked go on without it.
+            victims = run.workers() if killed < WORKER_KILLS - 1 else run.daemons()
+            if victims:
+                killed += run.kill("worker", rng.choice(victims))
     assert run.wait() == 0, run.story()
     again = redelivered(run)
     judge(run, computed(run.records), seed)
@@ -127,17 +133,18 @@ def test_executors_that_are_killed_are_replaced(
     # At first all of them, in the middle of an epoch: it mixes two attempts of the source, and never completes.
     marker = Path(run.directory, "lost")
     run.options["sabotage"] = str(marker)
-    run.start()
-    assert run.wait_until(lambda: marker.exists() and len(marker.read_text().split()) == 2)
-    run.strike("executor killed", 2)
-    assert run.wait_until(lambda: run.restarts() == 1), run.story()
-    assert run.said("got data from attempt") > 0, run.story()
     killed = 0
-    while run.wait_for_epochs(rng.randint(1, 4)):
-        run.pause(rng.uniform(0, 0.4))
-        executors = run.executors()
-        if killed < EXECUTOR_KILLS and executors:
-            killed += run.kill("executor", rng.choice(executors))
+    with run.without_end():
+        run.start()
+        assert run.wait_until(lambda: marker.exists() and len(marker.read_text().split()) == 2)
+        run.strike("executor killed", 2)
+        assert run.wait_until(lambda: run.restarts() == 1), run.story()
+        assert run.said("got data from attempt") > 0, run.story()
+        while killed < EXECUTOR_KILLS and run.wait_for_epochs(rng.randint(1, 4)):
+            run.pause(rng.uniform(0, 0.4))
+            if executors := run.executors():
+                killed += run.kill("executor", rng.choice(executors))
+        assert run.wait_for_epochs(1), run.story()
     assert run.wait() == 0, run.story()
     judge(run, computed(run.records), seed)
     assert killed == EXECUTOR_KILLS, f"only {killed} kills, seed {seed}"

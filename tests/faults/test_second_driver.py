@@ -16,25 +16,26 @@ def test_a_second_driver_is_refused_and_the_first_goes_on(
     backend: str, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
     run = new_run(backend=backend, records=900)
-    run.start()
-    assert run.wait_for_epochs(rng.randint(1, 3)), run.story()
-    assert_refused(run)
-    assert run.wait_for_epochs(1), run.story()
+    with run.without_end():
+        run.start()
+        assert run.wait_for_epochs(rng.randint(1, 3)), run.story()
+        assert_refused(run)
+        assert run.wait_for_epochs(1), run.story()
 
-    # A driver that stands still holds its job all the same.
-    os.kill(run.driver.pid, signal.SIGSTOP)
-    stopped_at = run.epoch()
-    assert_refused(run)
-    assert run.epoch() == stopped_at
-    os.kill(run.driver.pid, signal.SIGCONT)
-    run.strike("driver stopped")
-    assert run.wait_for_epochs(1), run.story()
+        # A driver that stands still holds its job all the same.
+        os.kill(run.driver.pid, signal.SIGSTOP)
+        stopped_at = run.epoch()
+        assert_refused(run)
+        assert run.epoch() == stopped_at
+        os.kill(run.driver.pid, signal.SIGCONT)
+        run.strike("driver stopped")
+        assert run.wait_for_epochs(1), run.story()
 
-    # One that was killed is replaced at once, by one of two that start at the same moment.
-    assert run.kill_driver(), run.story()
-    other, output = run.start_second()
-    run.start()
-    assert run.wait_until(lambda: other.poll() is not None or not run.is_running, or_end=False)
+        # One that was killed is replaced at once, by one of two that start at the same moment.
+        assert run.kill_driver(), run.story()
+        other, output = run.start_second()
+        run.start()
+        assert run.wait_until(lambda: other.poll() is not None or not run.is_running, or_end=False)
     if run.is_running:
         loser, text = other, output.read_text()
     else:

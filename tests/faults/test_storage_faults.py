@@ -48,14 +48,15 @@ def test_a_job_goes_on_when_the_disk_is_no_longer_full(
         yield
         is_full.unlink()
 
-    for path in ("/shared/", "/_metadata"):  # tasks write the former, the driver the latter
-        faults = StorageFaults(full=True, path=path, while_exists=str(is_full))
-        run.start(environment=faults.environment())
-        for _ in range(EPISODES):
-            assert run.wait_for_epochs(rng.randint(1, 3)), run.story()
-            survive(run, full())
-        if path == "/shared/":
-            assert run.kill_driver(), run.story()
+    with run.without_end():
+        for path in ("/shared/", "/_metadata"):  # tasks write the former, the driver the latter
+            faults = StorageFaults(full=True, path=path, while_exists=str(is_full))
+            run.start(environment=faults.environment())
+            for _ in range(EPISODES):
+                assert run.wait_for_epochs(rng.randint(1, 3)), run.story()
+                survive(run, full())
+            if path == "/shared/":
+                assert run.kill_driver(), run.story()
     assert run.wait() == 0, run.story()
     judge(run, computed(run.records), seed)
     assert run.said("checkpoint storage is full") >= 2 * EPISODES, run.story()
@@ -66,10 +67,11 @@ def test_a_job_goes_on_when_a_real_disk_is_no_longer_full(
 ) -> None:
     run = new_run(backend=backend, records=800)
     with small_disk(run.directory / "checkpoints") as disk:
-        run.start()
-        for _ in range(EPISODES):
-            assert run.wait_for_epochs(rng.randint(1, 3)), run.story()
-            survive(run, filled(disk))
+        with run.without_end():
+            run.start()
+            for _ in range(EPISODES):
+                assert run.wait_for_epochs(rng.randint(1, 3)), run.story()
+                survive(run, filled(disk))
         assert run.wait() == 0, run.story()
         judge(run, computed(run.records), seed)
     assert run.said("checkpoint storage is full") >= EPISODES, run.story()

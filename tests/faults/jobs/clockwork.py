@@ -71,7 +71,7 @@ def expected(records: int, nudges: int) -> dict[str, list[str]]:
 
 class Clockwork(ledger.Ledger):
     def __init__(self, directory: str, *, quiet: bool = False) -> None:
-        super().__init__(0)
+        super().__init__(0, Path(directory, "hold"))
         self._directory = Path(directory)
         self._quiet = quiet
 

@@ -4,6 +4,7 @@
 
 Every epoch reads one batch of each split, and the size of a batch is different each time it is read: an attempt that is
 repeated ends at another place of the input than the first one did. The output does not depend on where epochs end.
+The last record of each split waits for as long as there is a file `hold` in the directory; epochs go on meanwhile.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ RECORDS = 1700  # of the first split; the second one has half as many
 BATCH_SIZES = (20, 60)  # about 42 epochs
 REPEATED = 0.2  # how often a batch is preceded by what was delivered before
 LONGEST_REPEAT = 90
+HELD_S = 0.01
 KEYS = 13
 WINDOW_MS = 2_000
 BUCKET_MS = 5_000
@@ -85,13 +87,14 @@ class Ledger(Source):
 
     With `forgets` its enumerator remembers nothing: after every restart it finds both splits anew. With `redelivered`, a
     file, records of the first split are delivered again, after every restart and now and then without one; a line in the
-    file stands for each time.
+    file stands for each time. As long as there is a file `hold`, no split ends.
     """
 
     def __init__(
-        self, records: int, *, forgets: bool = False, redelivered: str | None = None
+        self, records: int, hold: Path, *, forgets: bool = False, redelivered: str | None = None
     ) -> None:
         self._records = records
+        self._hold = hold
         self._forgets = forgets
         self._redelivered = redelivered
 
@@ -103,8 +106,8 @@ class Ledger(Source):
 
     def create_reader(self) -> SourceReader:
         if self._redelivered is None:
-            return LedgerReader(self._records)
-        return RepeatingReader(self._records, self._redelivered)
+            return LedgerReader(self._records, self._hold)
+        return RepeatingReader(self._records, self._hold, self._redelivered)
 
 
 class LedgerEnumerator(SplitEnumerator):
@@ -126,13 +129,18 @@ class LedgerEnumerator(SplitEnumerator):
 
 
 class LedgerReader(SourceReader):
-    def __init__(self, records: int) -> None:
+    def __init__(self, records: int, hold: Path) -> None:
         self._records = records
+        self._hold = hold
 
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
         length = lengths(self._records)[split.payload]
         while position < length:
             end = min(position + random.randint(*BATCH_SIZES), length)
+            if end == length and self._hold.exists():
+                end = length - 1
+                if position == end:
+                    time.sleep(HELD_S)
             rows = [record(split.payload, index) for index in range(position, end)]
             position = end
             yield SourceBatch(rows, position, [row[2] for row in rows])
@@ -141,8 +149,8 @@ class LedgerReader(SourceReader):
 class RepeatingReader(LedgerReader):
     """Talks to a broker that delivers at least once: the first split may begin anywhere before its position."""
 
-    def __init__(self, records: int, log: str) -> None:
-        super().__init__(records)
+    def __init__(self, records: int, hold: Path, log: str) -> None:
+        super().__init__(records, hold)
         self._log = log
         self._began = False
 
@@ -289,6 +297,7 @@ def main(options: dict[str, Any]) -> None:
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(JITTER_MS))
     source = Ledger(
         records,
+        Path(directory, "hold"),
         forgets=options.get("forgets", False),
         redelivered=f"{directory}/redelivered" if options.get("redelivers") else None,
     )
