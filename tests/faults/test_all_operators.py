@@ -23,6 +23,22 @@ class ZooRun(LedgerRun):
     job_id = zoo.JOB_ID
     sinks = ("results",)
 
+    @property
+    def turns(self) -> Path:
+        return self.directory / "turns"
+
+    def allow(self, batches: int) -> None:
+        """Let the job read so many batches of each split, one in an epoch."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        hidden = self.turns.with_suffix(".tmp")
+        hidden.write_text(str(batches))
+        hidden.replace(self.turns)
+
+    def kill_one(self, rng: random.Random) -> bool:
+        """Kill a worker; False if there is none."""
+        victims = self.workers()
+        return bool(victims) and self.kill("worker", rng.choice(victims))
+
 
 def undisturbed() -> list[str]:
     """The output of a run in this process that nothing happens to."""
@@ -39,14 +55,15 @@ def test_all_operators_at_once_survive_that_python_workers_are_killed(
     expected = {"results": undisturbed()}
     job = ZooRun(tmp_path / "run", kill_log)
     try:
-        job.start()
-        killed = 0
-        while killed < WORKER_KILLS and job.wait_for_epochs(1):
+        job.allow(0)
+        job.start(environment={"ZOO_TURNS": str(job.turns)})
+        for number in range(WORKER_KILLS):
+            job.allow(number + 1)
             job.pause(rng.uniform(0, 0.3))
-            if victims := job.workers():
-                killed += job.kill("worker", rng.choice(victims))
+            assert job.wait_until(lambda: job.kill_one(rng)), job.story()
+            assert job.wait_until(lambda number=number: job.epoch() > number), job.story()
+        job.turns.unlink()
         assert job.wait() == 0, job.story()
         judge(job, expected, seed)
     finally:
         job.leftovers(patience_s=0)
-    assert killed == WORKER_KILLS, f"only {killed} kills, seed {seed}"
