@@ -462,6 +462,8 @@ def main() -> int:
     parser.add_argument("--directory", default=None)
     options = parser.parse_args()
     report.warn_if_busy()
+    if options.directory is not None:
+        Path(options.directory).mkdir(parents=True, exist_ok=True)
     base = Path(tempfile.mkdtemp(prefix="long-run-", dir=options.directory))
     for name in ("checkpoints", "local", "spark", "tmp", "output"):
         (base / name).mkdir()
