@@ -14,6 +14,7 @@ from types import CodeType, ModuleType, TracebackType
 from penstock import pyflink_compat
 from penstock.common import options
 from penstock.common.configuration import Configuration
+from penstock.common.option_checks import validate
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, JobExecutionError, PenstockError
 
@@ -56,7 +57,7 @@ def configuration_of(given: RunOptions) -> Configuration:
     for key, setting in named.items():
         if setting is not None:
             configuration.set_string(key, str(setting))
-    options.validate(configuration)
+    validate(configuration)
     return configuration
 
 

@@ -1,22 +1,17 @@
-"""All options that Penstock knows, and the check of a configuration against them.
+"""All options that Penstock knows.
 
-Options carry Flink's names where Flink has them. Options of Flink that mean nothing here are accepted without effect
-(`NO_EFFECT_PREFIXES`); options of Spark are passed on to it (`SPARK_PREFIX`).
+Options carry Flink's names where Flink has them. Those of Spark are passed on to it (`SPARK_PREFIX`).
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from penstock.common.config_options import ConfigOption, ConfigOptions
 from penstock.common.config_values import OptionType
 from penstock.common.configuration import Configuration
-from penstock.common.ignored_options import NO_EFFECT_PREFIXES
 from penstock.common.time import Duration
-from penstock.errors import ConfigurationError
 
 T = TypeVar("T")
 
@@ -564,46 +559,6 @@ for _name, _kind in _PYTHON:
     _option(ConfigOption(_name, _kind), "Accepted, as PyFlink programs set it.")
 
 OPTIONS: dict[str, ConfigOption[Any]] = dict(_registered)
-_BY_ANY_KEY = {
-    key: option for option in OPTIONS.values() for key in (*option.deprecated_keys, option.key)
-}
-
-
-def find_option(key: str) -> ConfigOption[Any] | None:
-    """Return the option with this key, current or deprecated, or None."""
-    return _BY_ANY_KEY.get(key)
-
-
-def is_known(key: str) -> bool:
-    """Whether a key may be set: it is an option, an entry of a map option, Spark's, or Flink's without effect."""
-    if key in _BY_ANY_KEY or key.startswith((SPARK_PREFIX, *NO_EFFECT_PREFIXES)):
-        return True
-    return any(
-        option.type is OptionType.MAP and key.startswith(f"{option.key}.")
-        for option in OPTIONS.values()
-    )
-
-
-def nearest_keys(key: str, known: Iterable[str] = _BY_ANY_KEY) -> list[str]:
-    """Return the known keys that look most like `key`, at most three."""
-    return difflib.get_close_matches(key, list(known), n=3, cutoff=0.6)
-
-
-def validate(configuration: Configuration) -> None:
-    """Check all keys and values of a configuration; raise a ConfigurationError for the first that is wrong."""
-    for key in sorted(configuration.key_set()):
-        option = find_option(key)
-        if option is not None:
-            option.convert(configuration.raw(key), key)
-        elif not is_known(key):
-            nearest = nearest_keys(key)
-            raise ConfigurationError(
-                f"option '{key}' is unknown",
-                hint=f"did you mean {' or '.join(nearest)}?"
-                if nearest
-                else "options of Spark begin with 'spark.'; parameters of your own belong into "
-                "set_global_job_parameters",
-            )
 
 
 def spark_options(configuration: Configuration) -> dict[str, str]:

@@ -13,6 +13,7 @@ from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
+from penstock.common.option_checks import validate
 from penstock.common.restart_strategy import (
     ExponentialDelay,
     FailureRate,
@@ -76,7 +77,7 @@ class EnvironmentSettings:
             "configuration",
             hint='use Configuration.from_dict({"parallelism.default": "4"})',
         )
-        options.validate(configuration)
+        validate(configuration)
         merged = Configuration(self._configuration).add_all(configuration)
         maximum = merged.get(options.MAX_PARALLELISM)
         if maximum is not None:

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.common import Configuration
 from penstock.common.autoscaler_settings import AutoscalerSettings
-from penstock.common.options import validate
+from penstock.common.option_checks import validate
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError
 

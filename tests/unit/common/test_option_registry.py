@@ -4,7 +4,8 @@ import pytest
 
 from penstock.common import Configuration, Duration
 from penstock.common.ignored_options import NO_EFFECT_PREFIXES
-from penstock.common.options import OPTIONS, find_option, spark_options, validate
+from penstock.common.option_checks import find_option, validate
+from penstock.common.options import OPTIONS, spark_options
 from penstock.errors import ConfigurationError
 
 

@@ -10,6 +10,7 @@ import pytest
 from penstock.checkpoint import shared_files
 from penstock.common import options
 from penstock.common.configuration import Configuration
+from penstock.common.option_checks import validate
 from penstock.common.state import ValueStateDescriptor
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, PredefinedOptions
 from penstock.errors import ConfigurationError
@@ -177,8 +178,8 @@ def test_no_option_is_without_a_place_in_the_documentation():
 def test_options_of_flink_without_effect_are_accepted_and_misspelt_ones_are_not(key, accepted):
     configuration = Configuration.from_dict({key: "1"})
     if accepted:
-        options.validate(configuration)
+        validate(configuration)
     else:
         with pytest.raises(ConfigurationError, match="is unknown") as caught:
-            options.validate(configuration)
+            validate(configuration)
         assert "did you mean state.backend.rocksdb" in caught.value.hint

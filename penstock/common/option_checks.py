@@ -1,0 +1,59 @@
+"""The check of a configuration against the options that there are.
+
+Options of Flink that mean nothing here are accepted without effect (`NO_EFFECT_PREFIXES`), and so are Spark's, which are its own
+concern.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.common.config_options import ConfigOption
+from penstock.common.config_values import OptionType
+from penstock.common.configuration import Configuration
+from penstock.common.ignored_options import NO_EFFECT_PREFIXES
+from penstock.common.options import OPTIONS, SPARK_PREFIX
+from penstock.errors import ConfigurationError
+
+_BY_ANY_KEY = {
+    key: option for option in OPTIONS.values() for key in (*option.deprecated_keys, option.key)
+}
+
+
+def find_option(key: str) -> ConfigOption[Any] | None:
+    """Return the option with this key, current or deprecated, or None."""
+    return _BY_ANY_KEY.get(key)
+
+
+def is_known(key: str) -> bool:
+    """Whether a key may be set: it is an option, an entry of a map option, Spark's, or Flink's without effect."""
+    if key in _BY_ANY_KEY or key.startswith((SPARK_PREFIX, *NO_EFFECT_PREFIXES)):
+        return True
+    return any(
+        option.type is OptionType.MAP and key.startswith(f"{option.key}.")
+        for option in OPTIONS.values()
+    )
+
+
+def nearest_keys(key: str, known: Iterable[str] = _BY_ANY_KEY) -> list[str]:
+    """Return the known keys that look most like `key`, at most three."""
+    return difflib.get_close_matches(key, list(known), n=3, cutoff=0.6)
+
+
+def validate(configuration: Configuration) -> None:
+    """Check all keys and values of a configuration; raise a ConfigurationError for the first that is wrong."""
+    for key in sorted(configuration.key_set()):
+        option = find_option(key)
+        if option is not None:
+            option.convert(configuration.raw(key), key)
+        elif not is_known(key):
+            nearest = nearest_keys(key)
+            raise ConfigurationError(
+                f"option '{key}' is unknown",
+                hint=f"did you mean {' or '.join(nearest)}?"
+                if nearest
+                else "options of Spark begin with 'spark.'; parameters of your own belong into "
+                "set_global_job_parameters",
+            )
