@@ -10,6 +10,7 @@ from penstock.errors import RestoreRefusedError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.writer_states import check_writer_states
 from penstock.savepoint.operator_states import operator_states, without_operator_states
+from penstock.savepoint.reader import is_savepoint, list_tables
 
 _log = logging.getLogger(__name__)
 
@@ -33,8 +34,14 @@ def check_restore(job: Job, manifest: Manifest) -> Manifest:
         f"checkpoint {manifest.epoch} of job '{manifest.job_name}' has state that the program has no place for",
         detail=shown,
         hint="give the operators the uids that they had; or, to leave the state behind, set "
-        "execution.state-recovery.ignore-unclaimed-state (penstock run --allow-non-restored-state)",
+        "execution.state-recovery.ignore-unclaimed-state (penstock run --allow-non-restored-state). "
+        f"'penstock state ls {_place(job)}' shows all of it",
     )
+
+
+def _place(job: Job) -> str:
+    own = f"{job.checkpoints.directory}/{job.job_id}"
+    return job.checkpoints.restore_path or own
 
 
 def _check_key_groups(job: Job, manifest: Manifest) -> None:
@@ -62,6 +69,9 @@ def _lost(job: Job, manifest: Manifest) -> dict[str, str]:
     }
     known = {operator.operator_id for vertex in job.deployments for operator in vertex.operators}
     lost = manifest.unmatched(known)
+    for name, states in _keyed_states(job, manifest).items():
+        if name in lost:
+            lost[name] = f"keyed state {', '.join(map(repr, states))}"
     for name, states in operator_states(manifest).items():
         if name not in known:
             held = f"operator state {', '.join(repr(state) for state in states)}"
@@ -78,6 +88,19 @@ def _lost(job: Job, manifest: Manifest) -> dict[str, str]:
         if name not in sinks:
             lost[name] = "output that a sink may not have published yet"
     return lost
+
+
+def _keyed_states(job: Job, manifest: Manifest) -> dict[str, list[str]]:
+    """Return the names of keyed states by operator id, where that is known without reading them: in a savepoint."""
+    path = job.checkpoints.restore_path
+    if path is None or manifest.job_id == job.job_id or not is_savepoint(path):
+        return {}
+    found: dict[str, dict[str, None]] = {}
+    for table in list_tables(path):
+        kind, _, state = table.name.partition("/")
+        name = state if kind in {"state", "window"} else table.name
+        found.setdefault(table.operator, {})[name] = None
+    return {operator: list(names) for operator, names in found.items()}
 
 
 def _call(manifest: Manifest, operator_id: str) -> str:

@@ -167,3 +167,20 @@ def test_more_subtasks_than_key_groups_are_refused(tmp_path: Path) -> None:
         second_run(path, lambda env: totals(env, state=typed).set_parallelism(129))
     assert "has parallelism 129, its state allows for no more than 128" in raised.value.message
     assert raised.value.hint == "set a parallelism of 128 or less"
+
+
+def test_a_savepoint_whose_operator_is_gone_is_refused_by_the_names_of_its_states(
+    tmp_path: Path,
+) -> None:
+    savepoint = str(state.edit(first_run(tmp_path / "first")).write(tmp_path / "savepoints"))
+    with pytest.raises(RestoreRefusedError) as raised:
+        second_run(savepoint, without_state)
+    assert raised.value.detail == "operator 'KEYED PROCESS' (uid 'totals'): keyed state 'total'"
+    assert f"penstock state ls {savepoint}" in str(raised.value.hint)
+
+
+def test_a_checkpoint_that_is_refused_says_how_to_look_at_it(tmp_path: Path) -> None:
+    path = first_run(tmp_path)
+    with pytest.raises(RestoreRefusedError) as raised:
+        second_run(path, without_state)
+    assert f"penstock state ls {path}'" in str(raised.value.hint)
