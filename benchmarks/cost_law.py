@@ -27,7 +27,8 @@ import time
 
 from benchmarks.report import warn_if_busy
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.common.job_status import JobStatus
+from penstock.connectors.source import (
     Boundedness,
     Source,
     SourceBatch,
@@ -35,11 +36,10 @@ from penstock.common.connector import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.common.job_status import JobStatus
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.jobmanager.job_master import JobMaster
-from penstock.runtime import subtask_cache
+from penstock.runtime.task import subtask_cache
 from penstock.spark.pipe import SparkPipe
 from penstock.testing.mini_cluster import MiniCluster
 

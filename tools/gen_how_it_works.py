@@ -34,12 +34,12 @@ from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import JobCancelledError
 from penstock.graph import execution_graph
 from penstock.graph.compiler import compile_program
+from penstock.graph.deployment import LevelDeployment
 from penstock.jobmanager.job_master import JobMaster
-from penstock.runtime import messages
-from penstock.runtime.buffers import Row, decode
-from penstock.runtime.deployment import LevelDeployment
-from penstock.runtime.local_pipe import read_acks
-from penstock.runtime.slot_task import run_slot
+from penstock.runtime.network import messages
+from penstock.runtime.network.buffers import Row, decode
+from penstock.runtime.task.local_pipe import read_acks
+from penstock.runtime.task.slot_task import run_slot
 from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
 

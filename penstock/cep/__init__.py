@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.cep.conditions import IterativeCondition, SimpleCondition
+from penstock.cep.engine.skip import AfterMatchSkipStrategy
 from penstock.cep.functions import (
     PatternFlatSelectFunction,
     PatternFlatTimeoutFunction,
@@ -14,7 +15,6 @@ from penstock.cep.functions import (
 from penstock.cep.pattern import Pattern, WithinType
 from penstock.cep.pattern_stream import CEP, DynamicPatternStream, PatternStream
 from penstock.cep.refusals import MalformedPatternError
-from penstock.common.cep.skip import AfterMatchSkipStrategy
 
 __all__ = [
     "CEP",

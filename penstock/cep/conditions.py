@@ -6,7 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from typing import Any
 
-from penstock.common.cep.conditions import Condition, Test
+from penstock.cep.engine.conditions import Condition, Test
 from penstock.errors import ArgumentTypeError
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.cep.engine import KeyRuns, Nfa, PatternPlan, compile_pattern
+from penstock.cep.engine.runs import Run
 from penstock.cep.pattern import show
-from penstock.common.cep import KeyRuns, Nfa, PatternPlan, compile_pattern
-from penstock.common.cep.runs import Run
 from penstock.errors import ArgumentError
 
 

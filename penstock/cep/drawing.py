@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from penstock.common.cep import Automaton, Edge
-from penstock.common.cep.automaton import ALWAYS, ANY, END, PENDING, STRICT
+from penstock.cep.engine import Automaton, Edge
+from penstock.cep.engine.automaton import ALWAYS, ANY, END, PENDING, STRICT
 
 _GAP_WORDS = {STRICT: "", ANY: "skip any"}
 _COLOURS = {STRICT: "#2f6fed", ANY: "#c2410c"}

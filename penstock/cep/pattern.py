@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.cep.conditions import to_condition
+from penstock.cep.engine import AllOf, AnyOf, Contiguity, IsInstance, PatternNode, PatternPlan
+from penstock.cep.engine.plan import walk
+from penstock.cep.engine.skip import AfterMatchSkipStrategy
 from penstock.cep.refusals import refuse
-from penstock.common.cep import AllOf, AnyOf, Contiguity, IsInstance, PatternNode, PatternPlan
-from penstock.common.cep.plan import walk
-from penstock.common.cep.skip import AfterMatchSkipStrategy
 from penstock.common.time import to_millis
 from penstock.errors import ArgumentError, ArgumentTypeError
 
@@ -293,7 +293,7 @@ class Pattern:
     def explain(self, format: str = "dot") -> str:
         """Return the automaton of the pattern as a drawing: "dot" for Graphviz, or "svg"."""
         from penstock.cep.drawing import to_dot, to_svg
-        from penstock.common.cep import compile_pattern
+        from penstock.cep.engine import compile_pattern
 
         drawers: dict[str, Callable[[Any], str]] = {"dot": to_dot, "svg": to_svg}
         if format not in drawers:

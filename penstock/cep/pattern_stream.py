@@ -16,8 +16,6 @@ from penstock.cep.functions import (
     PatternTimeoutFunction,
 )
 from penstock.cep.pattern import Pattern, show
-from penstock.common.operator_specs import CepSpec, DynamicCepSpec
-from penstock.common.state import MapStateDescriptor
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
 from penstock.datastream._checks import check_function, check_instance, check_object
@@ -26,6 +24,8 @@ from penstock.datastream.keyed_stream import KeyedStream
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentTypeError, InvalidProgramError
+from penstock.graph.operator_specs import CepSpec, DynamicCepSpec
+from penstock.graph.state_descriptors import MapStateDescriptor
 from penstock.graph.transformations import OperatorTransformation
 
 

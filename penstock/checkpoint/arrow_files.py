@@ -13,12 +13,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 from pyarrow import fs
 
-from penstock.common.file_systems import (
-    exclusive_write,
-    has_file,
-    is_object_store,
-    open_file_system,
-)
+from penstock.files.file_systems import exclusive_write, has_file, is_object_store, open_file_system
 
 # What S3 refuses and will refuse again.
 _AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+)")

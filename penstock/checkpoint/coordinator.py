@@ -41,7 +41,7 @@ from penstock.checkpoint.messages import (
 from penstock.checkpoint.pending_checkpoint import MAX_PROBLEMS, PendingCheckpoint
 from penstock.checkpoint.retention import CompletedCheckpoint, retain
 from penstock.checkpoint.storage import is_absolute
-from penstock.common.connector import CommitRequest
+from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, CheckpointError
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.pickled import Pickled
 from penstock.checkpoint.storage import CheckpointStorage, is_absolute
-from penstock.common.connector import CommitRequest, SplitProgress
+from penstock.connectors.sink import CommitRequest
+from penstock.connectors.source import SplitProgress
 from penstock.errors import CheckpointError
 
 VERSION = 1

@@ -22,8 +22,8 @@ from penstock.checkpoint.handles import SHARED
 from penstock.checkpoint.lease import DEFAULT_STALE_AFTER_S, Lease, acquire
 from penstock.checkpoint.manifest import DamagedManifestError, Manifest, decode, encode
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.file_systems import split_path
 from penstock.errors import ArgumentError, CheckpointError
+from penstock.files.file_systems import split_path
 
 METADATA = "_metadata"
 DAMAGED = "_damaged"

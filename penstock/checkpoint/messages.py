@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import MIN_WATERMARK, Manifest
-from penstock.common.connector import CommitRequest, SplitProgress
+from penstock.connectors.sink import CommitRequest
+from penstock.connectors.source import SplitProgress
 
 
 class TaskId(NamedTuple):

@@ -15,7 +15,8 @@ from penstock.checkpoint.manifest import (
 )
 from penstock.checkpoint.messages import Ack, OperatorPlan, SourcePlan, StartEpoch, TaskId
 from penstock.checkpoint.pickled import Pickled
-from penstock.common.connector import CommitRequest, SplitProgress
+from penstock.connectors.sink import CommitRequest
+from penstock.connectors.source import SplitProgress
 from penstock.errors import ArgumentError, CheckpointError
 
 MAX_PROBLEMS = 5

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, TypeVar
 
 from penstock.checkpoint.local_files import LocalFiles
 from penstock.checkpoint.retries import retried
-from penstock.common.file_systems import join_path, split_path
 from penstock.errors import ArgumentError, CheckpointError
+from penstock.files.file_systems import join_path, split_path
 
 Buffer: TypeAlias = Any  # bytes, or a file that is mapped into memory
 Action: TypeAlias = Literal["write", "read", "look for", "list", "delete"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.common.operator_specs import SourceSpec, TimestampsAndWatermarksSpec
 from penstock.errors import InvalidProgramError
+from penstock.graph.operator_specs import SourceSpec, TimestampsAndWatermarksSpec
 from penstock.graph.transformations import OperatorTransformation, Transformation
 
 

@@ -6,18 +6,14 @@ import dis
 import inspect
 from typing import Any, Self
 
-from penstock.common.operator_specs import GlobalAggregateSpec, LocalAggregateSpec, WindowSpec
 from penstock.common.typeinfo import TypeInformation
-from penstock.common.windowing import (
-    EventTimeTrigger,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-)
 from penstock.datastream.basic_functions import KeySelector
 from penstock.datastream.keyed_stream import KeyedStream
 from penstock.datastream.stream import DataStream
 from penstock.errors import InvalidProgramError
+from penstock.graph.operator_specs import GlobalAggregateSpec, LocalAggregateSpec, WindowSpec
 from penstock.graph.transformations import OperatorTransformation
+from penstock.windowing import EventTimeTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
 
 
 class PartialKey(KeySelector):

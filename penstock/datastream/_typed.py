@@ -1,7 +1,7 @@
 """Declared types at the edge of the API.
 
 What a declared type does to values happens where an operator emits them, for whole batches: see
-`penstock.runtime.typed_output`.
+`penstock.runtime.task.typed_output`.
 """
 
 from __future__ import annotations

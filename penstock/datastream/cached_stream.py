@@ -7,13 +7,13 @@ import tempfile
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.connector import Boundedness
-from penstock.common.connectors.stream_cache import StreamCacheSink, StreamCacheSource
-from penstock.common.operator_specs import SourceSpec
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.source import Boundedness
+from penstock.connectors.stream_cache import StreamCacheSink, StreamCacheSource
 from penstock.datastream.data_stream_sink import DataStreamSink
 from penstock.datastream.stream import DataStream
 from penstock.errors import InvalidProgramError
+from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.transformations import OperatorTransformation, Transformation
 
 if TYPE_CHECKING:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.operator_specs import CoGroupWindowSpec, OperatorSpec, WindowSpec
-from penstock.common.partitioning import Hash
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
 from penstock.datastream._checks import check_function, check_instance
@@ -20,6 +18,8 @@ from penstock.datastream.stream import DataStream, check_key_selector
 from penstock.datastream.window import GlobalWindows, WindowAssigner
 from penstock.datastream.window_functions import WindowFunctionAdapter
 from penstock.errors import InvalidProgramError
+from penstock.graph.operator_specs import CoGroupWindowSpec, OperatorSpec, WindowSpec
+from penstock.graph.partitioning import Hash
 from penstock.graph.transformations import (
     OperatorTransformation,
     PartitionTransformation,

@@ -5,16 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.operator_specs import (
-    BroadcastProcessSpec,
-    CoFlatMapSpec,
-    CoMapSpec,
-    CoProcessSpec,
-    KeyedBroadcastProcessSpec,
-    KeyedCoProcessSpec,
-    OperatorSpec,
-)
-from penstock.common.state import MapStateDescriptor
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream._checks import check_instance, check_object
 from penstock.datastream._typed import check_type
@@ -28,6 +18,16 @@ from penstock.datastream.process_functions import (
 )
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
+from penstock.graph.operator_specs import (
+    BroadcastProcessSpec,
+    CoFlatMapSpec,
+    CoMapSpec,
+    CoProcessSpec,
+    KeyedBroadcastProcessSpec,
+    KeyedCoProcessSpec,
+    OperatorSpec,
+)
+from penstock.graph.state_descriptors import MapStateDescriptor
 from penstock.graph.transformations import OperatorTransformation
 
 if TYPE_CHECKING:

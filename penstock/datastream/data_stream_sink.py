@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.operator_specs import SinkSpec
 from penstock.datastream._settings import OperatorSettings
+from penstock.graph.operator_specs import SinkSpec
 from penstock.graph.transformations import OperatorTransformation, Transformation
 
 if TYPE_CHECKING:

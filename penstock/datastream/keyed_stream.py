@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from penstock.common.operator_specs import KeyedProcessSpec, KeyedReduceSpec, MapSpec
-from penstock.common.partitioning import Hash
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import _typed
@@ -29,6 +27,8 @@ from penstock.datastream.process_functions import KeyedProcessFunction, ProcessF
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentTypeError, InvalidProgramError, UnsupportedOperationError
+from penstock.graph.operator_specs import KeyedProcessSpec, KeyedReduceSpec, MapSpec
+from penstock.graph.partitioning import Hash
 from penstock.graph.transformations import PartitionTransformation
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.operator_specs import FullWindowPartitionSpec
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import _typed
 from penstock.datastream._adapter import FunctionAdapter
@@ -19,6 +18,7 @@ from penstock.datastream.basic_functions import (
     KeySelector,
     ReduceFunction,
 )
+from penstock.graph.operator_specs import FullWindowPartitionSpec
 
 if TYPE_CHECKING:
     from penstock.datastream.stream import DataStream

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from penstock.common.state import (
+from penstock.graph.state_descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -14,7 +14,7 @@ from penstock.common.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.common.state_ttl import StateTtlConfig
+from penstock.graph.state_ttl import StateTtlConfig
 
 T = TypeVar("T")
 K = TypeVar("K")

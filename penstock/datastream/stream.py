@@ -6,28 +6,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from penstock.common.connector import Sink
-from penstock.common.operator_specs import (
-    FilterSpec,
-    FlatMapSpec,
-    KeyedProcessSpec,
-    MapSpec,
-    OperatorSpec,
-    ProcessSpec,
-    TimestampsAndWatermarksSpec,
-)
-from penstock.common.partitioning import (
-    Broadcast,
-    Custom,
-    Forward,
-    Global,
-    Partitioning,
-    Rebalance,
-    Rescale,
-    Shuffle,
-)
 from penstock.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.sink import Sink
 from penstock.datastream import _typed
 from penstock.datastream._aggregations import Projection
 from penstock.datastream._checks import (
@@ -54,6 +35,25 @@ from penstock.errors import (
     ArgumentError,
     ArgumentTypeError,
     InvalidProgramError,
+)
+from penstock.graph.operator_specs import (
+    FilterSpec,
+    FlatMapSpec,
+    KeyedProcessSpec,
+    MapSpec,
+    OperatorSpec,
+    ProcessSpec,
+    TimestampsAndWatermarksSpec,
+)
+from penstock.graph.partitioning import (
+    Broadcast,
+    Custom,
+    Forward,
+    Global,
+    Partitioning,
+    Rebalance,
+    Rescale,
+    Shuffle,
 )
 from penstock.graph.transformations import (
     OperatorTransformation,

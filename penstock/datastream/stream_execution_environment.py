@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
-from penstock.common.connector import Source
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
-from penstock.common.operator_specs import SourceSpec
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.source import Source
 from penstock.datastream import _execution, _typed
 from penstock.datastream._checks import check_instance, check_text, describe
 from penstock.datastream._environment_settings import EnvironmentSettings
@@ -24,6 +23,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
 from penstock.graph.compiler import compile_program, execution_plan_json
+from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import OperatorTransformation, Transformation
 

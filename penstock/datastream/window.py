@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.common.windowing import (
+from penstock.windowing import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountEvictor,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.common.operator_specs import WindowSpec
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream import _typed
 from penstock.datastream._checks import (
@@ -36,6 +35,7 @@ from penstock.datastream.window_functions import (
     WindowFunctionAdapter,
 )
 from penstock.errors import ArgumentTypeError
+from penstock.graph.operator_specs import WindowSpec
 
 if TYPE_CHECKING:
     from penstock.datastream.keyed_stream import KeyedStream

@@ -10,8 +10,8 @@ import re
 import types
 from typing import Any
 
-from penstock.common.operator_specs import OperatorSpec
-from penstock.common.partitioning import Partitioning
+from penstock.graph.operator_specs import OperatorSpec
+from penstock.graph.partitioning import Partitioning
 
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 _CALLABLES = (

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.operator_specs import OperatorSpec
-from penstock.common.partitioning import Forward, Partitioning
 from penstock.graph.describe import describe
+from penstock.graph.operator_specs import OperatorSpec
+from penstock.graph.partitioning import Forward, Partitioning
 from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 
 

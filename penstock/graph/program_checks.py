@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from penstock.common.connector import Boundedness, Sink, Source
-from penstock.common.operator_specs import SinkSpec, SourceSpec
-from penstock.common.partitioning import (
+from penstock.connectors.sink import Sink
+from penstock.connectors.source import Boundedness, Source
+from penstock.errors import InvalidProgramError
+from penstock.graph.operator_specs import SinkSpec, SourceSpec
+from penstock.graph.partitioning import (
     Broadcast,
     Forward,
     Partitioning,
@@ -14,7 +16,6 @@ from penstock.common.partitioning import (
     Rescale,
     Shuffle,
 )
-from penstock.errors import InvalidProgramError
 from penstock.graph.stream_graph import StreamEdge, StreamNode
 from penstock.graph.transformations import (
     OperatorTransformation,

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.partitioning import Forward, Partitioning
 from penstock.graph.describe import describe
 from penstock.graph.job_graph import ChainedNode, JobEdge, JobGraph, JobVertex
+from penstock.graph.partitioning import Forward, Partitioning
 
 
 @dataclass(frozen=True, slots=True)

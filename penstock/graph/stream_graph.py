@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.operator_specs import OperatorSpec
-from penstock.common.partitioning import Partitioning
 from penstock.graph.describe import describe, type_name
+from penstock.graph.operator_specs import OperatorSpec
+from penstock.graph.partitioning import Partitioning
 
 DEFAULT_SLOT_SHARING_GROUP = "default"
 

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from penstock.common.operator_specs import KeyedReduceSpec, OperatorSpec
-from penstock.common.partitioning import Forward, Partitioning, Rebalance
 from penstock.errors import InvalidProgramError
 from penstock.graph.describe import spec_name
 from penstock.graph.operator_ids import PositionIds, check_uid_hash, id_of_uid
+from penstock.graph.operator_specs import KeyedReduceSpec, OperatorSpec
+from penstock.graph.partitioning import Forward, Partitioning, Rebalance
 from penstock.graph.program_checks import (
     check_edge,
     check_transformation,

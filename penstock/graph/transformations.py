@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.common.operator_specs import OperatorSpec
-from penstock.common.partitioning import Partitioning
+from penstock.graph.operator_specs import OperatorSpec
+from penstock.graph.partitioning import Partitioning
 
 _ids = itertools.count(1)
 

@@ -31,10 +31,10 @@ from penstock.checkpoint.manifest_store import EPOCHS, ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import clock
 from penstock.errors import CheckpointError
+from penstock.graph.deployment import JobSettings, LevelDeployment, VertexDeployment
 from penstock.jobmanager.job import Job
-from penstock.runtime.deployment import JobSettings, LevelDeployment, VertexDeployment
-from penstock.runtime.messages import TaskAck, TaskFailedError, TaskFailure
-from penstock.runtime.pace import SlotTrace
+from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
+from penstock.runtime.time.pace import SlotTrace
 
 VERSION = 1
 
@@ -231,7 +231,7 @@ class EpochJournal:
         """Return the name of the plan's file, written when the plan is first seen."""
         if self._plan is not None and self._plan[0] is job:
             return self._plan[1]
-        from penstock.common.operator_specs import SinkSpec
+        from penstock.graph.operator_specs import SinkSpec
 
         operators = [each for vertex in job.plan.vertices for each in vertex.operators]
         data = _encode(

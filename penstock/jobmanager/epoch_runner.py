@@ -37,13 +37,13 @@ from penstock.checkpoint.messages import (
 )
 from penstock.checkpoint.retention import orphaned
 from penstock.common import clock
-from penstock.common.connector import Committer
+from penstock.connectors.sink import Committer
 from penstock.errors import CheckpointError, FencedError, PenstockError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.sources import SourceCoordinator
-from penstock.runtime.messages import TaskAck
-from penstock.runtime.redelivery import REDELIVERED
-from penstock.runtime.routing import connected_sources
+from penstock.runtime.network.messages import TaskAck
+from penstock.runtime.network.routing import connected_sources
+from penstock.runtime.operators.redelivery import REDELIVERED
 
 _log = logging.getLogger(__name__)
 

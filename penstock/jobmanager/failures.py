@@ -8,7 +8,7 @@ import traceback
 from penstock.errors import JobExecutionError, PenstockError
 from penstock.jobmanager.epoch_runner import EpochFailedError
 from penstock.jobmanager.job import Job
-from penstock.runtime.messages import TaskFailedError, TaskFailure
+from penstock.runtime.network.messages import TaskFailedError, TaskFailure
 
 
 def root_cause(error: EpochFailedError) -> BaseException:

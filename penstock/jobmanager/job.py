@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.autoscaler_settings import AutoscalerSettings
-from penstock.common.connector import Boundedness
-from penstock.common.operator_specs import SinkSpec, SourceSpec
+from penstock.connectors.source import Boundedness
+from penstock.graph.deployment import JobSettings, VertexDeployment
 from penstock.graph.job_graph import JobGraph
+from penstock.graph.operator_specs import SinkSpec, SourceSpec
 from penstock.graph.settings import GraphSettings
 from penstock.graph.stage_plan import StagePlan
 from penstock.graph.transformations import Transformation
-from penstock.runtime.deployment import JobSettings, VertexDeployment
 
 
 @dataclass(frozen=True, slots=True)

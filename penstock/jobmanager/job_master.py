@@ -15,10 +15,11 @@ from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import clock
-from penstock.common.connector import SourceAssignment
 from penstock.common.job_status import JobStatus
+from penstock.connectors.source import SourceAssignment
 from penstock.errors import CheckpointError, FencedError, JobCancelledError, RestoreRefusedError
 from penstock.graph import execution_graph as graphs
+from penstock.graph.deployment import LevelDeployment
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.graph.settings import check_parallelism
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError, CheckpointFailures
@@ -38,10 +39,9 @@ from penstock.jobmanager.savepoints import SavepointService, savepoint_target
 from penstock.jobmanager.scaling import JobScaling
 from penstock.jobmanager.starting_point import dispose_of_claimed, find_start
 from penstock.jobmanager.writer_states import check_writer_states
-from penstock.runtime.deployment import LevelDeployment
-from penstock.runtime.messages import TaskAck
 from penstock.runtime.metrics import merge
-from penstock.runtime.state.local_directory import remove_job
+from penstock.runtime.network.messages import TaskAck
+from penstock.runtime.state.rocksdb.local_directory import remove_job
 from penstock.savepoint.state_io import SnapshotStateIO
 
 _log = logging.getLogger(__name__)

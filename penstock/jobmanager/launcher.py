@@ -12,10 +12,12 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import options
 from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.common.configuration import Configuration
-from penstock.common.file_systems import split_path
 from penstock.common.job_id import JobID
 from penstock.common.restart_strategy import from_configuration
+from penstock.files.file_systems import split_path
 from penstock.graph.compiler import compile_program
+from penstock.graph.deploy import deploy
+from penstock.graph.deployment import JobSettings
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
@@ -23,9 +25,7 @@ from penstock.jobmanager.job import CheckpointSettings, Job, Program
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.progress import create_progress
 from penstock.jobmanager.rocksdb_options import rocksdb_settings
-from penstock.runtime.deployment import JobSettings
 from penstock.savepoint.reader import is_savepoint
-from penstock.spark.deploy import deploy
 from penstock.spark.pipe import SparkPipe
 
 _log = logging.getLogger(__name__)

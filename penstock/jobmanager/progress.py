@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.checkpoint.manifest import Manifest
-from penstock.common.operator_specs import SinkSpec
+from penstock.graph.operator_specs import SinkSpec
 from penstock.jobmanager.job import Job
-from penstock.runtime.messages import TaskAck
+from penstock.runtime.network.messages import TaskAck
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -9,10 +9,10 @@ from dataclasses import replace
 from penstock.checkpoint.manifest import Manifest
 from penstock.errors import ArgumentError, RestoreRefusedError
 from penstock.graph.compiler import compile_program
+from penstock.graph.deploy import deploy
 from penstock.graph.settings import GraphSettings, check_parallelism
 from penstock.graph.stage_plan import StagePlan, StageVertex
 from penstock.jobmanager.job import Job
-from penstock.spark.deploy import deploy
 
 
 def replanned(job: Job, settings: GraphSettings) -> Job:

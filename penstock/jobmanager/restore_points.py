@@ -6,9 +6,9 @@ from typing import Any
 
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import Manifest, OperatorSnapshot
-from penstock.common.key_groups import key_group_range
+from penstock.graph.deployment import SubtaskRestore
+from penstock.graph.key_groups import key_group_range
 from penstock.graph.stage_plan import StagePlan, StageVertex
-from penstock.runtime.deployment import SubtaskRestore
 
 
 def restore_points(

@@ -10,7 +10,7 @@ from penstock.common import options
 from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.errors import UnsupportedOperationError
-from penstock.runtime.state.rocksdb_settings import RocksDBSettings
+from penstock.graph.rocksdb_settings import RocksDBSettings
 
 _SPINNING: Final[dict[ConfigOption[Any], Any]] = {
     options.ROCKSDB_COMPACTION_STYLE: "LEVEL",

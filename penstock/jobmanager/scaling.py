@@ -13,7 +13,7 @@ from penstock.jobmanager.job import Job
 from penstock.jobmanager.load import EpochObservation, SourceObservation
 from penstock.jobmanager.replanning import rescaled
 from penstock.jobmanager.sources import SourceCoordinator
-from penstock.runtime.messages import TaskAck
+from penstock.runtime.network.messages import TaskAck
 
 _log = logging.getLogger(__name__)
 

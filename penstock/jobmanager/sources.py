@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.checkpoint.manifest import SourceSnapshot
 from penstock.checkpoint.messages import SourcePlan
-from penstock.common.connector import (
+from penstock.connectors.source import (
     Boundedness,
     Source,
     SourceAssignment,
@@ -29,7 +29,7 @@ class SourceCoordinator:
 
     A split that is found again is not read again: one that is being read is known by its id, and once a bounded source has said
     that there are no more splits, all that it finds later are old ones. Records that are delivered again are dropped in tasks
-    (`penstock/runtime/redelivery.py`).
+    (`penstock/runtime/operators/redelivery.py`).
     """
 
     def __init__(self, operator_id: str, vertex: int, source: Source, parallelism: int) -> None:

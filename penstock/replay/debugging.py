@@ -31,7 +31,7 @@ from penstock.replay.running import (
 from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.source import SourceOperator
 from penstock.runtime.records import Batch
-from penstock.runtime.subtask import Subtask
+from penstock.runtime.task.subtask import Subtask
 
 _PACKAGE: Final = f"{Path(__file__).resolve().parents[1]}/"
 _LIBRARIES: Final = tuple(

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.common import clock
-from penstock.common.connector import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.replay.errors import ReplayError
-from penstock.runtime.pace import READER_ENDED, ClockLog, SubtaskTrace
+from penstock.runtime.time.pace import READER_ENDED, ClockLog, SubtaskTrace
 
 _PATIENCE_S = 2.0
 _POLL_S = 0.02

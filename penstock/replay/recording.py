@@ -16,8 +16,9 @@ from penstock.checkpoint.lease import lease_owner
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.file_systems import split_options
 from penstock.errors import CheckpointError
+from penstock.files.file_systems import split_options
+from penstock.graph.deployment import SubtaskRestore, VertexCode
 from penstock.jobmanager.epoch_journal import (
     EpochRecord,
     PlanRecord,
@@ -27,7 +28,6 @@ from penstock.jobmanager.epoch_journal import (
     record_name,
 )
 from penstock.replay.errors import ReplayError
-from penstock.runtime.deployment import SubtaskRestore, VertexCode
 
 Attempt = Literal["failed", "last"]
 

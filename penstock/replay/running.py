@@ -15,22 +15,22 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from penstock.common import clock
-from penstock.common.operator_specs import AsyncWaitSpec
 from penstock.errors import PenstockError
+from penstock.graph.deployment import LevelDeployment, VertexDeployment
+from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.replay.errors import ReplayError
 from penstock.replay.pace import ReplayedPace
 from penstock.replay.recording import Recording
 from penstock.replay.result import OperatorCounts, ReplayFailure, ReplayResult, SinkRecord
 from penstock.replay.sinks import Collection, switch_off_sinks
 from penstock.replay.state_check import ReplayStateIO, StateComparison, compare, wrote_full
-from penstock.runtime import subtask_cache
-from penstock.runtime.buffers import Row
-from penstock.runtime.deployment import LevelDeployment, VertexDeployment
-from penstock.runtime.messages import ACK, FAILURE, TaskAck
+from penstock.runtime.network.buffers import Row
+from penstock.runtime.network.messages import ACK, FAILURE, TaskAck
 from penstock.runtime.operators.base import UserCodeError, user_traceback
-from penstock.runtime.pace import SlotTrace, SubtaskTrace
-from penstock.runtime.slot_task import run_slot
-from penstock.runtime.subtask import Subtask
+from penstock.runtime.task import subtask_cache
+from penstock.runtime.task.slot_task import run_slot
+from penstock.runtime.task.subtask import Subtask
+from penstock.runtime.time.pace import SlotTrace, SubtaskTrace
 
 _UNTRACED_FACTOR = 10
 UNTRACED_S = 5.0

@@ -10,11 +10,11 @@ from typing import Any
 
 import cloudpickle
 
-from penstock.common.connector import Sink, SinkWriter, WriterContext
-from penstock.common.operator_specs import SinkSpec
 from penstock.common.pickling import dumps
+from penstock.connectors.sink import Sink, SinkWriter, WriterContext
+from penstock.graph.deployment import VertexCode, VertexDeployment
+from penstock.graph.operator_specs import SinkSpec
 from penstock.replay.result import SinkRecord
-from penstock.runtime.deployment import VertexCode, VertexDeployment
 
 _collected: dict[str, dict[tuple[str, int], list[SinkRecord]]] = {}
 

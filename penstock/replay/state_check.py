@@ -14,9 +14,9 @@ from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.manifest import Manifest
 from penstock.common.pickling import dumps
 from penstock.errors import CheckpointError
+from penstock.graph.deployment import SubtaskRestore, VertexDeployment
 from penstock.replay.errors import ReplayError
-from penstock.runtime.deployment import SubtaskRestore, VertexDeployment
-from penstock.runtime.messages import TaskAck
+from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.state.keyed import KeyedStateBackend
 
 Tables = dict[str, dict[Any, Any]]
@@ -101,8 +101,8 @@ class ReplayStateIO:
     ) -> StateChain:
         """Read a database into memory."""
         if self._full is not None:
-            from penstock.runtime.state.rocksdb import read_deltas
-            from penstock.runtime.state.rocksdb_settings import RocksDBSettings
+            from penstock.graph.rocksdb_settings import RocksDBSettings
+            from penstock.runtime.state.rocksdb.backend import read_deltas
 
             backend = _empty_backend()
             groups = self._vertices[int(name.operator.partition(".")[0])].max_parallelism

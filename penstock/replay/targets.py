@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.replay.errors import ReplayError
 from penstock.replay.recording import Recording
 from penstock.replay.running import Target
-from penstock.runtime.messages import TaskFailure
+from penstock.runtime.network.messages import TaskFailure
 
 
 def find_target(recording: Recording, vertex: str | int, subtask: int | None) -> Target:

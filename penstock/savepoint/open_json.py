@@ -35,8 +35,8 @@ from zoneinfo import ZoneInfo
 
 from penstock.common.pickling import dumps
 from penstock.common.types import Row, RowKind
-from penstock.common.windowing import CountWindow, GlobalWindow, TimeWindow
 from penstock.savepoint.sharing import shares_objects
+from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 
 MAX_DEPTH: Final = 100
 _OURS: Final = "penstock."

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from penstock.checkpoint.handles import StateHandle
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.file_systems import split_options
 from penstock.errors import CheckpointError
+from penstock.files.file_systems import split_options
 from penstock.savepoint.metadata import METADATA, STATE, Savepoint, decode, is_metadata
 
 

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from penstock.common.pickling import dumps
-from penstock.common.windowing import CountWindow, GlobalWindow, TimeWindow
+from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 
 _INT64: Final = range(-(2**63), 2**63)
 _PRECISION: Final = 38  # digits of Arrow's 128-bit decimals

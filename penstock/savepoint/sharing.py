@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from penstock.common.types import Row
-from penstock.common.windowing import CountWindow, GlobalWindow, TimeWindow
+from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 
 # Nothing can be told from the identity of these. A tuple may hold what can be told apart, so it is not one of them.
 _ATOMS: Final = frozenset(

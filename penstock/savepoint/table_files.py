@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 
 from penstock.checkpoint.handles import DamagedStateError, StateHandle, check_state
 from penstock.checkpoint.storage import CheckpointStorage, is_absolute
-from penstock.common.key_groups import key_group_of
 from penstock.errors import CheckpointError, RestoreRefusedError
+from penstock.graph.key_groups import key_group_of
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.table import TableDelta
 from penstock.savepoint.codec import Codec, infer, merge

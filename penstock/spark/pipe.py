@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import JobCancelledError
-from penstock.runtime.buffers import Row
-from penstock.runtime.deployment import LevelDeployment
-from penstock.runtime.local_pipe import read_acks
-from penstock.runtime.messages import TaskAck
+from penstock.graph.deployment import LevelDeployment
+from penstock.runtime.network.buffers import Row
+from penstock.runtime.network.messages import TaskAck
+from penstock.runtime.task.local_pipe import read_acks
 from penstock.spark.session import (
     add_python_files,
     cancel_jobs,

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from penstock.runtime.deployment import LevelDeployment
+from penstock.graph.deployment import LevelDeployment
 
 Body = Callable[[int, Iterable[Any]], Iterator[Any]]
 
@@ -22,7 +22,7 @@ def stage_body(level: LevelDeployment) -> Body:
     def body(slot: int, pairs: Iterable[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
-        from penstock.runtime.slot_task import run_slot
+        from penstock.runtime.task.slot_task import run_slot
 
         if level.settings.pyflink_names:
             from penstock import pyflink_compat

@@ -12,7 +12,7 @@ import pyspark.daemon
 import pyspark.worker
 
 import penstock.checkpoint.state_io
-import penstock.runtime.slot_task  # noqa: F401 - loaded for the workers
+import penstock.runtime.task.slot_task  # noqa: F401 - loaded for the workers
 
 if __name__ == "__main__":
     gc.freeze()

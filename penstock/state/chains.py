@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.checkpoint.handles import StateChain, StateHandle, read_state
 from penstock.checkpoint.manifest_store import noticing_deletion
 from penstock.checkpoint.storage import CheckpointStorage, is_absolute
-from penstock.common.file_systems import open_file_system
-from penstock.common.key_groups import key_group_of
+from penstock.files.file_systems import open_file_system
+from penstock.graph.key_groups import key_group_of
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.table import TableDelta
 from penstock.state.databases import Databases
@@ -19,7 +19,7 @@ from penstock.state.edits import SwitchTtl, now_ms
 from penstock.state.unpickling import explained, load, load_leniently
 
 if TYPE_CHECKING:
-    from penstock.runtime.state.rocksdb_store import RocksDBStore
+    from penstock.runtime.state.rocksdb.store import RocksDBStore
     from penstock.savepoint.table_files import TableFile
 
 # Entries of a database are counted by reading its keys, if it is not larger than this.
@@ -233,7 +233,7 @@ def _peek(directory: str, handle: StateHandle) -> Iterator[TableFile]:
 
 
 def _tables_of(store: RocksDBStore, *, counted: bool) -> dict[str, TableSummary]:
-    from penstock.runtime.state.rocksdb import read_tables
+    from penstock.runtime.state.rocksdb.backend import read_tables
 
     return {
         name: TableSummary(
@@ -246,9 +246,9 @@ def _tables_of(store: RocksDBStore, *, counted: bool) -> dict[str, TableSummary]
 def _count_stored(
     store: RocksDBStore, name: str, namespaced: bool, schema: StateSchema | None
 ) -> int:
-    from penstock.runtime.state.key_codec import encode, skip
-    from penstock.runtime.state.rocksdb_store import after
-    from penstock.runtime.state.rocksdb_tables import DATA
+    from penstock.runtime.state.rocksdb.key_codec import encode, skip
+    from penstock.runtime.state.rocksdb.store import after
+    from penstock.runtime.state.rocksdb.tables import DATA
 
     prefix = DATA + encode(name)
     stored = store.scan_keys(prefix, after(prefix))
@@ -263,16 +263,16 @@ def _count_stored(
 
 
 def _described(store: RocksDBStore, table: str) -> StateSchema | None:
-    from penstock.runtime.state.rocksdb import read_tables
+    from penstock.runtime.state.rocksdb.backend import read_tables
 
     _, schema = read_tables(store).get(table, (False, None))
     return schema
 
 
 def _stored_entries(store: RocksDBStore, table: str, max_parallelism: int) -> Iterator[Entry]:
-    from penstock.runtime.state.local_directory import LocalDirectory
-    from penstock.runtime.state.rocksdb import RocksDBStateBackend, read_tables
-    from penstock.runtime.state.rocksdb_settings import RocksDBSettings
+    from penstock.graph.rocksdb_settings import RocksDBSettings
+    from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend, read_tables
+    from penstock.runtime.state.rocksdb.local_directory import LocalDirectory
 
     described = read_tables(store).get(table)
     if described is None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.checkpoint.handles import StateHandle
 from penstock.checkpoint.state_io import CheckpointStateIO
-from penstock.runtime.state.rocksdb_settings import RocksDBSettings
+from penstock.graph.rocksdb_settings import RocksDBSettings
 
 if TYPE_CHECKING:
-    from penstock.runtime.state.rocksdb_store import RocksDBStore
+    from penstock.runtime.state.rocksdb.store import RocksDBStore
 
 _SETTINGS = RocksDBSettings()
 
@@ -35,7 +35,7 @@ class Databases:
         """Open the database of a snapshot for reading; `directory` is that of the job that wrote it."""
         store, readers = self._opened.get(handle, (None, 0))
         if store is None:
-            from penstock.runtime.state.rocksdb_store import RocksDBStore
+            from penstock.runtime.state.rocksdb.store import RocksDBStore
 
             store = RocksDBStore(self._fetch(directory, handle), _SETTINGS)
         self._opened[handle] = (store, readers + 1)

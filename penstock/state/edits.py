@@ -9,9 +9,9 @@ from itertools import chain
 from typing import Any, Final, Protocol
 
 from penstock.common.type_information import TypeInformation, shorten
-from penstock.common.windowing import Window
 from penstock.errors import ArgumentError, PenstockError
 from penstock.runtime.state.schema import StateSchema
+from penstock.windowing import Window
 
 Entry = tuple[Any, Any]  # the key, or (key, window) in a table of windows; and the value
 
@@ -203,7 +203,7 @@ def mismatch(value: Any, declared: TypeInformation) -> str | None:
 
 def as_window(value: Any) -> Any:
     """Return a window; a dictionary or a pair with start and end is a TimeWindow."""
-    from penstock.common.windowing import TimeWindow
+    from penstock.windowing import TimeWindow
 
     if isinstance(value, Window):
         return value

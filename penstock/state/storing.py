@@ -17,8 +17,8 @@ from penstock.checkpoint.manifest import (
     VertexSnapshot,
 )
 from penstock.common.job_id import JobID
-from penstock.common.key_groups import key_group_of, key_group_range
 from penstock.common.pickling import dumps
+from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.runtime.state.table import TableDelta
 from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import write_savepoint

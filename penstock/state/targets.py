@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.key_groups import holds_nan, key_group_of
-from penstock.common.state import StateDescriptor
 from penstock.common.type_information import TypeInformation, shorten
 from penstock.common.typeinfo import ListTypeInfo, check_type
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError
+from penstock.graph.key_groups import holds_nan, key_group_of
+from penstock.graph.state_descriptors import StateDescriptor
 from penstock.runtime.state import schema as schemas
 from penstock.runtime.state.schema import StateSchema, shape_of
 from penstock.state.declared_types import type_of

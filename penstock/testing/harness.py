@@ -1,6 +1,6 @@
 """A harness to test one operator: no Spark, no threads, a clock that stands still.
 
->>> from penstock.common.operator_specs import MapSpec
+>>> from penstock.graph.operator_specs import MapSpec
 >>> harness = OperatorHarness(MapSpec(lambda n: n + 1))
 >>> harness.process_element(1, timestamp=10)
 >>> harness.output()
@@ -14,21 +14,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.key_groups import key_group_of, key_group_range
-from penstock.common.operator_specs import OperatorSpec
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError
+from penstock.graph.key_groups import key_group_of, key_group_range
+from penstock.graph.operator_specs import OperatorSpec
 from penstock.graph.transformations import OperatorTransformation
-from penstock.runtime.context import RuntimeContext
 from penstock.runtime.metrics import MetricGroup
 from penstock.runtime.operators.base import OperatorContext, StreamOperator, method_of
 from penstock.runtime.records import Batch
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.redistribution import redistribute
-from penstock.runtime.state.rocksdb import RocksDBStateBackend
+from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
+from penstock.runtime.task.context import RuntimeContext
+from penstock.runtime.task.typed_output import typed_output
 from penstock.runtime.time.timers import TimerManager
-from penstock.runtime.typed_output import typed_output
 
 _NO_KEY: Any = object()
 

@@ -8,15 +8,15 @@ from typing import Any, Self
 
 from penstock.common.configuration import Configuration
 from penstock.datastream import _execution
+from penstock.graph.deployment import LevelDeployment
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.progress import QuietProgress
-from penstock.runtime.deployment import LevelDeployment
-from penstock.runtime.local_pipe import run_pipe_locally
-from penstock.runtime.messages import TaskAck
+from penstock.runtime.network.messages import TaskAck
+from penstock.runtime.task.local_pipe import run_pipe_locally
 
 
 class MiniCluster:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common.connector import ReadLimits
+from penstock.connectors.source import ReadLimits
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "fraud_demo.py"
 PATIENCE_S = 90.0

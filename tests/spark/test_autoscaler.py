@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common import Configuration, Encoder, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
     Source,

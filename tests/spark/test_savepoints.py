@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.common import Configuration, Encoder, JobStatus, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
     Source,

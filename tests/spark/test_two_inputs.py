@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.connectors.source import (
     Boundedness,
     Source,
     SourceBatch,
@@ -13,7 +14,6 @@ from penstock.common.connector import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import (
     CheckpointedFunction,
     FlatMapFunction,

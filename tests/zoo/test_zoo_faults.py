@@ -14,8 +14,8 @@ from zoo_runs import NONE, Results, differences, environment, follow_epochs, run
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.sources import SourceCoordinator
-from penstock.runtime import subtask, subtask_cache
 from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.task import subtask, subtask_cache
 from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
 
 

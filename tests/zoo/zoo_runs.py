@@ -19,8 +19,8 @@ from penstock.checkpoint import shared_files
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.job_master import JobMaster
-from penstock.runtime import subtask
-from penstock.runtime.state import rocksdb
+from penstock.runtime.state.rocksdb.backend import backend as rocksdb
+from penstock.runtime.task import subtask
 from penstock.testing.mini_cluster import MiniCluster
 
 Results = Counter[str]

@@ -54,21 +54,17 @@ import enum
 from abc import ABC, abstractmethod
 from typing import Any
 
-from penstock.common.connector import (
+from penstock.connectors.function_sink import FunctionSink, SinkContext
+from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.source import (
     Boundedness,
-    CommitRequest,
-    Committer,
     ReadLimits,
-    Sink,
-    SinkWriter,
     Source,
     SourceBatch,
     SourceReader,
     SourceSplit,
     SplitEnumerator,
-    WriterContext,
 )
-from penstock.common.connectors.function_sink import FunctionSink, SinkContext
 from penstock.datastream.basic_functions import SinkFunction, SourceFunction
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from penstock.common.connectors.buckets import BucketAssigner, BucketContext
-from penstock.common.connectors.file_sink import FileSink, StreamingFileSink
-from penstock.common.connectors.file_source import (
-    FileEnumeratorProvider,
-    FileSource,
-    FileSourceBuilder,
-    FileSplitAssignerProvider,
-)
-from penstock.common.connectors.formats import BulkFormat, LineFormat, StreamFormat
-from penstock.common.connectors.rolling import (
+from penstock.connectors.files.buckets import BucketAssigner, BucketContext
+from penstock.connectors.files.rolling import (
     FileCompactor,
     FileCompactStrategy,
     OutputFileConfig,
     RollingPolicy,
 )
+from penstock.connectors.files.sink import FileSink, StreamingFileSink
+from penstock.connectors.files.source import (
+    FileEnumeratorProvider,
+    FileSource,
+    FileSourceBuilder,
+    FileSplitAssignerProvider,
+)
+from penstock.connectors.formats.base import BulkFormat, LineFormat, StreamFormat
 
 __all__ = [
     "BucketAssigner",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from penstock.common.connectors.csv_format import (
+from penstock.connectors.formats.csv import (
     CsvBulkWriters,
     CsvReaderFormat,
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
 )
-from penstock.common.connectors.csv_schema import CsvSchema, CsvSchemaBuilder
+from penstock.connectors.formats.csv_schema import CsvSchema, CsvSchemaBuilder
 
 __all__ = [
     "CsvBulkWriters",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.common.connectors.json_format import (
+from penstock.connectors.formats.json import (
     JsonLinesFormat,
     JsonRowDeserializationSchema,
     JsonRowSerializationSchema,

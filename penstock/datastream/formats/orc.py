@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.common.connectors.columnar_format import OrcBulkWriters
+from penstock.connectors.formats.columnar import OrcBulkWriters
 
 __all__ = ["OrcBulkWriters"]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.common.connectors.columnar_format import (
-    ParquetBulkWriters,
-    ParquetColumnarRowInputFormat,
-)
 from penstock.common.not_implemented import not_implemented_class as _absent
+from penstock.connectors.formats.columnar import ParquetBulkWriters, ParquetColumnarRowInputFormat
 
 _REASON = "there is no Avro format yet"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.common.operator_specs import OperatorSpec
+    from penstock.graph.operator_specs import OperatorSpec
     from penstock.runtime.operators.base import StreamOperator
 
 

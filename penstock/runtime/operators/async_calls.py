@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from penstock.common.operator_specs import AsyncWaitSpec
 from penstock.errors import RecordError
+from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.async_queue import Entry
-from penstock.runtime.pace import ANSWERS_TAKEN, CALL_FAILED, WALL, Pace
+from penstock.runtime.time.pace import ANSWERS_TAKEN, CALL_FAILED, WALL, Pace
 
 # How long a cancelled call may take to end before it is left alone.
 _GRACE_S = 1.0

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Final, NoReturn
 
-from penstock.common.operator_specs import AsyncWaitSpec
 from penstock.errors import UnsupportedOperationError
+from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.runtime.operators.async_calls import CallFailedError, Calls
 from penstock.runtime.operators.async_queue import (
     Control,

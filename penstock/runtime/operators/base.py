@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from penstock.errors import PenstockError
-from penstock.runtime.pace import WALL, Pace
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
+from penstock.runtime.time.pace import WALL, Pace
 
 
 class Output(Protocol):
@@ -51,7 +51,7 @@ class OperatorContext:
     attempt_number: int
     epoch: int
     output: Output
-    runtime_context: Any  # penstock.runtime.context.RuntimeContext, handed to user functions
+    runtime_context: Any  # penstock.runtime.task.context.RuntimeContext, handed to user functions
     keyed_state: (
         Any  # penstock.runtime.state.keyed.KeyedStateBackend, or None when the input is not keyed
     )

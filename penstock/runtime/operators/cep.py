@@ -12,9 +12,9 @@ from functools import cmp_to_key
 from itertools import compress
 from typing import Any
 
-from penstock.common.cep import Match
-from penstock.common.operator_specs import CepSpec, DynamicCepSpec
+from penstock.cep.engine import Match
 from penstock.errors import PenstockError, RecordError
+from penstock.graph.operator_specs import CepSpec, DynamicCepSpec
 from penstock.runtime.operators.base import (
     OperatorContext,
     StreamOperator,

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from itertools import compress
 from typing import Any, Protocol
 
-from penstock.common.cep import KeyRuns, Match, Nfa, PatternPlan, StepResult, compile_pattern
-from penstock.common.cep.nfa import NOTHING
+from penstock.cep.engine import KeyRuns, Match, Nfa, PatternPlan, StepResult, compile_pattern
+from penstock.cep.engine.nfa import NOTHING
 from penstock.errors import PenstockError
 from penstock.runtime.operators.base import RecordFailedError, call_each
 

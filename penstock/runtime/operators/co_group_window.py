@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import repeat
 from typing import Any
 
-from penstock.common.operator_specs import CoGroupWindowSpec
-from penstock.common.windowing import EventTimeTrigger, ProcessingTimeTrigger
-from penstock.common.windowing.tagged_union import TaggedUnion
+from penstock.graph.operator_specs import CoGroupWindowSpec
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.window import create_window_operator
 from penstock.runtime.records import Batch
+from penstock.windowing import EventTimeTrigger, ProcessingTimeTrigger
+from penstock.windowing.tagged_union import TaggedUnion
 
 
 class CoGroupWindowOperator(StreamOperator):

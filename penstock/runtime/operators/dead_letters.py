@@ -12,7 +12,8 @@ from itertools import compress, repeat
 from typing import Any
 
 from penstock.common.dead_letter import DeadLetter
-from penstock.common.operator_specs import (
+from penstock.errors import CheckpointError, InvalidProgramError, UnsupportedOperationError
+from penstock.graph.operator_specs import (
     FilterSpec,
     FlatMapSpec,
     KeyedProcessSpec,
@@ -20,7 +21,6 @@ from penstock.common.operator_specs import (
     OperatorSpec,
     ProcessSpec,
 )
-from penstock.errors import CheckpointError, InvalidProgramError, UnsupportedOperationError
 from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.base import (
     OperatorContext,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from penstock.common.key_groups import key_group_of, key_group_range
-from penstock.common.operator_specs import FullWindowPartitionSpec
+from penstock.graph.key_groups import key_group_of, key_group_range
+from penstock.graph.operator_specs import FullWindowPartitionSpec
 from penstock.runtime.operators.base import (
     OperatorContext,
     StreamOperator,

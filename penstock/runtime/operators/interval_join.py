@@ -12,8 +12,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.common.operator_specs import IntervalJoinSpec
 from penstock.errors import PenstockError, RecordError
+from penstock.graph.operator_specs import IntervalJoinSpec
 from penstock.runtime.operators.base import (
     OperatorContext,
     StreamOperator,

@@ -12,9 +12,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from penstock.common.operator_specs import GlobalAggregateSpec, LocalAggregateSpec
-from penstock.common.windowing.time_assigners import no_timestamp
 from penstock.errors import InvalidProgramError
+from penstock.graph.operator_specs import GlobalAggregateSpec, LocalAggregateSpec
 from penstock.runtime.operators.base import (
     OperatorContext,
     RecordFailedError,
@@ -27,6 +26,7 @@ from penstock.runtime.operators.time_window import Pane, TimeWindowOperator
 from penstock.runtime.operators.window_base import WindowOperatorBase
 from penstock.runtime.records import Batch
 from penstock.runtime.state.table import MISSING
+from penstock.windowing.time_assigners import no_timestamp
 
 MAX_PARTIALS = 16_384  # so many accumulators, and they are sent
 _EMIT_AT = 4096

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.common.operator_specs import WindowSpec
-from penstock.common.windowing import MergeCallback
-from penstock.common.windowing.session_assigners import SessionWindows
 from penstock.errors import CheckpointError, InvalidProgramError, PenstockError
+from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.window import MERGING_SET, WindowOperator
 from penstock.runtime.operators.window_base import CONTENTS, PANES
 from penstock.runtime.state.table import MISSING
+from penstock.windowing import MergeCallback
+from penstock.windowing.session_assigners import SessionWindows
 
 
 class _Merges(MergeCallback[Any]):

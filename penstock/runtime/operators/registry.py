@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.common import operator_specs as specs
 from penstock.errors import UnsupportedOperationError
+from penstock.graph import operator_specs as specs
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.broadcast import (
     BroadcastProcessOperator,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.connector import SinkWriter, WriterContext
+from penstock.connectors.sink import SinkWriter, WriterContext
 from penstock.errors import PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MIN_WATERMARK, Batch

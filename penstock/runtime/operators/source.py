@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.common.connector import (
+from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
     SourceAssignment,
@@ -16,8 +16,8 @@ from penstock.common.connector import (
 )
 from penstock.errors import InvalidProgramError, PenstockError
 from penstock.runtime.operators.base import OperatorContext, RecordFailedError, StreamOperator
+from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
-from penstock.runtime.redelivery import REDELIVERED, OnceReader
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.assigning import TimestampAssignment
 

@@ -19,16 +19,16 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any
 
-from penstock.common.operator_specs import WindowSpec
-from penstock.common.windowing import TimeWindow
-from penstock.common.windowing.time_assigners import no_timestamp
 from penstock.errors import CheckpointError
+from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.base import OperatorContext, position_of_failure
 from penstock.runtime.operators.window_base import CONTENTS, PANES, WindowOperatorBase
 from penstock.runtime.operators.window_contents import AggregatedContents, ElementContents
 from penstock.runtime.records import Batch
 from penstock.runtime.state.panes import PaneTable
 from penstock.runtime.state.table import MISSING
+from penstock.windowing import TimeWindow
+from penstock.windowing.time_assigners import no_timestamp
 
 _EMIT_AT = 4096
 

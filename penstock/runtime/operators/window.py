@@ -6,8 +6,14 @@ from collections.abc import Callable, Collection
 from itertools import repeat
 from typing import Any
 
-from penstock.common.operator_specs import WindowSpec
-from penstock.common.windowing import (
+from penstock.errors import CheckpointError, PenstockError
+from penstock.graph.operator_specs import WindowSpec
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.window_base import CONTENTS, PANES, WindowOperatorBase
+from penstock.runtime.operators.window_contexts import AssignerContext, OperatorTriggerContext
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
+from penstock.runtime.state.table import MISSING
+from penstock.windowing import (
     EventTimeTrigger,
     MergingWindowAssigner,
     SlidingEventTimeWindows,
@@ -15,12 +21,6 @@ from penstock.common.windowing import (
     TriggerResult,
     TumblingEventTimeWindows,
 )
-from penstock.errors import CheckpointError, PenstockError
-from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.operators.window_base import CONTENTS, PANES, WindowOperatorBase
-from penstock.runtime.operators.window_contexts import AssignerContext, OperatorTriggerContext
-from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
-from penstock.runtime.state.table import MISSING
 
 _CONTINUE = TriggerResult.CONTINUE
 MERGING_SET = "merging-window-set"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.operator_specs import WindowSpec
 from penstock.errors import PenstockError
+from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.base import (
     OperatorContext,
     StreamOperator,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.common.windowing.assigners import WindowAssignerContext
-from penstock.common.windowing.triggers import OnMergeContext
 from penstock.errors import InvalidProgramError, UnsupportedOperationError
 from penstock.runtime.operators.base import OperatorContext
+from penstock.windowing.assigners import WindowAssignerContext
+from penstock.windowing.triggers import OnMergeContext
 
 
 class AssignerContext(WindowAssignerContext):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.operator_specs import WindowSpec
-from penstock.common.windowing import MergingWindowAssigner, TriggerResult
-from penstock.common.windowing.evictors import EvictorContext, TimestampedValue
 from penstock.errors import CheckpointError, PenstockError
+from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.merging_window import MergingWindowOperator
 from penstock.runtime.operators.window import WindowOperator, has_timestamps
@@ -20,6 +18,8 @@ from penstock.runtime.operators.window_contents import (
 )
 from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.state.table import MISSING
+from penstock.windowing import MergingWindowAssigner, TriggerResult
+from penstock.windowing.evictors import EvictorContext, TimestampedValue
 
 
 class OperatorEvictorContext(EvictorContext):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.runtime.deployment import JobSettings
+from penstock.graph.deployment import JobSettings
 from penstock.runtime.state.keyed import KeyedStateBackend
 
 
@@ -20,8 +20,8 @@ def create_backend(
     """Return an empty backend. `operator` is for messages, `place` names the operator's local directory."""
     if settings.rocksdb is None:
         return KeyedStateBackend(clock, operator)
-    from penstock.runtime.state.local_directory import LocalDirectory
-    from penstock.runtime.state.rocksdb import RocksDBStateBackend
+    from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
+    from penstock.runtime.state.rocksdb.local_directory import LocalDirectory
 
     directory = LocalDirectory(settings.rocksdb.local_dirs, settings.job_id, place, subtask)
     return RocksDBStateBackend(clock, directory, settings.rocksdb, max_parallelism, operator)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.common.key_groups import key_group_of
 from penstock.errors import InvalidProgramError
+from penstock.graph.key_groups import key_group_of
 from penstock.runtime.state import schema as schemas
 from penstock.runtime.state.panes import PANE_PREFIX, PaneTable
 from penstock.runtime.state.schema import StateSchema
@@ -212,8 +212,8 @@ def read_chain(
     if database is None:
         yield from state_io.load(chain, owned)
         return
-    from penstock.runtime.state.rocksdb import read_deltas
-    from penstock.runtime.state.rocksdb_settings import RocksDBSettings
+    from penstock.graph.rocksdb_settings import RocksDBSettings
+    from penstock.runtime.state.rocksdb.backend import read_deltas
 
     with tempfile.TemporaryDirectory(prefix="penstock-state-") as directory:
         path = Path(directory) / "database"

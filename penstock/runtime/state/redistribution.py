@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from penstock.runtime.deployment import SubtaskRestore
+from penstock.graph.deployment import SubtaskRestore
 from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.state.operator_state import BROADCAST, EMITTED, IDLE, SPLIT, UNION, WRITERS
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.state_ttl import StateTtlConfig
+from penstock.graph.state_ttl import StateTtlConfig
 from penstock.runtime.state.states import (
     STATE_CLASSES,
     AggregatingState,

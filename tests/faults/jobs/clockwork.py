@@ -21,7 +21,8 @@ from typing import Any
 import ledger
 
 from penstock.common import Duration, Time, Types, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.common.serialization import Encoder
+from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
     SourceBatch,
@@ -29,7 +30,6 @@ from penstock.common.connector import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.common.serialization import Encoder
 from penstock.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.common.serialization import Encoder
+from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
     Source,
@@ -29,7 +30,6 @@ from penstock.common.connector import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.common.serialization import Encoder
 from penstock.datastream import (
     AggregateFunction,
     KeyedProcessFunction,

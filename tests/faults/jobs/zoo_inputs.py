@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common import Duration, Time, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
     Source,

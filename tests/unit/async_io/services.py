@@ -7,8 +7,8 @@ import selectors
 
 import pytest
 
-from penstock.common.operator_specs import AsyncWaitSpec
 from penstock.datastream import AsyncFunction
+from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.runtime.operators.async_io import AsyncWaitOperator
 from penstock.testing import OperatorHarness
 

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from penstock.common import Duration, Row, Time, Types, WatermarkStrategy
-from penstock.common.operator_specs import AsyncWaitSpec
 from penstock.datastream import (
     AsyncDataStream,
     AsyncFunction,
@@ -23,6 +22,7 @@ from penstock.datastream.async_retry_strategies import (
     RetryPredicate,
 )
 from penstock.errors import ArgumentError, ArgumentTypeError, JobExecutionError, PenstockError
+from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.testing.mini_cluster import MiniCluster
 
 WAITS = {

@@ -10,7 +10,7 @@ from semantics.scripted import LOG, MONOTONOUS, _empty_log, environment, read  #
 from penstock.common import Configuration, Time
 from penstock.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
 from penstock.errors import JobExecutionError
-from penstock.runtime import subtask_cache
+from penstock.runtime.task import subtask_cache
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
 

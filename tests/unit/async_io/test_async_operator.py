@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.state import ValueStateDescriptor
 from penstock.datastream import AsyncFunction, OutputTag
 from penstock.errors import UnsupportedOperationError
+from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.operators.base import UserCodeError
 
 from .services import WM, NothingHappensError, Run, Service, Slow

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from penstock.common.cep import Contiguity
+from penstock.cep.engine import Contiguity
 
 STRICT, RELAXED, ANY = Contiguity.STRICT, Contiguity.RELAXED, Contiguity.ANY
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.common.cep import KeyRuns, Nfa, compile_pattern
+from penstock.cep.engine import KeyRuns, Nfa, compile_pattern
 
 
 def run(pattern, events, end=10_000):

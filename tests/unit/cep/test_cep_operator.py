@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock.cep import Pattern, PatternProcessFunction, TimedOutPartialMatchHandler
-from penstock.common.key_groups import key_group_of, key_group_range
-from penstock.common.operator_specs import CepSpec
 from penstock.datastream import OutputTag
 from penstock.errors import RecordError
+from penstock.graph.key_groups import key_group_of, key_group_range
+from penstock.graph.operator_specs import CepSpec
 from penstock.runtime.operators.base import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 

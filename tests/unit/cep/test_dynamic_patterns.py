@@ -6,9 +6,9 @@ import pytest
 
 from penstock.cep import CEP, MalformedPatternError, Pattern, PatternProcessFunction
 from penstock.common import WatermarkStrategy
-from penstock.common.operator_specs import DynamicCepSpec
-from penstock.common.state import MapStateDescriptor
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.graph.operator_specs import DynamicCepSpec
+from penstock.graph.state_descriptors import MapStateDescriptor
 from penstock.testing import OperatorHarness
 from penstock.testing.mini_cluster import MiniCluster
 

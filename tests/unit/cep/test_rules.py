@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from penstock.cep import AfterMatchSkipStrategy, Pattern, WithinType
-from penstock.common.cep import KeyRuns, Nfa, SkipError, compile_pattern
+from penstock.cep.engine import KeyRuns, Nfa, SkipError, compile_pattern
 
 from .patterns import Has
 

@@ -12,7 +12,8 @@ from penstock.checkpoint.manifest import (
 )
 from penstock.checkpoint.messages import Ack, Channel, OperatorPlan, SourcePlan, StartEpoch, TaskId
 from penstock.checkpoint.pickled import Pickled
-from penstock.common.connector import CommitRequest, SourceSplit, SplitProgress
+from penstock.connectors.sink import CommitRequest
+from penstock.connectors.source import SourceSplit, SplitProgress
 
 READ = TaskId("read", 0)
 SUM0, SUM1 = TaskId("sum", 0), TaskId("sum", 1)

@@ -39,7 +39,7 @@ from penstock.checkpoint.messages import (
     TaskId,
     WriteManifest,
 )
-from penstock.common.connector import CommitRequest
+from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, CheckpointError
 
 

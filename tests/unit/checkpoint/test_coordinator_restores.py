@@ -33,7 +33,7 @@ from penstock.checkpoint.messages import (
     TaskFailed,
 )
 from penstock.checkpoint.pickled import Pickled
-from penstock.common.connector import CommitRequest
+from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, CheckpointError
 
 

@@ -12,10 +12,10 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import Configuration
-from penstock.common.connectors.filesystem import resolve
-from penstock.common.file_systems import open_file_system
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import CheckpointError
+from penstock.files.file_systems import open_file_system
+from penstock.files.filesystem import resolve
 from penstock.jobmanager.job_master import JobMaster
 from penstock.testing.mini_cluster import MiniCluster
 

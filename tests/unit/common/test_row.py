@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Row, RowKind
-from penstock.common.key_groups import stable_hash
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.graph.key_groups import stable_hash
 
 values = st.lists(st.one_of(st.integers(), st.text(), st.none(), st.booleans()), max_size=5)
 names = st.lists(st.text("abcdefgh", min_size=1, max_size=3), min_size=1, max_size=5, unique=True)

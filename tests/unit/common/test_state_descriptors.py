@@ -5,7 +5,8 @@ import pickle
 import pytest
 
 from penstock.common import Duration, Time, Types
-from penstock.common.state import (
+from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.graph.state_descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -13,7 +14,6 @@ from penstock.common.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.errors import ArgumentError, ArgumentTypeError
 
 
 class Sum:

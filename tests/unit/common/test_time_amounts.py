@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Duration, Instant, Time
-from penstock.common.key_groups import stable_hash
 from penstock.common.time import to_millis
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.graph.key_groups import stable_hash
 
 
 @pytest.mark.parametrize(

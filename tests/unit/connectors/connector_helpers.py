@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from penstock.common.connector import ReadLimits, WriterContext
-from penstock.common.connectors.filesystem import FileInfo, FileSystem, LocalFileSystem
+from penstock.connectors.sink import WriterContext
+from penstock.connectors.source import ReadLimits
+from penstock.files.filesystem import FileInfo, FileSystem, LocalFileSystem
 
 
 def read_all(source, parallelism=1, batch_size=4096, *, through_pickles=True):

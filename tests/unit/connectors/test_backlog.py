@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.connector import ReadLimits, SplitEnumerator, SplitProgress
-from penstock.common.connectors.collection import CollectionSource
-from penstock.common.connectors.columnar_format import ParquetColumnarRowInputFormat
-from penstock.common.connectors.data_generator import DataGeneratorSource
-from penstock.common.connectors.file_source import FileSource
-from penstock.common.connectors.formats import FilePart, StreamFormat
-from penstock.common.connectors.hybrid_source import HybridSource
-from penstock.common.connectors.number_sequence import NumberSequenceSource
-from penstock.common.connectors.stream_cache import StreamCacheSource
 from penstock.common.pickling import dumps
+from penstock.connectors.collection import CollectionSource
+from penstock.connectors.data_generator import DataGeneratorSource
+from penstock.connectors.files.source import FileSource
+from penstock.connectors.formats.base import FilePart, StreamFormat
+from penstock.connectors.formats.columnar import ParquetColumnarRowInputFormat
+from penstock.connectors.hybrid_source import HybridSource
+from penstock.connectors.number_sequence import NumberSequenceSource
+from penstock.connectors.source import ReadLimits, SplitEnumerator, SplitProgress
+from penstock.connectors.stream_cache import StreamCacheSource
 
 
 class Reading:

@@ -6,8 +6,8 @@ import datetime as dt
 
 import pytest
 
-from penstock.common.connectors.buckets import BucketAssigner, BucketContext, format_java
-from penstock.common.connectors.rolling import (
+from penstock.connectors.files.buckets import BucketAssigner, BucketContext, format_java
+from penstock.connectors.files.rolling import (
     FileCompactor,
     FileCompactStrategy,
     OutputFileConfig,

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from penstock.common.connector import ReadLimits
+from penstock.connectors.source import ReadLimits
 
 NAMES = {
     "connectors": ["DeliveryGuarantee", "Sink", "Source"],
@@ -42,7 +42,7 @@ def test_pyflinks_names_are_where_pyflink_has_them(module, name):
     ["buckets", "data_generator", "file_sink", "file_source", "number_sequence", "staged_sinks"],
 )
 def test_the_examples_of_docstrings_work(module):
-    results = doctest.testmod(importlib.import_module(f"penstock.common.connectors.{module}"))
+    results = doctest.testmod(importlib.import_module(f"penstock.connectors.{module}"))
     assert results.attempted > 0
     assert results.failed == 0
 
@@ -70,7 +70,7 @@ def test_the_example_source_and_sink_work():
 def test_a_task_that_unpickles_connectors_loads_nothing_heavy():
     modules = ["collection", "csv_format", "data_generator", "file_sink", "file_source", "function_sink",
                "json_format", "columnar_format", "number_sequence", "staged_sinks"]  # fmt: skip
-    imports = ", ".join(f"penstock.common.connectors.{module}" for module in modules)
+    imports = ", ".join(f"penstock.connectors.{module}" for module in modules)
     heavy = "{'pyarrow', 'pyspark', 'pandas', 'numpy', 'cloudpickle', 'penstock.datastream', 'penstock.graph'}"
     code = f"import sys, {imports}; print(sorted({heavy} & set(sys.modules)))"
     found = subprocess.run(

@@ -17,31 +17,31 @@ from connector_helpers import read_all, read_resuming, read_split, writer_contex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common.connector import CommitRequest
-from penstock.common.connectors.buckets import BucketAssigner
-from penstock.common.connectors.columnar_format import (
+from penstock.common.typeinfo import Types
+from penstock.common.types import Row
+from penstock.connectors.files.buckets import BucketAssigner
+from penstock.connectors.files.rolling import FileCompactor, FileCompactStrategy, RollingPolicy
+from penstock.connectors.files.sink import FileSink
+from penstock.connectors.files.source import FileSource
+from penstock.connectors.formats.columnar import (
     OrcBulkWriters,
     ParquetBulkWriters,
     ParquetColumnarRowInputFormat,
 )
-from penstock.common.connectors.csv_format import (
+from penstock.connectors.formats.csv import (
     CsvBulkWriters,
     CsvReaderFormat,
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
 )
-from penstock.common.connectors.csv_schema import CsvSchema
-from penstock.common.connectors.field_types import FieldType, field_type
-from penstock.common.connectors.file_sink import FileSink
-from penstock.common.connectors.file_source import FileSource
-from penstock.common.connectors.json_format import (
+from penstock.connectors.formats.csv_schema import CsvSchema
+from penstock.connectors.formats.field_types import FieldType, field_type
+from penstock.connectors.formats.json import (
     JsonLinesFormat,
     JsonRowDeserializationSchema,
     JsonRowSerializationSchema,
 )
-from penstock.common.connectors.rolling import FileCompactor, FileCompactStrategy, RollingPolicy
-from penstock.common.typeinfo import Types
-from penstock.common.types import Row
+from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])

@@ -14,23 +14,23 @@ from connector_helpers import CrashError, FailingFileSystem, MovingFileSystem, w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common.connector import CommitRequest
-from penstock.common.connectors import file_writer
-from penstock.common.connectors.buckets import BucketAssigner
-from penstock.common.connectors.file_committer import (
+from penstock.common.serialization import Encoder, SimpleStringSchema
+from penstock.connectors.files import writer as file_writer
+from penstock.connectors.files.buckets import BucketAssigner
+from penstock.connectors.files.committer import (
     CommitPolicy,
     FileCommitter,
     InProgressFile,
     plan_commit,
 )
-from penstock.common.connectors.file_sink import FileSink, StreamingFileSink
-from penstock.common.connectors.rolling import (
+from penstock.connectors.files.rolling import (
     FileCompactor,
     FileCompactStrategy,
     OutputFileConfig,
     RollingPolicy,
 )
-from penstock.common.serialization import Encoder, SimpleStringSchema
+from penstock.connectors.files.sink import FileSink, StreamingFileSink
+from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError, RecordError
 
 ON_CHECKPOINT = RollingPolicy.on_checkpoint_rolling_policy()

@@ -9,16 +9,16 @@ import pickle
 import pytest
 from connector_helpers import read_all, read_split
 
-from penstock.common.connector import Boundedness
-from penstock.common.connectors.file_source import (
+from penstock.common.serialization import SimpleStringSchema
+from penstock.common.time import Duration
+from penstock.common.type_information import BasicType
+from penstock.connectors.files.source import (
     FileEnumeratorProvider,
     FileSource,
     FileSplitAssignerProvider,
 )
-from penstock.common.connectors.formats import LineFormat, StreamFormat
-from penstock.common.serialization import SimpleStringSchema
-from penstock.common.time import Duration
-from penstock.common.type_information import BasicType
+from penstock.connectors.formats.base import LineFormat, StreamFormat
+from penstock.connectors.source import Boundedness
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
 

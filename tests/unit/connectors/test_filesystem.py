@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common.connector import CommitRequest
-from penstock.common.connectors.file_committer import CommitPolicy, FileCommitter, InProgressFile
-from penstock.common.connectors.filesystem import (
+from penstock.connectors.files.committer import CommitPolicy, FileCommitter, InProgressFile
+from penstock.connectors.sink import CommitRequest
+from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.files.filesystem import (
     ArrowFileSystem,
     LocalFileSystem,
     is_hidden,
     normalize,
     resolve,
 )
-from penstock.errors import ArgumentError, ArgumentTypeError
 
 
 def arrow_local():

@@ -11,9 +11,9 @@ from connector_helpers import read_all, read_resuming
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common.connectors.file_source import FileSource
-from penstock.common.connectors.formats import StreamFormat
-from penstock.common.connectors.lines import read_chunks, split_text
+from penstock.connectors.files.source import FileSource
+from penstock.connectors.formats.base import StreamFormat
+from penstock.connectors.formats.lines import read_chunks, split_text
 from penstock.errors import ArgumentError, RecordError
 
 contents = st.lists(
@@ -150,7 +150,7 @@ def test_batches_have_about_the_size_that_was_asked_for(tmp_path):
     path.write_text("".join(f"line {n:06d}\n" for n in range(50_000)))
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), path).build()
     (split,) = source.create_enumerator(1).discover()
-    from penstock.common.connector import ReadLimits
+    from penstock.connectors.source import ReadLimits
 
     sizes = [
         len(batch.records)

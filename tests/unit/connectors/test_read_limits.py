@@ -8,7 +8,7 @@ import time
 import pytest
 
 from penstock.common import clock
-from penstock.common.connector import ReadLimits
+from penstock.connectors.source import ReadLimits
 from penstock.datastream.connectors import DataGeneratorSource
 from penstock.testing.clock_shift import clock_shift
 

@@ -10,11 +10,11 @@ from connector_helpers import read_all, read_resuming, read_split
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common.connector import Boundedness, ReadLimits
-from penstock.common.connectors import collection as collection_module
-from penstock.common.connectors.collection import CollectionSource
-from penstock.common.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
-from penstock.common.connectors.number_sequence import NumberSequenceSource
+from penstock.connectors import collection as collection_module
+from penstock.connectors.collection import CollectionSource
+from penstock.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
+from penstock.connectors.number_sequence import NumberSequenceSource
+from penstock.connectors.source import Boundedness, ReadLimits
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
 

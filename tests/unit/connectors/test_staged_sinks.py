@@ -7,10 +7,10 @@ import pickle
 import pytest
 from connector_helpers import writer_context
 
-from penstock.common.connector import CommitRequest
-from penstock.common.connectors.function_sink import FunctionSink
-from penstock.common.connectors.staged_sinks import CollectSink, PrintSink
 from penstock.common.types import Row
+from penstock.connectors.function_sink import FunctionSink
+from penstock.connectors.sink import CommitRequest
+from penstock.connectors.staged_sinks import CollectSink, PrintSink
 from penstock.errors import ArgumentTypeError, InvalidProgramError
 
 

@@ -7,9 +7,10 @@ from concurrent.futures import Future
 import pytest
 
 from penstock.common import WatermarkStrategy
-from penstock.common.connector import Boundedness, Sink, Source
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
+from penstock.connectors.sink import Sink
+from penstock.connectors.source import Boundedness, Source
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream._execution import set_executor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common.connector import CommitRequest, WriterContext
+from penstock.connectors.sink import CommitRequest, WriterContext
 from penstock.errors import JobExecutionError
 
 

@@ -8,7 +8,6 @@ import os
 import pytest
 
 from penstock.common import Configuration, Duration, RestartStrategies, Row, Types
-from penstock.common.operator_specs import SinkSpec, SourceSpec
 from penstock.datastream import (
     CheckpointingMode,
     EmbeddedRocksDBStateBackend,
@@ -22,6 +21,7 @@ from penstock.datastream import (
 from penstock.datastream._environment_settings import EnvironmentSettings
 from penstock.datastream.functions import SinkFunction, SourceFunction
 from penstock.errors import JobExecutionError
+from penstock.graph.operator_specs import SinkSpec, SourceSpec
 
 from .conftest import PathSink, QuietSource
 
@@ -309,7 +309,7 @@ def test_a_collection_is_read_by_one_subtask(env):
 def test_the_elements_of_a_collection_become_what_their_type_says(env, elements, kind, expected):
     source = env.from_collection(elements, kind).transformation.spec.source
     (split,) = source.create_enumerator(1).discover()
-    from penstock.common.connector import ReadLimits
+    from penstock.connectors.source import ReadLimits
 
     read = source.create_reader().read(split, split.start, ReadLimits())
     assert [record for batch in read for record in batch.records] == expected

@@ -5,17 +5,6 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Row, Types, WatermarkStrategy
-from penstock.common import operator_specs as specs
-from penstock.common.partitioning import (
-    Broadcast,
-    Custom,
-    Forward,
-    Global,
-    Hash,
-    Rebalance,
-    Rescale,
-    Shuffle,
-)
 from penstock.datastream import (
     FilterFunction,
     FlatMapFunction,
@@ -27,6 +16,17 @@ from penstock.datastream import (
     SlotSharingGroup,
 )
 from penstock.datastream.data_stream import DataStream, KeyedStream
+from penstock.graph import operator_specs as specs
+from penstock.graph.partitioning import (
+    Broadcast,
+    Custom,
+    Forward,
+    Global,
+    Hash,
+    Rebalance,
+    Rescale,
+    Shuffle,
+)
 from penstock.graph.transformations import (
     OperatorTransformation,
     PartitionTransformation,

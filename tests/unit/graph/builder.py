@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.connector import Boundedness, Sink, Source
-from penstock.common.operator_specs import (
+from penstock.connectors.sink import Sink
+from penstock.connectors.source import Boundedness, Source
+from penstock.graph.operator_specs import (
     FilterSpec,
     FlatMapSpec,
     KeyedProcessSpec,
@@ -15,7 +16,7 @@ from penstock.common.operator_specs import (
     SinkSpec,
     SourceSpec,
 )
-from penstock.common.partitioning import Broadcast, Custom, Forward, Hash, Partitioning, Rebalance
+from penstock.graph.partitioning import Broadcast, Custom, Forward, Hash, Partitioning, Rebalance
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import (
     OperatorTransformation,

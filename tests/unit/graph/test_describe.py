@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from penstock.common.operator_specs import MapSpec, WindowSpec
-from penstock.common.partitioning import Custom, Forward
 from penstock.graph.describe import describe, type_name
+from penstock.graph.operator_specs import MapSpec, WindowSpec
+from penstock.graph.partitioning import Custom, Forward
 
 from .builder import Doubler, first, modulo
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from penstock.common.partitioning import Forward, Rebalance
 from penstock.graph.compiler import compile_program, execution_plan_json
+from penstock.graph.partitioning import Forward, Rebalance
 
 from .builder import SHAPES, key_by, operator, partition, settings, side, sink, source, union
 

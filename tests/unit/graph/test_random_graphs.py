@@ -11,8 +11,8 @@ from hypothesis import given as hypothesis_given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from penstock.common.partitioning import Broadcast, Forward, Hash, Rebalance, Rescale
 from penstock.graph.compiler import compile_program
+from penstock.graph.partitioning import Broadcast, Forward, Hash, Rebalance, Rescale
 from penstock.graph.transformations import OperatorTransformation
 
 from .builder import first, operator, partition, settings, side, source, union

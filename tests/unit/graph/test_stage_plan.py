@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from penstock.common.partitioning import Rebalance
 from penstock.graph.compiler import compile_program
+from penstock.graph.partitioning import Rebalance
 
 from .builder import SHAPES, key_by, keyed, operator, partition, settings, sink, source, union
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common.operator_specs import KeyedReduceSpec, MapSpec, OperatorSpec, SinkSpec
-from penstock.common.partitioning import (
+from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
+from penstock.graph.operator_specs import KeyedReduceSpec, MapSpec, OperatorSpec, SinkSpec
+from penstock.graph.partitioning import (
     Broadcast,
     Forward,
     Global,
@@ -15,7 +16,6 @@ from penstock.common.partitioning import (
     Rescale,
     Shuffle,
 )
-from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
 from penstock.graph.settings import GraphSettings, default_max_parallelism
 from penstock.graph.stream_graph_generator import generate
 from penstock.graph.transformations import OperatorTransformation, Transformation

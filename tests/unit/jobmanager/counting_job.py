@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
     Source,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.common import Configuration, WatermarkStrategy, clock
-from penstock.common.connector import (
+from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
     Source,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import RestartStrategies, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.connectors.source import (
     Boundedness,
     Source,
     SourceBatch,

@@ -12,7 +12,7 @@ import pytest
 from penstock.checkpoint.manifest import Manifest, SourceSnapshot, decode, encode
 from penstock.checkpoint.pickled import Pickled
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.connectors.source import (
     Boundedness,
     Source,
     SourceBatch,

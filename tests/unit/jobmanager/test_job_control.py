@@ -16,7 +16,7 @@ from counting_job import Counting, before_each_epoch, environment, totals
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.common import JobStatus
-from penstock.common.connector import Committer, Sink, SinkWriter
+from penstock.connectors.sink import Committer, Sink, SinkWriter
 from penstock.errors import ArgumentError, CheckpointError, InvalidProgramError, JobCancelledError
 from penstock.jobmanager import job_master
 from penstock.jobmanager import savepoints as savepoint_service

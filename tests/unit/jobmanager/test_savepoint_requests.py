@@ -12,8 +12,8 @@ import pytest
 from counting_job import Remembering, before_each_epoch, environment, totals
 
 from penstock.common import Encoder, Types
-from penstock.common.connectors import collection
 from penstock.common.job_status import JobStatus
+from penstock.connectors import collection
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.errors import ArgumentError, CheckpointError, JobCancelledError, RecordError

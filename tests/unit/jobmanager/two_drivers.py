@@ -15,11 +15,11 @@ from penstock.checkpoint.heartbeat_lease import HeartbeatLease
 from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.connector import Committer
+from penstock.connectors.sink import Committer
 from penstock.errors import CheckpointError, FencedError
 from penstock.jobmanager.epoch_runner import EpochFailedError, EpochRunner
 from penstock.jobmanager.failures import root_cause
-from penstock.runtime.messages import TaskAck
+from penstock.runtime.network.messages import TaskAck
 
 EPOCHS = 2
 KILL = 9

@@ -8,14 +8,6 @@ from hypothesis import strategies as st
 from semantics.scripted import collect, environment, read
 
 from penstock.common import Types
-from penstock.common.operator_specs import (
-    FilterSpec,
-    FlatMapSpec,
-    KeyedProcessSpec,
-    MapSpec,
-    ProcessSpec,
-)
-from penstock.common.windowing._state import InternalDescriptor
 from penstock.datastream import (
     DeadLetter,
     KeyedProcessFunction,
@@ -30,6 +22,13 @@ from penstock.errors import (
     JobExecutionError,
     RecordError,
 )
+from penstock.graph.operator_specs import (
+    FilterSpec,
+    FlatMapSpec,
+    KeyedProcessSpec,
+    MapSpec,
+    ProcessSpec,
+)
 from penstock.runtime.operators import create_operator
 from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.process import ProcessOperator
@@ -37,6 +36,7 @@ from penstock.runtime.operators.stateless import MapOperator
 from penstock.runtime.records import Batch
 from penstock.testing import OperatorHarness
 from penstock.testing.mini_cluster import MiniCluster
+from penstock.windowing._state import InternalDescriptor
 
 DEAD = OutputTag("dead")
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from semantics.scripted import MONOTONOUS, collect, environment, read
 
 from penstock.common import Types
-from penstock.common.operator_specs import FullWindowPartitionSpec
 from penstock.datastream import AggregateFunction, MapPartitionFunction, Order
 from penstock.datastream.partition_windowed_stream import MapPartition, SortPartition
 from penstock.errors import ArgumentError, ArgumentTypeError, UnsupportedOperationError
+from penstock.graph.operator_specs import FullWindowPartitionSpec
 from penstock.runtime.operators import full_window_partition
 from penstock.runtime.operators.base import UserCodeError
 from penstock.testing import OperatorHarness

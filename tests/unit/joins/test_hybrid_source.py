@@ -6,7 +6,7 @@ import pytest
 from semantics.scripted import MONOTONOUS, NONE, Script, collect, environment, take
 
 from penstock.common import Types
-from penstock.common.connector import Boundedness, ReadLimits
+from penstock.connectors.source import Boundedness, ReadLimits
 from penstock.datastream.connectors import CollectionSource, NumberSequenceSource
 from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.errors import ArgumentTypeError, InvalidProgramError

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common.operator_specs import IntervalJoinSpec
 from penstock.errors import RecordError
+from penstock.graph.operator_specs import IntervalJoinSpec
 from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.interval_join import IntervalJoinOperator
 from penstock.testing import OperatorHarness

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from semantics.scripted import MONOTONOUS, collect, environment, read
 
 from penstock.common import Time
-from penstock.common.operator_specs import GlobalAggregateSpec, LocalAggregateSpec, WindowSpec
-from penstock.common.windowing import SlidingEventTimeWindows, TumblingEventTimeWindows
 from penstock.datastream import AggregateFunction, OutputTag, ProcessWindowFunction
 from penstock.datastream.window import (
     CountEvictor,
@@ -18,12 +16,14 @@ from penstock.datastream.window import (
     EventTimeTrigger,
 )
 from penstock.errors import InvalidProgramError, RecordError
+from penstock.graph.operator_specs import GlobalAggregateSpec, LocalAggregateSpec, WindowSpec
 from penstock.runtime.operators import local_aggregate
 from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.time_window import TimeWindowOperator
 from penstock.testing import OperatorHarness
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
+from penstock.windowing import SlidingEventTimeWindows, TumblingEventTimeWindows
 
 MAX = 2**63 - 1
 TUMBLING = TumblingEventTimeWindows(5, 0)

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common.operator_specs import CoGroupWindowSpec, WindowSpec
-from penstock.common.windowing import (
+from penstock.datastream.co_group import CoGroupAdapter
+from penstock.datastream.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from penstock.datastream.joined_streams import FlatJoinAdapter, JoinAdapter
+from penstock.graph.operator_specs import CoGroupWindowSpec, WindowSpec
+from penstock.runtime.operators.base import UserCodeError
+from penstock.testing import OperatorHarness
+from penstock.windowing import (
     CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
@@ -19,12 +24,7 @@ from penstock.common.windowing import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.common.windowing.tagged_union import TaggedUnion
-from penstock.datastream.co_group import CoGroupAdapter
-from penstock.datastream.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
-from penstock.datastream.joined_streams import FlatJoinAdapter, JoinAdapter
-from penstock.runtime.operators.base import UserCodeError
-from penstock.testing import OperatorHarness
+from penstock.windowing.tagged_union import TaggedUnion
 
 FIRST, SECOND = 0, 1
 MAX = 2**63 - 1

@@ -6,7 +6,8 @@ import asyncio
 import random
 
 from penstock.common import Duration, Time, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.connectors.source import (
     Boundedness,
     Source,
     SourceBatch,
@@ -14,7 +15,6 @@ from penstock.common.connector import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import (
     AsyncDataStream,
     AsyncFunction,

@@ -13,15 +13,15 @@ import pytest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import Configuration
-from penstock.common.connector import Sink, SinkWriter
+from penstock.connectors.sink import Sink, SinkWriter
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import JobExecutionError
 from penstock.jobmanager.epoch_journal import EpochJournal
 from penstock.jobmanager.job_master import JobMaster
 from penstock.replay import replay
-from penstock.runtime import subtask, subtask_cache
-from penstock.runtime.local_pipe import read_acks
-from penstock.runtime.slot_task import run_slot
+from penstock.runtime.task import subtask, subtask_cache
+from penstock.runtime.task.local_pipe import read_acks
+from penstock.runtime.task.slot_task import run_slot
 from penstock.testing import MiniCluster, mini_cluster
 
 RETAINED = 500

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.connector import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.errors import FencedError
 from penstock.jobmanager import epoch_journal
 from penstock.jobmanager.epoch_journal import read_record, record_name
@@ -19,7 +19,7 @@ from penstock.replay import ReplayError, ReplayRequest, debug, recording, replay
 from penstock.replay.pace import Rereading
 from penstock.replay.recording import find_epoch
 from penstock.replay.targets import find_target
-from penstock.runtime.pace import RecordingPace
+from penstock.runtime.time.pace import RecordingPace
 
 from . import failing_jobs, with_breakpoints
 from .recorded_runs import record_run

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.connector import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.errors import PenstockError
 from penstock.jobmanager import epoch_journal
 from penstock.jobmanager.epoch_journal import list_records, read_record, record_name
 from penstock.replay import ReplayError, replay, running
 from penstock.replay.pace import ReplayedClock, ReplayedPace, Rereading
-from penstock.runtime import pace
-from penstock.runtime.pace import ClockLog, Packed, RecordingPace, RunLog
+from penstock.runtime.time import pace
+from penstock.runtime.time.pace import ClockLog, Packed, RecordingPace, RunLog
 
 from . import failing_jobs, programs
 from .recorded_runs import record_run

@@ -6,7 +6,7 @@ import pytest
 from runtime.brokers import Broker
 
 from penstock.common import WatermarkStrategy
-from penstock.runtime.redelivery import REDELIVERED
+from penstock.runtime.operators.redelivery import REDELIVERED
 
 from .programs import ShowTime
 from .recorded_runs import record_run

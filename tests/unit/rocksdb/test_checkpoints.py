@@ -8,9 +8,9 @@ import pytest
 
 from penstock.checkpoint.handles import DamagedStateError, StateChain, epoch_of_file
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.key_groups import key_group_of
-from penstock.common.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import CheckpointError
+from penstock.graph.key_groups import key_group_of
+from penstock.graph.state_descriptors import MapStateDescriptor, ValueStateDescriptor
 
 from .worlds import MAX_PARALLELISM, World, contents
 

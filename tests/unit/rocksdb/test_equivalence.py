@@ -8,13 +8,13 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.common.state import (
+from penstock.graph.state_descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.common.windowing import TimeWindow
+from penstock.windowing import TimeWindow
 
 from .worlds import World, contents
 

@@ -23,7 +23,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.runtime import subtask_cache
+from penstock.runtime.task import subtask_cache
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
 

@@ -14,10 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Row
-from penstock.common.windowing import CountWindow, GlobalWindow, TimeWindow
 from penstock.errors import ArgumentTypeError
-from penstock.runtime.state.key_codec import decode, encode, is_exact, number_of, order_of, skip
-from penstock.runtime.state.rocksdb_store import after
+from penstock.runtime.state.rocksdb.key_codec import (
+    decode,
+    encode,
+    is_exact,
+    number_of,
+    order_of,
+    skip,
+)
+from penstock.runtime.state.rocksdb.store import after
+from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 PLAIN = st.recursive(

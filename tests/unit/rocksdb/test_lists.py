@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common.state import ListStateDescriptor, StateTtlConfig
 from penstock.common.time import Duration
-from penstock.runtime.state import rocksdb_lists
+from penstock.graph.state_descriptors import ListStateDescriptor, StateTtlConfig
+from penstock.runtime.state.rocksdb.backend import lists as rocksdb_lists
 from penstock.state.chains import _tables_of as tables_of
 
 from .worlds import World, contents

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from penstock.runtime.state import local_directory
-from penstock.runtime.state.local_directory import LocalDirectory
+from penstock.runtime.state.rocksdb.backend import local_directory
+from penstock.runtime.state.rocksdb.local_directory import LocalDirectory
 
 A_WEEK_AGO = time.time() - 7 * 24 * 3600
 DEAD = 999_999_999

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.checkpoint import shared_files
-from penstock.common.key_groups import key_group_of, subtask_of
-from penstock.common.state import (
+from penstock.common.time import Duration
+from penstock.graph.key_groups import key_group_of, subtask_of
+from penstock.graph.state_descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -21,8 +22,8 @@ from penstock.common.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.common.time import Duration
-from penstock.runtime.state import rocksdb, rocksdb_lists
+from penstock.runtime.state.rocksdb.backend import backend as rocksdb
+from penstock.runtime.state.rocksdb.backend import lists as rocksdb_lists
 
 from .worlds import BACKENDS, MAX_PARALLELISM, World
 

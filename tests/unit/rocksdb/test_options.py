@@ -11,9 +11,9 @@ from penstock.checkpoint import shared_files
 from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.option_checks import validate
-from penstock.common.state import ValueStateDescriptor
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, PredefinedOptions
 from penstock.errors import ConfigurationError
+from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.jobmanager.rocksdb_options import PREDEFINED, rocksdb_settings
 
 from .worlds import World

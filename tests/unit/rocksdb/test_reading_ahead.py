@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from penstock.common.state import ValueStateDescriptor
-from penstock.runtime.state.rocksdb_tables import load
+from penstock.graph.state_descriptors import ValueStateDescriptor
+from penstock.runtime.state.rocksdb.tables import load
 
 from .worlds import World
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Types
-from penstock.common.state import (
+from penstock.common.time import Duration
+from penstock.errors import CheckpointError
+from penstock.graph.state_descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.common.time import Duration
-from penstock.errors import CheckpointError
-from penstock.runtime.state import rocksdb
+from penstock.runtime.state.rocksdb.backend import backend as rocksdb
 from penstock.runtime.state.schema import StateSchema, difference
 
 from .worlds import World, contents

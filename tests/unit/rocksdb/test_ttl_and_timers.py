@@ -6,14 +6,14 @@ import random
 
 import pytest
 
-from penstock.common.state import (
+from penstock.common.time import Duration
+from penstock.graph.state_descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.common.time import Duration
-from penstock.runtime.state.key_codec import order_of
+from penstock.runtime.state.rocksdb.key_codec import order_of
 from penstock.runtime.time.timers import TimerManager
 
 from .worlds import World, contents

@@ -6,11 +6,11 @@ import itertools
 from types import SimpleNamespace
 
 from penstock.checkpoint.state_io import CheckpointStateIO
-from penstock.common.key_groups import key_group_range
+from penstock.graph.key_groups import key_group_range
+from penstock.graph.rocksdb_settings import RocksDBSettings
 from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.runtime.state.local_directory import LocalDirectory, remove
-from penstock.runtime.state.rocksdb import RocksDBStateBackend
-from penstock.runtime.state.rocksdb_settings import RocksDBSettings
+from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
+from penstock.runtime.state.rocksdb.local_directory import LocalDirectory, remove
 from penstock.testing import ManualClock
 
 BACKENDS = ("hashmap", "rocksdb")

@@ -6,7 +6,7 @@ import itertools
 import random
 import time
 
-from penstock.common.connector import (
+from penstock.connectors.source import (
     Boundedness,
     Source,
     SourceBatch,

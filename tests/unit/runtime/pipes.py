@@ -6,7 +6,7 @@ import pickle
 
 import cloudpickle
 
-from penstock.common.connector import (
+from penstock.connectors.source import (
     Boundedness,
     Source,
     SourceAssignment,
@@ -15,7 +15,7 @@ from penstock.common.connector import (
     SourceSplit,
     SplitProgress,
 )
-from penstock.runtime.deployment import (
+from penstock.graph.deployment import (
     ChainedOperatorInfo,
     InputGate,
     JobSettings,
@@ -25,8 +25,8 @@ from penstock.runtime.deployment import (
     VertexCode,
     VertexDeployment,
 )
-from penstock.runtime.messages import ACK, FAILURE
-from penstock.runtime.slot_task import run_slot
+from penstock.runtime.network.messages import ACK, FAILURE
+from penstock.runtime.task.slot_task import run_slot
 
 
 class Numbers(Source):

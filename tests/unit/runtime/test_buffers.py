@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.buffers import decode, encode
+from penstock.runtime.network.buffers import decode, encode
 
 MIN, MAX = -(2**63), 2**63 - 1
 times = st.integers(MIN, MAX)

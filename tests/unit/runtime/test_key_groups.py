@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.key_groups import key_group_of, key_group_range, stable_hash, subtask_of
 from penstock.common.types import Row
 from penstock.errors import ArgumentTypeError
+from penstock.graph.key_groups import key_group_of, key_group_range, stable_hash, subtask_of
 
 
 class Point(NamedTuple):
@@ -57,7 +57,7 @@ class Named:
 _KEYS = """
 import datetime as dt, uuid
 from decimal import Decimal
-from penstock.common.key_groups import key_group_of
+from penstock.graph.key_groups import key_group_of
 from penstock.common.types import Row
 keys = ["a", "\\u00e9\\U0001f600", "", b"bytes", ("t", 1, None), frozenset({"x", "y", "z"}), 1, -1, 2**80, 1.5,
         None, True, Decimal("1.10"), dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 0, 0, 1), dt.time(1, 2),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common.operator_specs import KeyedProcessSpec, ProcessSpec
-from penstock.common.state import ValueStateDescriptor
 from penstock.common.time_domain import TimeDomain
 from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction
 from penstock.errors import UnsupportedOperationError
+from penstock.graph.operator_specs import KeyedProcessSpec, ProcessSpec
+from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.records import Batch
 from penstock.testing import ManualClock, OperatorHarness

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Duration, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.connectors.hybrid_source import HybridSource
+from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
     Source,
@@ -22,11 +23,10 @@ from penstock.common.connector import (
     SourceSplit,
     SplitProgress,
 )
-from penstock.common.connectors.hybrid_source import HybridSource
-from penstock.common.operator_specs import SourceSpec
 from penstock.errors import InvalidProgramError, RecordError
+from penstock.graph.operator_specs import SourceSpec
 from penstock.runtime.operators.base import UserCodeError
-from penstock.runtime.redelivery import REDELIVERED, OnceReader, new_part
+from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader, new_part
 from penstock.testing import ManualClock, OperatorHarness
 
 from .brokers import WILD, Broker

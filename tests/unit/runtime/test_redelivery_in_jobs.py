@@ -10,7 +10,7 @@ import pytest
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.job_master import JobMaster
-from penstock.runtime.redelivery import REDELIVERED
+from penstock.runtime.operators.redelivery import REDELIVERED
 from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.connector import Sink, SinkWriter
-from penstock.common.operator_specs import KeyedReduceSpec, SinkSpec
+from penstock.connectors.sink import Sink, SinkWriter
 from penstock.errors import RecordError
+from penstock.graph.operator_specs import KeyedReduceSpec, SinkSpec
 from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.records import Batch
 from penstock.testing import OperatorHarness

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common.key_groups import key_group_of, key_group_range
-from penstock.common.partitioning import Custom, Hash
 from penstock.errors import ArgumentError
-from penstock.runtime.buffers import decode
-from penstock.runtime.deployment import ResultEdge
+from penstock.graph.deployment import ResultEdge
+from penstock.graph.key_groups import key_group_of, key_group_range
+from penstock.graph.partitioning import Custom, Hash
+from penstock.runtime.network.buffers import decode
+from penstock.runtime.network.routing import connected_sources, connected_targets, create_router
 from penstock.runtime.operators.base import RecordFailedError
 from penstock.runtime.records import Batch
-from penstock.runtime.routing import connected_sources, connected_targets, create_router
 
 GROUPS = 128
 

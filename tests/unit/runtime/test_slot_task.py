@@ -8,8 +8,10 @@ import pickle
 import pytest
 
 from penstock.common import WatermarkStrategy
-from penstock.common.connector import Sink, SinkWriter
-from penstock.common.operator_specs import (
+from penstock.connectors.sink import Sink, SinkWriter
+from penstock.errors import RecordError
+from penstock.graph.deployment import JobSettings
+from penstock.graph.operator_specs import (
     FlatMapSpec,
     KeyedProcessSpec,
     KeyedReduceSpec,
@@ -17,13 +19,9 @@ from penstock.common.operator_specs import (
     SinkSpec,
     SourceSpec,
 )
-from penstock.common.partitioning import Forward, Hash, Rebalance
-from penstock.errors import RecordError
-from penstock.runtime import subtask_cache
-from penstock.runtime.buffers import Row, decode, encode
-from penstock.runtime.deployment import JobSettings
-from penstock.runtime.local_pipe import read_acks, run_pipe_locally
-from penstock.runtime.messages import (
+from penstock.graph.partitioning import Forward, Hash, Rebalance
+from penstock.runtime.network.buffers import Row, decode, encode
+from penstock.runtime.network.messages import (
     ACK,
     BARRIER,
     DATA,
@@ -33,7 +31,9 @@ from penstock.runtime.messages import (
     BarrierMessage,
     TaskFailedError,
 )
-from penstock.runtime.subtask import ChannelError
+from penstock.runtime.task import subtask_cache
+from penstock.runtime.task.local_pipe import read_acks, run_pipe_locally
+from penstock.runtime.task.subtask import ChannelError
 
 from . import pipes
 

@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from penstock.common import Duration, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.common.watermark_strategy import WatermarkGenerator
+from penstock.connectors.source import (
     Boundedness,
     Source,
     SourceAssignment,
@@ -16,9 +17,8 @@ from penstock.common.connector import (
     SourceSplit,
     SplitProgress,
 )
-from penstock.common.operator_specs import SourceSpec
-from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.errors import RecordError
+from penstock.graph.operator_specs import SourceSpec
 from penstock.runtime.operators.base import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.state import (
+from penstock.errors import InvalidProgramError
+from penstock.graph.state_descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.errors import InvalidProgramError
-from penstock.runtime.context import RuntimeContext
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.runtime.task.context import RuntimeContext
 
 
 class Average:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.operator_specs import FilterSpec, FlatMapSpec, MapSpec
-from penstock.common.state import ValueStateDescriptor
 from penstock.common.types import Row
 from penstock.datastream import OutputTag
+from penstock.graph.operator_specs import FilterSpec, FlatMapSpec, MapSpec
+from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.emission import has_side_outputs
 from penstock.runtime.records import Batch

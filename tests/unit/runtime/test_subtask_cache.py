@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.runtime import subtask_cache
+from penstock.runtime.task import subtask_cache
 
 
 class FakeSubtask:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.key_groups import key_group_of, key_group_range
-from penstock.common.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.errors import InvalidProgramError
+from penstock.graph.key_groups import key_group_of, key_group_range
+from penstock.graph.state_descriptors import ListStateDescriptor, ValueStateDescriptor
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.panes import PaneTable
 from penstock.runtime.state.table import MISSING, HashMapTable

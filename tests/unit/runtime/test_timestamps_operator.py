@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Duration, WatermarkStrategy
-from penstock.common.operator_specs import TimestampsAndWatermarksSpec
 from penstock.common.watermark_strategy import WatermarkGenerator
+from penstock.graph.operator_specs import TimestampsAndWatermarksSpec
 from penstock.runtime.operators.base import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from penstock.runtime import subtask_cache
+from penstock.runtime.task import subtask_cache
 from penstock.testing import MiniCluster
 
 from .s3_server import KEY, SECRET, Place, S3Server

@@ -7,8 +7,8 @@ from pyarrow import fs
 
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.file_systems import open_file_system
 from penstock.errors import CheckpointError
+from penstock.files.file_systems import open_file_system
 
 
 @pytest.fixture

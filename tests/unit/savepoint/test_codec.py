@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 
 from penstock.common.types import Row, RowKind
-from penstock.common.windowing import CountWindow, GlobalWindow, TimeWindow
 from penstock.savepoint.codec import PICKLED, from_json, infer, merge
+from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 from savepoint.values import BERLIN, SOME_UUID, Color, Level, Pair, Point, columns, exact
 
 

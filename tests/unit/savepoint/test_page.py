@@ -16,10 +16,10 @@ import pytest
 
 from penstock import state
 from penstock.common.types import Row, RowKind
-from penstock.common.windowing import CountWindow, GlobalWindow, TimeWindow
 from penstock.savepoint import open_json, scalars, table_files
 from penstock.savepoint.codec import from_json
 from penstock.testing.mini_cluster import MiniCluster
+from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 from savepoint.plain_reader import read_metadata, read_tables, value_of
 from savepoint.programs import environment, run
 from savepoint.test_savepoints import Job, close_subtasks

@@ -14,11 +14,11 @@ from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import MIN_WATERMARK, DamagedManifestError
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.key_groups import key_group_of, key_group_range
 from penstock.errors import CheckpointError
+from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.jobmanager.job_master import JobMaster
-from penstock.runtime import subtask_cache
 from penstock.runtime.state.keyed import KeyedStateBackend, read_chain
+from penstock.runtime.task import subtask_cache
 from penstock.savepoint.reader import dispose_savepoint, is_savepoint, list_tables, read_savepoint
 from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import safe_name, write_savepoint

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.handles import DamagedStateError, StateChain, StateHandle
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.key_groups import key_group_of, key_group_range
-from penstock.common.windowing import TimeWindow
 from penstock.errors import CheckpointError
+from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.runtime.state.schema import StateSchema
 from penstock.savepoint import table_files
 from penstock.savepoint.metadata import chain_of
@@ -27,6 +26,7 @@ from penstock.savepoint.table_files import (
     read_table,
     write_table,
 )
+from penstock.windowing import TimeWindow
 from savepoint.values import Point, exact, hashable, values
 
 GROUPS = 16

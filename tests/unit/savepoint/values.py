@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import strategies as st
 
 from penstock.common.types import Row, RowKind
-from penstock.common.windowing import CountWindow, GlobalWindow, TimeWindow
+from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

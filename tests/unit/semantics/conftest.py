@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.runtime import subtask_cache
+from penstock.runtime.task import subtask_cache
 from penstock.testing.mini_cluster import MiniCluster
 
 from .scripted import _empty_log  # noqa: F401  - an automatic fixture

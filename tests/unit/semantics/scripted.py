@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.common.connector import (
+from penstock.connectors.source import (
     Boundedness,
     Source,
     SourceBatch,

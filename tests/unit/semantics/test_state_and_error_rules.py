@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Time, WatermarkStrategy
-from penstock.common.operator_specs import KeyedProcessSpec
-from penstock.common.state import (
+from penstock.datastream import KeyedProcessFunction, MapFunction, ProcessFunction
+from penstock.errors import JobExecutionError
+from penstock.graph.operator_specs import KeyedProcessSpec
+from penstock.graph.state_descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.datastream import KeyedProcessFunction, MapFunction, ProcessFunction
-from penstock.errors import JobExecutionError
 from penstock.testing import ManualClock, OperatorHarness
 
 from .scripted import LOG, MONOTONOUS, collect, environment, read

@@ -7,11 +7,11 @@ import time
 import pytest
 
 from penstock.common import Duration, WatermarkStrategy
-from penstock.common.state import ValueStateDescriptor
 from penstock.common.time_domain import TimeDomain
 from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
 from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.graph.state_descriptors import ValueStateDescriptor
 
 from .scripted import LOG, MIN, MONOTONOUS, NONE, collect, environment, read, take
 

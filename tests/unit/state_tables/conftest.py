@@ -8,7 +8,7 @@ import io
 import pytest
 
 from penstock import state
-from penstock.runtime import subtask_cache
+from penstock.runtime.task import subtask_cache
 from penstock.testing.mini_cluster import MiniCluster
 
 from .jobs import checkpoint, environment, run_everything, run_windows

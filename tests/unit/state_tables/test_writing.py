@@ -12,7 +12,6 @@ import pytest
 
 from penstock import state
 from penstock.common import Row, Types
-from penstock.common.key_groups import key_group_of
 from penstock.datastream import TimeWindow
 from penstock.datastream.state import (
     ListStateDescriptor,
@@ -20,6 +19,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
+from penstock.graph.key_groups import key_group_of
 from penstock.runtime.state.schema import StateSchema
 from penstock.state.edits import Put
 

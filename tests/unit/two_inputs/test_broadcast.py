@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from semantics.scripted import MONOTONOUS, collect, environment, read
 
-from penstock.common.operator_specs import BroadcastProcessSpec, KeyedBroadcastProcessSpec
 from penstock.datastream import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
@@ -14,6 +13,7 @@ from penstock.datastream import (
 )
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
 from penstock.errors import InvalidProgramError, UnsupportedOperationError
+from penstock.graph.operator_specs import BroadcastProcessSpec, KeyedBroadcastProcessSpec
 from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.state.broadcast import BroadcastState, ReadOnlyBroadcastState
 from penstock.testing import OperatorHarness

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common.operator_specs import (
+from penstock.common.time_domain import TimeDomain
+from penstock.datastream import CoMapFunction, KeyedCoProcessFunction, OutputTag
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.graph.operator_specs import (
     CoFlatMapSpec,
     CoMapSpec,
     CoProcessSpec,
     KeyedCoProcessSpec,
 )
-from penstock.common.time_domain import TimeDomain
-from penstock.datastream import CoMapFunction, KeyedCoProcessFunction, OutputTag
-from penstock.datastream.state import ValueStateDescriptor
 from penstock.runtime.operators.base import UserCodeError
 from penstock.testing import OperatorHarness
 

@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Time
-from penstock.common.operator_specs import MapSpec, WindowSpec
-from penstock.common.state_ttl import StateTtlConfig
 from penstock.datastream import CheckpointedFunction, MapFunction
 from penstock.datastream.state import (
     ListStateDescriptor,
@@ -21,7 +19,9 @@ from penstock.datastream.state import (
 from penstock.datastream.window import EventTimeTrigger, TumblingEventTimeWindows
 from penstock.datastream.window_functions import ProcessAdapter, ProcessWindowFunction
 from penstock.errors import InvalidProgramError
-from penstock.runtime.deployment import SubtaskRestore
+from penstock.graph.deployment import SubtaskRestore
+from penstock.graph.operator_specs import MapSpec, WindowSpec
+from penstock.graph.state_ttl import StateTtlConfig
 from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.redistribution import redistribute, restore_local, split_evenly

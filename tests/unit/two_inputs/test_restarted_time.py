@@ -8,12 +8,12 @@ import pytest
 from runtime.pipes import Numbers, edge, gate, level, reads, run, vertex
 
 from penstock.common import WatermarkStrategy
-from penstock.common.operator_specs import ProcessSpec, SourceSpec, TimestampsAndWatermarksSpec
-from penstock.common.partitioning import Forward
 from penstock.datastream import ProcessFunction
-from penstock.runtime.buffers import Row, decode, encode
-from penstock.runtime.deployment import SubtaskRestore
-from penstock.runtime.messages import BARRIER, DATA, STATUS, WATERMARK, BarrierMessage
+from penstock.graph.deployment import SubtaskRestore
+from penstock.graph.operator_specs import ProcessSpec, SourceSpec, TimestampsAndWatermarksSpec
+from penstock.graph.partitioning import Forward
+from penstock.runtime.network.buffers import Row, decode, encode
+from penstock.runtime.network.messages import BARRIER, DATA, STATUS, WATERMARK, BarrierMessage
 
 NONE = WatermarkStrategy.no_watermarks()
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()

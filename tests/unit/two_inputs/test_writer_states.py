@@ -11,10 +11,10 @@ from semantics.scripted import LOG, _empty_log  # noqa: F401
 
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.connector import Sink, SinkWriter
-from penstock.common.operator_specs import SinkSpec
+from penstock.connectors.sink import Sink, SinkWriter
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import RestoreRefusedError
+from penstock.graph.operator_specs import SinkSpec
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.writer_states import check_writer_states
 from penstock.runtime.operators.base import UserCodeError

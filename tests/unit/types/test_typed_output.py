@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.common import Instant, Row, Types
 from penstock.common.types import RowKind
 from penstock.errors import RecordError
-from penstock.runtime.typed_output import TypedOutput, typed_output
+from penstock.runtime.task.typed_output import TypedOutput, typed_output
 
 NAMED = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
 PAIR = Types.TUPLE([Types.INT(), Types.STRING()])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.common.windowing._state import InternalDescriptor
+from penstock.windowing._state import InternalDescriptor
 
 
 class Sum:

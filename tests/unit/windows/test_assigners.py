@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from penstock.common.time import Duration, Time
-from penstock.common.windowing import (
+from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+from penstock.windowing import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountSlidingWindowAssigner,
@@ -32,7 +33,6 @@ from penstock.common.windowing import (
     TumblingProcessingTimeWindows,
     WindowAssignerContext,
 )
-from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
 S = Time.seconds
 

@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Duration, Time
-from penstock.common.operator_specs import WindowSpec
-from penstock.common.windowing import (
+from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
+from penstock.graph.operator_specs import WindowSpec
+from penstock.runtime.operators.base import UserCodeError
+from penstock.runtime.operators.window import create_window_operator
+from penstock.runtime.operators.window_evicting import (
+    EvictingMergingWindowOperator,
+    EvictingWindowOperator,
+)
+from penstock.testing import OperatorHarness
+from penstock.windowing import (
     CountEvictor,
     CountTrigger,
     DeltaEvictor,
@@ -20,14 +28,6 @@ from penstock.common.windowing import (
     TimeWindow,
     TumblingEventTimeWindows,
 )
-from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
-from penstock.runtime.operators.base import UserCodeError
-from penstock.runtime.operators.window import create_window_operator
-from penstock.runtime.operators.window_evicting import (
-    EvictingMergingWindowOperator,
-    EvictingWindowOperator,
-)
-from penstock.testing import OperatorHarness
 
 from .functions import Sum, SumAndCount, by_field_0
 

@@ -6,12 +6,12 @@ import pickle
 
 import pytest
 
-from penstock.common.operator_specs import MapSpec, WindowSpec
-from penstock.common.windowing import TumblingEventTimeWindows
 from penstock.errors import ArgumentError
+from penstock.graph.operator_specs import MapSpec, WindowSpec
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.records import Batch
 from penstock.testing import ManualClock, OperatorHarness
+from penstock.windowing import TumblingEventTimeWindows
 
 from .functions import Sum, by_field_0
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common.operator_specs import WindowSpec
-from penstock.common.windowing import (
+from penstock.graph.operator_specs import WindowSpec
+from penstock.runtime.operators.time_window import TimeWindowOperator
+from penstock.runtime.operators.window import WindowOperator, create_window_operator
+from penstock.testing import OperatorHarness
+from penstock.windowing import (
     CountSlidingWindowAssigner,
     CountTrigger,
     CountTumblingWindowAssigner,
@@ -17,9 +20,6 @@ from penstock.common.windowing import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.runtime.operators.time_window import TimeWindowOperator
-from penstock.runtime.operators.window import WindowOperator, create_window_operator
-from penstock.testing import OperatorHarness
 
 from .functions import Show, StartEndCount, Sum, SumAndCount, by_field_0
 

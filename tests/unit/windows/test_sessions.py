@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common.operator_specs import WindowSpec
-from penstock.common.windowing import DynamicEventTimeSessionWindows, EventTimeSessionWindows
+from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.window import create_window_operator
 from penstock.testing import OperatorHarness
+from penstock.windowing import DynamicEventTimeSessionWindows, EventTimeSessionWindows
 
 from .functions import Show, Sum, SumAndCount, by_field_0
 

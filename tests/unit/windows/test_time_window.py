@@ -8,14 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common.operator_specs import WindowSpec
-from penstock.common.windowing import (
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
-)
+from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.time_window import TimeWindowOperator
 from penstock.runtime.operators.window import WindowOperator
 from penstock.testing import OperatorHarness
+from penstock.windowing import SlidingEventTimeWindows, TumblingEventTimeWindows
 
 from .functions import Show, Sum, SumAndCount, Trail, by_field_0
 
@@ -153,7 +150,7 @@ def test_windows_can_be_restored_at_another_parallelism(spec, records, before, a
 
 
 def owner(key, parallelism):
-    from penstock.common.key_groups import key_group_of, subtask_of
+    from penstock.graph.key_groups import key_group_of, subtask_of
 
     return subtask_of(key_group_of(key, 8), parallelism, 8)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common.operator_specs import WindowSpec
 from penstock.common.time import Time
-from penstock.common.windowing import (
+from penstock.errors import InvalidProgramError, UnsupportedOperationError
+from penstock.graph.operator_specs import WindowSpec
+from penstock.runtime.operators.window import create_window_operator
+from penstock.testing import OperatorHarness
+from penstock.windowing import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
@@ -25,10 +28,7 @@ from penstock.common.windowing import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.common.windowing._state import InternalDescriptor
-from penstock.errors import InvalidProgramError, UnsupportedOperationError
-from penstock.runtime.operators.window import create_window_operator
-from penstock.testing import OperatorHarness
+from penstock.windowing._state import InternalDescriptor
 
 from .functions import Sum, SumAndCount, by_field_0
 

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common.operator_specs import WindowSpec
-from penstock.common.windowing import (
+from penstock.errors import CheckpointError, InvalidProgramError, RecordError
+from penstock.graph.operator_specs import WindowSpec
+from penstock.runtime.operators import create_operator
+from penstock.runtime.operators.base import UserCodeError
+from penstock.runtime.operators.merging_window import MergingWindowOperator
+from penstock.runtime.operators.time_window import TimeWindowOperator
+from penstock.runtime.operators.window import WindowOperator, create_window_operator
+from penstock.runtime.records import Batch
+from penstock.testing import OperatorHarness
+from penstock.windowing import (
     CountTrigger,
     EventTimeSessionWindows,
     GlobalWindows,
@@ -14,14 +22,6 @@ from penstock.common.windowing import (
     TimeWindow,
     TumblingEventTimeWindows,
 )
-from penstock.errors import CheckpointError, InvalidProgramError, RecordError
-from penstock.runtime.operators import create_operator
-from penstock.runtime.operators.base import UserCodeError
-from penstock.runtime.operators.merging_window import MergingWindowOperator
-from penstock.runtime.operators.time_window import TimeWindowOperator
-from penstock.runtime.operators.window import WindowOperator, create_window_operator
-from penstock.runtime.records import Batch
-from penstock.testing import OperatorHarness
 
 from .functions import Show, Sum, SumAndCount, Tag, by_field_0, value_state
 

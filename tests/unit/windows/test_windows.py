@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common.windowing import (
+from penstock.windowing import (
     CountWindow,
     CountWindowSerializer,
     GlobalWindow,

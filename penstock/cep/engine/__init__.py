@@ -1,0 +1,34 @@
+"""Complex event processing without an engine: patterns as data, the automaton, its state per key.
+
+`plan` says what a pattern is, `automaton` compiles it once, `nfa` runs it over events, `runs` is what is kept per key.
+Nothing here knows streams, Spark or clocks.
+"""
+
+from __future__ import annotations
+
+from penstock.cep.engine.automaton import Automaton, Edge, compile_pattern
+from penstock.cep.engine.conditions import AllOf, AnyOf, Condition, IsInstance, Test
+from penstock.cep.engine.nfa import Match, Nfa, StepResult
+from penstock.cep.engine.plan import Contiguity, PatternNode, PatternPlan
+from penstock.cep.engine.runs import KeyRuns
+from penstock.cep.engine.skip import AfterMatchSkipStrategy, SkipError
+
+__all__ = [
+    "AfterMatchSkipStrategy",
+    "AllOf",
+    "AnyOf",
+    "Automaton",
+    "Condition",
+    "Contiguity",
+    "Edge",
+    "IsInstance",
+    "KeyRuns",
+    "Match",
+    "Nfa",
+    "PatternNode",
+    "PatternPlan",
+    "SkipError",
+    "StepResult",
+    "Test",
+    "compile_pattern",
+]

@@ -1,0 +1,316 @@
+"""Compiles a pattern to an automaton without empty steps.
+
+A *position* is a place in the pattern that takes one event: `a.times(3)` has three. An *edge* leads from one position to
+one that may come next, and says what may happen to the events between the two. So a partial match is a chain of taken
+events and the edges that are still open from the last of them; optional parts, loops and groups are edges and nothing else.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock.cep.engine.conditions import Condition
+from penstock.cep.engine.plan import Contiguity, PatternNode, PatternPlan
+
+START = -1  # no event taken yet
+END = -2  # target of an edge that completes the match on the next event, without taking it
+PENDING = -3  # target of an edge that completes the match when its time is up
+ALWAYS = -1  # the number of a condition that always holds
+
+_GAPS = {Contiguity.STRICT: 0, Contiguity.RELAXED: 1, Contiguity.ANY: 2}
+STRICT, RELAXED, ANY = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A way from a position to the next; conditions are numbers into the automaton's list.
+
+    An event on the way is taken if `condition` holds and none of `take_unless` does. It may be skipped if the gap is ANY,
+    or RELAXED and `condition` does not hold, and none of `skip_unless` does. `first_unless` are for the first event
+    only, and close the edge; `closed_by` close it on any event, skipped or taken; `stopped_by` do too, except that the
+    event that completes the match may be one of them. If `freed_by` holds for the first event, nothing closes the edge.
+    """
+
+    target: int
+    gap: int
+    condition: int | None = None
+    take_unless: tuple[int, ...] = ()
+    skip_unless: tuple[int, ...] = ()
+    first_unless: tuple[int, ...] = ()
+    stopped_by: tuple[int, ...] = ()
+    closed_by: tuple[int, ...] = ()
+    freed_by: tuple[int, ...] = ()
+    limit: int | None = None  # from the event before, in milliseconds
+    head: bool = False  # leads to the first pattern of the sequence it was made for
+    later: int = -1  # the edge to go on with after the first event
+    freed: int = -1  # the edge to take instead if it is freed
+
+
+@dataclass(frozen=True, slots=True)
+class _Exit:
+    """A position that a part of the pattern may end at, with what holds on the way out."""
+
+    position: int
+    first_unless: tuple[int, ...] = ()
+    stopped_by: tuple[int, ...] = ()
+    closed_by: tuple[int, ...] = ()
+    freed_by: tuple[int, ...] = ()
+    limit: int | None = None
+
+    def then(self, other: _Exit) -> _Exit:
+        """Return this way out, with what holds on another that follows."""
+        return replace(
+            self,
+            closed_by=self.closed_by + other.closed_by,
+            freed_by=self.freed_by + other.freed_by,
+        )
+
+    def onto(self, edge: Edge) -> Edge:
+        """Return the edge with what holds on the way out."""
+        return replace(
+            edge,
+            first_unless=self.first_unless + edge.first_unless,
+            stopped_by=self.stopped_by + edge.stopped_by,
+            closed_by=self.closed_by + edge.closed_by,
+            freed_by=self.freed_by + edge.freed_by,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    entries: list[Edge]
+    exits: list[_Exit]
+    around: _Exit | None  # the way around it, if it may be left out
+
+
+@dataclass(slots=True)
+class Automaton:
+    """A compiled pattern."""
+
+    plan: PatternPlan
+    names: list[str] = field(default_factory=list)  # of each position
+    iteration: list[int] = field(default_factory=list)  # which event of its pattern, from 1
+    accepts: list[bool] = field(default_factory=list)  # whether a match may end here
+    edges: list[Edge] = field(default_factory=list)
+    follow: list[tuple[int, ...]] = field(default_factory=list)  # edges out of each position
+    start: tuple[int, ...] = ()  # edges of matches that begin
+    conditions: list[Condition] = field(default_factory=list)
+    calls: list[Callable[..., Any]] = field(default_factory=list)
+    iterative: list[bool] = field(default_factory=list)
+    ambiguous: bool = False  # whether one match might be found in several ways
+
+    @property
+    def within(self) -> int | None:
+        """The time that a match may take."""
+        return self.plan.within
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether any edge is limited in time."""
+        return any(edge.limit is not None for edge in self.edges)
+
+    def start_test(self) -> tuple[int, Callable[[Any], Any]] | None:
+        """Return the condition that alone decides whether an event begins a match, and its number.
+
+        None: there are several, or it needs more than the event.
+        """
+        if len(self.start) != 1:
+            return None
+        edge = self.edges[self.start[0]]
+        plain = not (edge.take_unless or edge.first_unless or edge.stopped_by or edge.closed_by)
+        if not plain or edge.condition is None or self.iterative[edge.condition]:
+            return None
+        return edge.condition, self.calls[edge.condition]
+
+
+def compile_pattern(plan: PatternPlan) -> Automaton:
+    """Compile a checked pattern."""
+    return _Compiler(plan).compile()
+
+
+def _stop_together(edges: list[Edge]) -> list[Edge]:
+    """Let what must not come right after an event end all ways out of it, loops too."""
+    stops = dict.fromkeys(each for edge in edges for each in edge.first_unless + edge.stopped_by)
+    return [
+        replace(
+            edge,
+            first_unless=edge.first_unless
+            + tuple(each for each in stops if each not in edge.first_unless + edge.stopped_by),
+        )
+        for edge in edges
+    ]
+
+
+class _Compiler:
+    def __init__(self, plan: PatternPlan) -> None:
+        self.automaton = Automaton(plan)
+        self._numbers: dict[int, int] = {}  # id of a condition -> its number
+        self._follow: list[list[Edge]] = []
+
+    def compile(self) -> Automaton:
+        automaton = self.automaton
+        whole = self._sequence(automaton.plan.nodes, Contiguity.STRICT)
+        end = automaton.plan.nodes[-1].contiguity
+        for leaving in whole.exits:
+            if end is Contiguity.NOT_NEXT:
+                self._connect(leaving.position, leaving.onto(Edge(END, STRICT)))
+            elif end is Contiguity.NOT_FOLLOW:
+                pending = Edge(PENDING, ANY, limit=leaving.limit)
+                self._connect(leaving.position, leaving.onto(pending))
+            else:
+                automaton.accepts[leaving.position] = True
+        automaton.follow = [self._register(_stop_together(edges)) for edges in self._follow]
+        automaton.start = self._register(whole.entries)
+        return automaton
+
+    def _register(self, edges: list[Edge]) -> tuple[int, ...]:
+        """Number edges; one with conditions for the first event is followed by the one for the others."""
+        registered = self.automaton.edges
+        numbers = []
+        for edge in edges:
+            number = len(registered)
+            numbers.append(number)
+            if edge.first_unless or edge.freed_by:
+                later = replace(edge, first_unless=(), freed_by=(), later=number + 1)
+                registered += [replace(edge, later=number + 1, freed=number + 2), later]
+            else:
+                registered.append(replace(edge, later=number))
+            if edge.freed_by:
+                free = replace(edge, closed_by=(), freed_by=(), later=number + 3, freed=-1)
+                registered += [free, replace(free, first_unless=())]
+        return tuple(numbers)
+
+    def _connect(self, position: int, edge: Edge) -> None:
+        edges = self._follow[position]
+        if edge not in edges:
+            edges.append(edge)
+
+    def _number(self, condition: Condition | None) -> int | None:
+        if condition is None:
+            return None
+        automaton = self.automaton
+        number = self._numbers.get(id(condition))
+        if number is None:
+            number = self._numbers[id(condition)] = len(automaton.conditions)
+            automaton.conditions.append(condition)
+            automaton.calls.append(condition.compiled())
+            automaton.iterative.append(condition.iterative)
+        return number
+
+    def _always(self, condition: Condition | None) -> tuple[int, ...]:
+        """Return the number of a condition that forbids something; none given forbids always."""
+        number = self._number(condition)
+        return (ALWAYS,) if number is None else (number,)
+
+    def _position(self, node: PatternNode, iteration: int) -> int:
+        automaton = self.automaton
+        automaton.names.append(node.name)
+        automaton.iteration.append(iteration)
+        automaton.accepts.append(False)
+        self._follow.append([])
+        return len(automaton.names) - 1
+
+    def _sequence(self, nodes: tuple[PatternNode, ...], head_gap: Contiguity) -> _Part:
+        entries: list[Edge] = []
+        open_ = [_Exit(START)]
+        for index, node in enumerate(nodes):
+            if node.contiguity.negative:
+                open_ = [self._forbid(leaving, node) for leaving in open_]
+                continue
+            following = nodes[index + 1] if index + 1 < len(nodes) else None
+            gap = head_gap if index == 0 else node.contiguity
+            part = self._group(node, gap) if node.group else self._single(node, gap, following)
+            for leaving in open_:
+                for entry in part.entries:
+                    edge = leaving.onto(entry)
+                    if leaving.position == START:
+                        entries.append(replace(edge, head=index == 0))
+                    else:
+                        self._connect(leaving.position, replace(edge, head=False))
+            exits = part.exits
+            if part.around is not None:
+                exits = exits + [leaving.then(part.around) for leaving in open_]
+            open_ = exits
+        exits = [leaving for leaving in open_ if leaving.position != START]
+        around = [leaving for leaving in open_ if leaving.position == START]
+        return _Part(entries, exits, around[0] if around else None)
+
+    def _forbid(self, leaving: _Exit, node: PatternNode) -> _Exit:
+        conditions = self._always(node.condition)
+        if node.contiguity is Contiguity.NOT_NEXT:
+            return replace(leaving, first_unless=leaving.first_unless + conditions)
+        return replace(
+            leaving, stopped_by=leaving.stopped_by + conditions, limit=node.within_previous
+        )
+
+    def _greedy(self, node: PatternNode) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return what may not stand behind a greedy pattern, an event that it could have taken, and what frees of it."""
+        if not node.greedy or node.least == node.most:
+            return (), ()
+        return self._always(node.condition), self._until(node)
+
+    def _until(self, node: PatternNode) -> tuple[int, ...]:
+        return () if node.until is None else self._always(node.until)
+
+    def _single(self, node: PatternNode, gap: Contiguity, following: PatternNode | None) -> _Part:
+        condition = self._number(node.condition)
+        until = self._until(node)
+        copies = node.least if node.most is None else node.most
+        positions = [self._position(node, copy + 1) for copy in range(copies)]
+        stops: tuple[int, ...] = ()
+        if following is not None and following.contiguity is Contiguity.NOT_FOLLOW:
+            stops = self._always(following.condition)
+
+        def inner(target: int) -> Edge:
+            return Edge(
+                target,
+                _GAPS[node.inner],
+                condition,
+                take_unless=until,
+                skip_unless=until,
+                stopped_by=stops,
+                limit=node.within_previous,
+            )
+
+        for here, there in itertools.pairwise(positions):
+            self._connect(here, inner(there))
+        if node.looping:
+            self._connect(positions[-1], inner(positions[-1]))
+        entry = Edge(
+            positions[0], _GAPS[gap], condition, take_unless=until, limit=node.within_previous
+        )
+        closed, freed = self._greedy(node)
+        exits = [
+            _Exit(position, closed_by=closed, freed_by=freed)
+            for position in positions[node.least - 1 :]
+        ]
+        around = _Exit(START, closed_by=closed, freed_by=freed) if node.optional else None
+        return _Part([entry], exits, around)
+
+    def _group(self, node: PatternNode, gap: Contiguity) -> _Part:
+        """Compile a group; one that is repeated takes at least one event in each iteration."""
+        assert node.group is not None
+        first = last = self._sequence(node.group, gap)
+        exits = list(first.exits) if node.least == 1 else []
+        copies = node.least if node.most is None else node.most
+        for copy in range(2, copies + 1):
+            again = self._sequence(node.group, node.inner)
+            self._repeat(last, again.entries)
+            if copy >= node.least:
+                exits += again.exits
+            last = again
+        if node.looping:
+            inner = _GAPS[node.inner]
+            entries = [replace(edge, gap=inner) if edge.head else edge for edge in last.entries]
+            self._repeat(last, entries)
+        if node.quantified:  # a loop inside could end in one iteration or in the next
+            self.automaton.ambiguous = True
+        return _Part(first.entries, exits, _Exit(START) if node.optional else first.around)
+
+    def _repeat(self, part: _Part, entries: list[Edge]) -> None:
+        for leaving in part.exits:
+            for entry in entries:
+                self._connect(leaving.position, replace(leaving.onto(entry), head=False))

@@ -1,0 +1,271 @@
+"""Publishing part files, on the driver.
+
+Writers leave hidden files (their names begin with a dot) in the directories of their buckets. A commit renames them, or
+puts several small ones of a bucket and subtask together to one: copied to a hidden file first, synced, renamed, and only
+then are the small ones deleted. So a reader never sees a partial file, and a commit can be repeated from any point:
+
+- the final file exists: it is complete; whatever is left of its parts is deleted;
+- it does not exist, its parts do: it is made (again);
+- neither exists: it was published, and a reader has taken it away since.
+
+The final name contains a tag that is computed from the names of the parts, which contain one of the job, the operator and
+the task attempt. So no two publications share a name, and no file of another run is ever overwritten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.connectors.sink import CommitRequest, Committer
+from penstock.errors import CheckpointError
+from penstock.files.filesystem import ArrowFileSystem, FileSystem, resolve
+
+logger = logging.getLogger("penstock.connectors.files")
+
+_HIDDEN = re.compile(
+    r"^\..*\.(?:inprogress\.(?P<epoch>\d+)\.[0-9a-f]+|concat)\.(?P<job>[0-9a-f]+)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InProgressFile:
+    """A hidden file that a writer closed at a barrier. Paths are relative to the sink's base path."""
+
+    bucket: str
+    name: str  # of the hidden file
+    stem: str  # of the final file: prefix, subtask, epoch, number
+    subtask: int
+    epoch: int
+    size: int
+    records: int
+    created_ms: int
+    written_ms: int
+
+    @property
+    def path(self) -> str:
+        """Where the hidden file is."""
+        return posixpath.join(self.bucket, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Hidden files that become one final file."""
+
+    parts: tuple[InProgressFile, ...]
+    path: str
+
+    @property
+    def temporary(self) -> str:
+        """The hidden file that the parts are copied to."""
+        folder, name = posixpath.split(self.path)
+        job = self.parts[0].name.rsplit(".", 1)[1]
+        return posixpath.join(folder, f".{name}.concat.{job}")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPolicy:
+    """When hidden files are published: at once, or when enough of a bucket and subtask are there."""
+
+    at_once: bool = True
+    part_size: int | None = None
+    rollover_interval: int | None = None
+    inactivity_interval: int | None = None
+    checkpoints: int | None = None
+    concatenates: bool = True
+    delimiter: bytes = b""
+    suffix: str = ""
+
+
+def plan_commit(
+    request: CommitRequest, policy: CommitPolicy
+) -> tuple[list[Publication], list[InProgressFile]]:
+    """Decide what is published and what waits: a pure function of the request."""
+    waiting: list[InProgressFile] = [*(request.pending or []), *request.committables]
+    if policy.at_once:
+        return [_publication([file], policy) for file in waiting], []
+    groups: dict[tuple[str, int], list[InProgressFile]] = {}
+    published: list[Publication] = []
+    for file in waiting:
+        if policy.part_size is not None and file.size >= policy.part_size:
+            published.append(_publication([file], policy))  # renaming it spares the copy
+        else:
+            groups.setdefault((file.bucket, file.subtask), []).append(file)
+    pending: list[InProgressFile] = []
+    for group in groups.values():
+        if not (request.final or _is_due(group, request, policy)):
+            pending += group
+        elif policy.concatenates:
+            published.append(_publication(group, policy))
+        else:
+            published += [_publication([file], policy) for file in group]
+    return published, pending
+
+
+def _is_due(group: list[InProgressFile], request: CommitRequest, policy: CommitPolicy) -> bool:
+    if policy.part_size is not None and sum(file.size for file in group) >= policy.part_size:
+        return True
+    if policy.checkpoints is not None:
+        return request.epoch - min(file.epoch for file in group) + 1 >= policy.checkpoints
+    due = _due_time(group, policy)
+    return due is not None and request.now_ms >= due
+
+
+def _due_time(group: list[InProgressFile], policy: CommitPolicy) -> int | None:
+    times = []
+    if policy.rollover_interval is not None:
+        times.append(min(file.created_ms for file in group) + policy.rollover_interval)
+    if policy.inactivity_interval is not None:
+        times.append(max(file.written_ms for file in group) + policy.inactivity_interval)
+    return min(times, default=None)
+
+
+def _publication(files: list[InProgressFile], policy: CommitPolicy) -> Publication:
+    tag = short_hash(*(file.path for file in files))
+    name = f"{files[0].stem}-{tag}{policy.suffix}"
+    return Publication(tuple(files), posixpath.join(files[0].bucket, name))
+
+
+class FileCommitter(Committer):
+    """Publishes the files of one FileSink."""
+
+    def __init__(
+        self, base_path: str, policy: CommitPolicy, files: FileSystem | None = None
+    ) -> None:
+        resolved, self._base = resolve(base_path)
+        self._files = files or resolved
+        self._policy = policy
+        self._parallel = isinstance(self._files, ArrowFileSystem)
+
+    def commit(self, request: CommitRequest) -> Any:
+        """Publish what is due; return what waits, or None if nothing does."""
+        published, pending = plan_commit(request, self._policy)
+        leftovers = [path for paths in self._each(self._publish, published) for path in paths]
+        # Names must be durable before the parts go: else a power cut could lose both.
+        self._files.sync_directories(
+            sorted({self._absolute(publication.parts[0].bucket) for publication in published})
+        )
+        self._each(self._files.delete, leftovers)
+        return pending or None
+
+    def next_wakeup(self, pending: Any) -> int | None:
+        """Return when (epoch milliseconds) a waiting file should be published even if no record comes."""
+        groups: dict[tuple[str, int], list[InProgressFile]] = {}
+        for file in pending or []:
+            groups.setdefault((file.bucket, file.subtask), []).append(file)
+        times = [_due_time(group, self._policy) for group in groups.values()]
+        return min((time for time in times if time is not None), default=None)
+
+    @staticmethod
+    def referenced(committables: Iterable[InProgressFile]) -> set[str]:
+        """Return the hidden files (relative to the base path) that committables or pending files name."""
+        return {file.path for file in committables}
+
+    def sweep(self, keep: set[str], job_id: str, up_to_epoch: int | None = None) -> list[str]:
+        """Delete hidden files of a job that no checkpoint names; return their paths.
+
+        `keep` are paths as `referenced` returns them, of all checkpoints that may be restored. Writers must be at rest, or
+        `up_to_epoch` must be older than the epoch that is being written.
+        """
+        return sweep_files(self._files, self._base, lambda path: path in keep, job_id, up_to_epoch)
+
+    def clean_up(self, requests: Sequence[CommitRequest], job_id: str) -> None:
+        """Delete hidden files that no checkpoint names."""
+        keep: set[str] = set()
+        for request in requests:
+            keep |= self.referenced([*request.committables, *(request.pending or [])])
+        self.sweep(keep, job_id)
+
+    def _publish(self, publication: Publication) -> list[str]:
+        """Make the final file; return what may be deleted then."""
+        files = self._files
+        target = self._absolute(publication.path)
+        sources = [self._absolute(part.path) for part in publication.parts]
+        if files.exists(target):
+            if len(sources) > 1:
+                sources.append(self._absolute(publication.temporary))
+            return sources
+        there = [files.exists(source) for source in sources]
+        if not all(there):
+            # Parts are deleted in order and only after the final file has its name (object stores: in any order).
+            if not self._parallel and there != sorted(there):
+                missing = there.index(False, there.index(True))
+                raise CheckpointError(
+                    "a file that a checkpoint names is gone",
+                    detail=f"file: {sources[missing]}",
+                    hint="nothing but the job may delete hidden files below the sink's path",
+                )
+            logger.warning("%s was published before and is not there any more", target)
+            return [source for source, found in zip(sources, there, strict=True) if found]
+        if len(sources) == 1:
+            files.rename(sources[0], target)
+            return []
+        temporary = self._absolute(publication.temporary)
+        out = files.open_output(temporary)
+        try:
+            for index, source in enumerate(sources):
+                if index and self._policy.delimiter:
+                    out.write(self._policy.delimiter)
+                files.copy_into(source, out)
+        except BaseException:
+            out.close()
+            raise
+        files.finish(out)
+        files.rename(temporary, target)
+        return sources
+
+    def _absolute(self, path: str) -> str:
+        return posixpath.join(self._base, path) if path else self._base
+
+    def _each(self, action: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+        if not self._parallel or len(items) < 2:
+            return [action(item) for item in items]
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(
+            max_workers=16
+        ) as pool:  # object stores answer slowly, many at once
+            return list(pool.map(action, items))
+
+
+def sweep_files(
+    files: FileSystem,
+    base: str,
+    is_referenced: Callable[[str], bool],
+    job_id: str | None,
+    up_to_epoch: int | None = None,
+) -> list[str]:
+    """Delete hidden files below a path that nothing refers to; paths given to `is_referenced` are relative."""
+    job = None if job_id is None else short_hash(job_id)
+    deleted = []
+    for file in list(files.walk(base)):
+        relative = posixpath.relpath(file.path, base)
+        match = _HIDDEN.match(posixpath.basename(relative))
+        if match is None or (job is not None and match["job"] != job):
+            continue
+        epoch = match["epoch"]
+        if up_to_epoch is not None and epoch is not None and int(epoch) > up_to_epoch:
+            continue
+        if not is_referenced(relative):
+            files.delete(file.path)
+            deleted.append(relative)
+    return sorted(deleted)
+
+
+def hidden_name(stem: str, epoch: int, attempt_tag: str, job_id: str) -> str:
+    """Return the name of a file that is being written."""
+    return f".{stem}.inprogress.{epoch}.{attempt_tag}.{short_hash(job_id)}"
+
+
+def short_hash(*parts: str) -> str:
+    """Return 10 hexadecimal digits that stand for these texts."""
+    digest = hashlib.blake2s(digest_size=5)
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogateescape")
+        digest.update(len(encoded).to_bytes(4, "big") + encoded)
+    return digest.hexdigest()

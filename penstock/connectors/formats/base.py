@@ -1,0 +1,351 @@
+"""What a file format is: how a file is cut into parts, and how a part becomes records."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+from penstock.connectors.formats.lines import (
+    Chunk,
+    Recoded,
+    check_charset,
+    is_linewise,
+    read_chunks,
+    split_text,
+)
+from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+from penstock.files.filesystem import FileInfo, FileSystem
+
+logger = logging.getLogger("penstock.connectors.files")
+
+_COMPRESSED = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2"}
+_ON_ERROR = ("fail", "skip")
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A part of a file: bytes or row groups from `start` up to, not including, `end`; None is the end of the file."""
+
+    root: str  # the path or URI the user gave: it names the file system
+    path: str
+    start: int = 0
+    end: int | None = None
+    size: int | None = (
+        None  # about how many bytes of the file it is; None in checkpoints from before
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a chunk of lines is, for messages."""
+
+    path: str
+    chunk: Chunk
+
+    def offset(self, line: str, index: int) -> int:
+        """Return the offset of a line's first byte; `index` is its number, or less if lines were left out."""
+        raws = byte_lines(self.chunk.data)
+        at = index
+        sought = line.encode("utf-8", "replace")
+        while at < len(raws) and raws[at].strip(b"\r\n") != sought:
+            at += 1
+        return self.chunk.start + sum(map(len, raws[: at if at < len(raws) else index]))
+
+
+class Faults:
+    """What happens to records that cannot be read: the job fails, or they are counted and logged."""
+
+    def __init__(self, on_error: str) -> None:
+        self._fail = on_error == "fail"
+        self.skipped = 0
+        self.count: Callable[[], None] | None = None  # increments a metric
+
+    def handle(self, error: RecordError, cause: BaseException | None = None) -> None:
+        """Raise the error, or count it."""
+        if self._fail:
+            raise error from cause
+        if self.skipped < 10 or self.skipped % 10_000 == 0:
+            logger.warning("skipped a record: %s", str(error).replace("\n", "; "))
+        self.skipped += 1
+        if self.count is not None:
+            self.count()
+
+
+def check_on_error(value: str) -> str:
+    """Return the policy if it is one."""
+    if value not in _ON_ERROR:
+        raise ArgumentError(
+            "the policy for bad records is not known",
+            detail=f"on_error={value!r}",
+            hint="use 'fail' or 'skip'; skipped records are counted and logged",
+        )
+    return value
+
+
+class FileFormat(ABC):
+    """Base of all formats that a FileSource reads."""
+
+    on_error = "fail"
+
+    @abstractmethod
+    def plan(
+        self, file: FileInfo, files: FileSystem, part_size: int
+    ) -> list[tuple[int, int | None]]:
+        """Return the (start, end) parts of a file. Called on the driver."""
+
+    def get_produced_type(self) -> Any:
+        """Return the type of the records, or None if it is not known."""
+        return None
+
+    def first_position(self, start: int) -> int:
+        """Return the position that reading a part begins at."""
+        return start
+
+    def bytes_left(self, part: FilePart, position: int) -> int | None:
+        """Return about how many bytes of a part are left, None if that is not known.
+
+        Where a position does not tell (compressed files, rows of columns), a part counts in full until it has been read.
+        """
+        size: int | None = getattr(part, "size", None)
+        return size
+
+    @abstractmethod
+    def read(
+        self, part: FilePart, files: FileSystem, position: int, batch_size: int, faults: Faults
+    ) -> Iterator[tuple[list[Any], int]]:
+        """Yield records, and the position after them, from a position on."""
+
+
+class BulkFormat(FileFormat):
+    """A format that is read in batches of columns, such as Parquet."""
+
+
+class StreamFormat(FileFormat):
+    """A format that is read from a stream of bytes. Subclass `LineFormat` to write one for lines."""
+
+    @staticmethod
+    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+        """Read lines as strings. Bytes that are no text of the charset become U+FFFD, as in Flink."""
+        return TextLineFormat(charset_name)
+
+    @staticmethod
+    def of_deserialization_schema(schema: Any, on_error: str = "fail") -> StreamFormat:
+        """Read each line with `schema.deserialize(bytes)`."""
+        return DeserializedLinesFormat(schema, on_error)
+
+
+class LineFormat(StreamFormat):
+    """A format of lines. A subclass turns lines into records in `decode` or, faster, in `decode_lines`.
+
+    >>> class Numbers(LineFormat):
+    ...     def decode(self, line):
+    ...         return int(line)
+
+    Files that end in .gz or .bz2 are decompressed and read as one part. An exception in `decode` makes a RecordError that
+    names the file, the offset and the line; with `on_error="skip"` the line is counted and left out.
+    """
+
+    def __init__(self, charset_name: str = "UTF-8", on_error: str = "fail") -> None:
+        self.charset = check_charset(charset_name)
+        self.linewise = is_linewise(self.charset)
+        self.on_error = check_on_error(on_error)
+
+    def decode(self, line: str) -> Any:
+        """Turn a line (without its end) into a record."""
+        raise NotImplementedError
+
+    def decode_lines(self, lines: list[str], place: Place, faults: Faults) -> list[Any]:
+        """Turn lines into records; `place` knows where the lines are in the file."""
+        try:
+            return list(map(self.decode, lines))
+        except Exception:  # noqa: BLE001 - found again below, with its line
+            records = []
+            for index, line in enumerate(lines):
+                try:
+                    records.append(self.decode(line))
+                except Exception as error:  # noqa: BLE001 - the user's decode may raise anything
+                    faults.handle(
+                        bad_record(error, place.path, place.offset(line, index), line), error
+                    )
+            return records
+
+    def plan(
+        self, file: FileInfo, files: FileSystem, part_size: int
+    ) -> list[tuple[int, int | None]]:
+        """Cut a file into ranges of bytes, unless it is compressed or its charset forbids that."""
+        if compression(file.path) or not self.linewise:
+            return [(0, None)]
+        starts = range(0, file.size, part_size)
+        return [(start, min(start + part_size, file.size)) for start in starts]
+
+    def bytes_left(self, part: FilePart, position: int) -> int | None:
+        """Return how many bytes are left: positions are offsets, unless the file is decoded before."""
+        if compression(part.path) or not self.linewise:
+            return super().bytes_left(part, position)
+        end = super().bytes_left(part, position) if part.end is None else part.end
+        return None if end is None else max(0, end - position)
+
+    def read(
+        self, part: FilePart, files: FileSystem, position: int, batch_size: int, faults: Faults
+    ) -> Iterator[tuple[list[Any], int]]:
+        """Yield records of the lines that begin in the part."""
+        charset = self.charset if self.linewise else "utf-8"
+        for chunk in self.chunks(part, files, position, batch_size):
+            lines = self.text_lines(chunk, charset, part.path, faults)
+            yield self.decode_lines(lines, Place(part.path, chunk), faults), chunk.end
+
+    def chunks(
+        self, part: FilePart, files: FileSystem, position: int, batch_size: int
+    ) -> Iterator[Chunk]:
+        """Yield the lines of a part as bytes."""
+        if part.end is not None and position >= part.end:
+            return
+        with open_stream(files, part.path) as stream:
+            text: Any = stream
+            if not self.linewise:
+                text = io.BufferedReader(Recoded(stream, self.charset, "replace"))
+            yield from read_chunks(text, position, part.end, batch_size, path=part.path)
+
+    def text_lines(self, chunk: Chunk, charset: str, path: str, faults: Faults) -> list[str]:
+        """Decode a chunk of lines at once; line by line if it holds bytes that are no text."""
+        try:
+            return split_text(str(chunk.data, charset))
+        except UnicodeDecodeError:
+            return self.undecodable(chunk, charset, path, faults)
+
+    def undecodable(self, chunk: Chunk, charset: str, path: str, faults: Faults) -> list[str]:
+        """Decode a chunk with bytes that are no text."""
+        lines: list[str] = []
+        offset = chunk.start
+        for raw in byte_lines(chunk.data):
+            line = raw.removesuffix(b"\n").removesuffix(b"\r")
+            try:
+                lines.append(line.decode(charset))
+            except UnicodeDecodeError as error:
+                faults.handle(bad_record(error, path, offset, line), error)
+            offset += len(raw)
+        return lines
+
+
+class TextLineFormat(LineFormat):
+    """Lines as strings."""
+
+    def get_produced_type(self) -> Any:
+        """Return the type of text."""
+        from penstock.common.typeinfo import Types
+
+        return Types.STRING()
+
+    def decode_lines(self, lines: list[str], place: Place, faults: Faults) -> list[Any]:
+        """Return the lines."""
+        return lines
+
+    def undecodable(self, chunk: Chunk, charset: str, path: str, faults: Faults) -> list[str]:
+        """Decode a chunk with bytes that are no text; they become U+FFFD."""
+        return [
+            raw.removesuffix(b"\n").removesuffix(b"\r").decode(charset, "replace")
+            for raw in byte_lines(chunk.data)
+        ]
+
+
+class DeserializedLinesFormat(LineFormat):
+    """Lines that a DeserializationSchema turns into records; None is left out, as in Flink."""
+
+    def __init__(self, schema: Any, on_error: str = "fail") -> None:
+        super().__init__("UTF-8", on_error)
+        if not callable(getattr(schema, "deserialize", None)):
+            raise ArgumentTypeError(
+                "the schema has no deserialize method",
+                detail=f"it is {schema!r}",
+                hint="give a DeserializationSchema such as SimpleStringSchema()",
+            )
+        self.schema = schema
+
+    def read(
+        self, part: FilePart, files: FileSystem, position: int, batch_size: int, faults: Faults
+    ) -> Iterator[tuple[list[Any], int]]:
+        """Yield records of the lines that begin in the part."""
+        deserialize = self.schema.deserialize
+        for chunk in self.chunks(part, files, position, batch_size):
+            records = []
+            offset = chunk.start
+            for raw in byte_lines(chunk.data):
+                line = raw.removesuffix(b"\n").removesuffix(b"\r")
+                try:
+                    record = deserialize(line)
+                except Exception as error:  # noqa: BLE001 - the user's schema may raise anything
+                    faults.handle(bad_record(error, part.path, offset, line), error)
+                else:
+                    if record is not None:
+                        records.append(record)
+                offset += len(raw)
+            yield records, chunk.end
+
+
+def byte_lines(data: bytes) -> list[bytes]:
+    """Return the lines of a chunk with their line feeds; only line feeds end lines."""
+    lines = [line + b"\n" for line in data.split(b"\n")]
+    last = lines.pop()
+    if last != b"\n":
+        lines.append(last[:-1])
+    return lines
+
+
+def bad_record(error: BaseException, path: str, offset: int, text: object) -> RecordError:
+    """Describe a record that cannot be read: why, where, what."""
+    shown = repr(text)
+    if len(shown) > 200:
+        shown = shown[:197] + "..."
+    reason = error.message if isinstance(error, RecordError) else f"{type(error).__name__}: {error}"
+    return RecordError(
+        f"a record of a file cannot be read: {reason}",
+        detail=f"{path}, at byte {offset}: {shown}",
+        hint="correct the file, or build the format with on_error='skip' to count and leave out such records",
+    )
+
+
+def compression(path: str) -> str | None:
+    """Return how a file is compressed, by its name."""
+    dot = path.rfind(".")
+    return _COMPRESSED.get(path[dot:].lower()) if dot >= 0 else None
+
+
+def open_stream(files: FileSystem, path: str) -> IO[bytes]:
+    """Open a file, decompressed."""
+    try:
+        raw = files.open_input(path)
+    except FileNotFoundError:
+        raise RecordError(
+            "a file vanished before it was read",
+            detail=f"file: {path}",
+            hint="files must stay until a checkpoint has passed their end",
+        ) from None
+    kind = compression(path)
+    if kind == "gzip":
+        return _Forward(gzip.GzipFile(fileobj=raw, mode="rb"), raw)
+    if kind == "bz2":
+        return _Forward(bz2.BZ2File(raw, "rb"), raw)
+    return raw
+
+
+class _Forward(io.BufferedReader):
+    """A decompressed stream: read forwards only, closes the file below it."""
+
+    def __init__(self, stream: Any, below: IO[bytes]) -> None:
+        super().__init__(stream, 1 << 18)
+        self._below = below
+
+    def seekable(self) -> bool:
+        """Whether it can seek: skipping forwards by reading is as quick."""
+        return False
+
+    def close(self) -> None:
+        """Close both streams."""
+        super().close()
+        self._below.close()

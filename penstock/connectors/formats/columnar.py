@@ -1,0 +1,259 @@
+"""Columnar files: reading Parquet, writing Parquet and ORC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any
+
+from penstock.common.serialization import BulkWriter, BulkWriterFactory
+from penstock.connectors.formats.base import BulkFormat, Faults, FilePart, open_stream
+from penstock.connectors.formats.field_types import FieldType, arrow_schema, row_type
+from penstock.connectors.formats.rows import field_values, row_of, rows_of
+from penstock.errors import ArgumentError, RecordError
+from penstock.files.filesystem import FileInfo, FileSystem
+
+_ROWS_PER_GROUP = 64 * 1024
+
+
+class ParquetColumnarRowInputFormat(BulkFormat):
+    """Reads Parquet files as Rows: the columns of a row type, or all columns if it is None.
+
+    Large files are read in parts of whole row groups. A position is the number of rows that were read of a part.
+    """
+
+    def __init__(
+        self,
+        row_type: Any = None,
+        hadoop_config: Any = None,
+        batch_size: int = 2048,
+        is_utc_timestamp: bool = False,
+        is_case_sensitive: bool = True,
+    ) -> None:
+        if batch_size < 1:
+            raise ArgumentError(
+                "the batch size must be positive", detail=f"batch_size={batch_size}"
+            )
+        self._row: FieldType | None = None if row_type is None else _row_type(row_type)
+        self._batch_size = batch_size
+        self._utc = is_utc_timestamp
+        self._case_sensitive = is_case_sensitive
+
+    def plan(
+        self, file: FileInfo, files: FileSystem, part_size: int
+    ) -> list[tuple[int, int | None]]:
+        """Cut a file into parts of row groups; start and end count row groups."""
+        if file.size <= part_size:
+            return [(0, None)] if file.size else []
+        metadata = _open_parquet(files, file.path).metadata
+        groups = metadata.num_row_groups
+        sizes = [metadata.row_group(index).total_byte_size for index in range(groups)]
+        scale = file.size / max(1, sum(sizes))  # what a group takes in the file, roughly
+        parts: list[tuple[int, int | None]] = []
+        start, filled = 0, 0.0
+        for index, size in enumerate(sizes):
+            filled += size * scale
+            if filled >= part_size or index == groups - 1:
+                parts.append((start, index + 1))
+                start, filled = index + 1, 0.0
+        return parts
+
+    def first_position(self, start: int) -> int:
+        """Return 0: no row of the part was read."""
+        return 0
+
+    def read(
+        self, part: FilePart, files: FileSystem, position: int, batch_size: int, faults: Faults
+    ) -> Iterator[tuple[list[Any], int]]:
+        """Yield rows. The start of a part is a row group, a position counts rows within the part."""
+        parquet = _open_parquet(files, part.path)
+        try:
+            names, columns = self._columns(parquet.schema_arrow.names, part.path)
+            end = parquet.metadata.num_row_groups if part.end is None else part.end
+            at = 0
+            for group in range(part.start, end):
+                count = parquet.metadata.row_group(group).num_rows
+                if at + count <= position:
+                    at += count
+                    continue
+                size = min(batch_size, self._batch_size)
+                for batch in parquet.iter_batches(size, row_groups=[group], columns=columns):
+                    skip = max(0, position - at)
+                    at += batch.num_rows
+                    if at <= position:
+                        continue
+                    taken = batch.slice(skip) if skip else batch
+                    values = [_python_values(taken.column(name)) for name in columns]
+                    yield rows_of(names, zip(*values, strict=True)), at
+        finally:
+            parquet.close(force=True)
+
+    def _columns(self, available: list[str], path: str) -> tuple[list[str], list[str]]:
+        if self._row is None:
+            return available, available
+        known = {name if self._case_sensitive else name.lower(): name for name in available}
+        names = list(self._row.names)
+        wanted = names if self._case_sensitive else [name.lower() for name in names]
+        missing = [name for name in wanted if name not in known]
+        if missing:
+            raise RecordError(
+                "a Parquet file lacks columns of the row type",
+                detail=f"{path}: missing {missing}, there are {available}",
+            )
+        return names, [known[name] for name in wanted]
+
+
+class ParquetBulkWriters:
+    """Makers of writers for Parquet files."""
+
+    @staticmethod
+    def for_row_type(
+        row_type: Any,
+        hadoop_config: Any = None,  # noqa: ARG004 - Flink's signature
+        utc_timestamp: bool = False,
+    ) -> ColumnarWriterFactory:
+        """Write rows of a type; `row_type` may be an Arrow schema. Files are compressed with Snappy."""
+        return ColumnarWriterFactory("parquet", _row_type(row_type), utc_timestamp=utc_timestamp)
+
+
+class OrcBulkWriters:
+    """Makers of writers for ORC files."""
+
+    @staticmethod
+    def for_row_type(
+        row_type: Any,
+        writer_properties: Any = None,  # noqa: ARG004 - Flink's signature
+        hadoop_config: Any = None,  # noqa: ARG004 - Flink's signature
+    ) -> ColumnarWriterFactory:
+        """Write rows of a type; `row_type` may be an Arrow schema."""
+        return ColumnarWriterFactory("orc", _row_type(row_type), utc_timestamp=False)
+
+
+class ColumnarWriterFactory(BulkWriterFactory):
+    """Creates writers of Parquet or ORC files."""
+
+    def __init__(self, kind: str, row: FieldType, *, utc_timestamp: bool) -> None:
+        self._kind = kind
+        self._row = row
+        self._utc = utc_timestamp
+        arrow_schema(row)  # refuses types that cannot be stored
+
+    def create(self, stream: IO[bytes]) -> ColumnarWriter:
+        """Create the writer of one file."""
+        return ColumnarWriter(self._kind, self._row, stream, utc_timestamp=self._utc)
+
+
+class ColumnarWriter(BulkWriter):
+    """Collects rows and writes them as columns, a row group at a time."""
+
+    def __init__(
+        self, kind: str, row: FieldType, stream: IO[bytes], *, utc_timestamp: bool
+    ) -> None:
+        import pyarrow as pa
+
+        self._arrow = pa
+        self._row = row
+        self._schema = arrow_schema(row, utc_timestamp=utc_timestamp)
+        self._rows: list[Any] = []
+        self._writer: Any
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            self._writer = pq.ParquetWriter(stream, self._schema)
+        else:
+            from pyarrow import orc
+
+            self._writer = orc.ORCWriter(stream)
+
+    def add_element(self, element: Any) -> None:
+        """Take a row."""
+        self.add_elements([element])
+
+    def add_elements(self, values: list[Any]) -> None:
+        """Take rows."""
+        names = self._row.names
+        self._rows += [field_values(row, names) for row in values]
+        if len(self._rows) >= _ROWS_PER_GROUP:
+            self._flush()
+
+    def finish(self) -> None:
+        """Write what is left and the footer."""
+        if self._rows:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        pa = self._arrow
+        columns = list(zip(*self._rows, strict=True))
+        arrays = []
+        for field, (name, kind), values in zip(
+            self._schema, self._row.fields, columns, strict=True
+        ):
+            try:
+                arrays.append(pa.array([_storable(value, kind) for value in values], field.type))
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                raise RecordError(
+                    f"a value does not fit its column: {error}",
+                    detail=f"column {name!r} of type {kind.kind}",
+                ) from error
+        table = pa.table(arrays, schema=self._schema)
+        if hasattr(self._writer, "write_table"):
+            self._writer.write_table(table)
+        else:
+            self._writer.write(table)
+        self._rows = []
+
+
+def _storable(value: Any, kind: FieldType) -> Any:
+    """Return a value as Arrow takes it: rows become dicts, exact numbers get the column's scale."""
+    if value is None:
+        return None
+    if kind.kind == "ROW":
+        fields = field_values(value, kind.names)
+        return {n: _storable(v, k) for (n, k), v in zip(kind.fields, fields, strict=True)}
+    if kind.kind == "ARRAY":
+        return [_storable(item, kind.fields[0][1]) for item in value]
+    if kind.kind == "MAP":
+        inner = kind.fields[1][1]
+        return [(key, _storable(item, inner)) for key, item in value.items()]
+    return value
+
+
+def _python_values(column: Any) -> list[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_nested(column.type):
+        return [_from_arrow(value, column.type) for value in values]
+    return values
+
+
+def _from_arrow(value: Any, kind: Any) -> Any:
+    """Return a nested value as records have it: structs are Rows, maps are dicts."""
+    import pyarrow as pa
+
+    if value is None or not pa.types.is_nested(kind):
+        return value
+    if pa.types.is_struct(kind):
+        fields = [kind.field(index) for index in range(kind.num_fields)]
+        values = [_from_arrow(value[field.name], field.type) for field in fields]
+        return row_of(tuple(field.name for field in fields), values)
+    if pa.types.is_map(kind):
+        return {key: _from_arrow(item, kind.item_type) for key, item in value}
+    return [_from_arrow(item, kind.value_type) for item in value]
+
+
+def _open_parquet(files: FileSystem, path: str) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(open_stream(files, path))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise RecordError(
+            "a file cannot be read as Parquet", detail=f"{path}: {error}", hint="is it complete?"
+        ) from error
+
+
+_row_type = row_type

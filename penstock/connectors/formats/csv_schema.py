@@ -1,0 +1,268 @@
+"""The columns and the syntax of CSV files, and how text becomes values."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.connectors.formats.field_types import ANY, INTEGER_KINDS, FieldType, field_type
+from penstock.errors import ArgumentError, ArgumentTypeError
+
+
+@dataclass(frozen=True, slots=True)
+class CsvColumn:
+    """A column: its name, its type and, for arrays, what separates elements."""
+
+    name: str
+    type: FieldType
+    separator: str = ";"
+
+
+@dataclass(frozen=True, slots=True)
+class CsvSchema:
+    """The columns of a CSV file and how it is written."""
+
+    columns: tuple[CsvColumn, ...] = ()
+    column_separator: str = ","
+    line_separator: str = "\n"
+    quote_char: str | None = '"'
+    escape_char: str | None = None
+    null_value: str | None = None
+    allow_comments: bool = False
+    use_header: bool = False
+    strict_headers: bool = False
+    skip_first_data_row: bool = False
+    any_property_name: str | None = None
+
+    @staticmethod
+    def builder() -> CsvSchemaBuilder:
+        """Start to build a schema."""
+        return CsvSchemaBuilder()
+
+    def size(self) -> int:
+        """Return the number of columns."""
+        return len(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+
+class CsvSchemaBuilder:
+    """Builds a CsvSchema."""
+
+    def __init__(self) -> None:
+        self._columns: list[CsvColumn] = []
+        self._options: dict[str, Any] = {}
+
+    def add_array_column(
+        self, name: str, separator: str = ";", element_type: Any = None
+    ) -> CsvSchemaBuilder:
+        """Add a column of lists; elements are strings unless a type is given."""
+        element = field_type("STRING" if element_type is None else element_type)
+        return self._add(name, FieldType("ARRAY", (("element", element),)), separator)
+
+    def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
+        """Add a column of true and false."""
+        return self._add(name, field_type("BOOLEAN"))
+
+    def add_number_column(self, name: str, number_type: Any = None) -> CsvSchemaBuilder:
+        """Add a column of numbers; BIGINT unless a type is given."""
+        kind = field_type("BIGINT" if number_type is None else number_type)
+        if kind.kind not in INTEGER_KINDS and kind.kind not in {"FLOAT", "DOUBLE", "DECIMAL"}:
+            raise ArgumentTypeError(
+                "a number column needs a type of numbers",
+                detail=f"column {name!r} has {kind.kind}",
+                hint="use DataTypes.BIGINT(), DataTypes.DOUBLE() or such",
+            )
+        return self._add(name, kind)
+
+    def add_string_column(self, name: str) -> CsvSchemaBuilder:
+        """Add a column of text."""
+        return self._add(name, field_type("STRING"))
+
+    def add_column(self, name: str, column_type: Any) -> CsvSchemaBuilder:
+        """Add a column of any type: dates and times are read in ISO form."""
+        return self._add(name, field_type(column_type))
+
+    def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
+        """Add all columns of another schema."""
+        for column in schema.columns:
+            self._add(column.name, column.type, column.separator)
+        return self
+
+    def clear_columns(self) -> CsvSchemaBuilder:
+        """Remove all columns."""
+        self._columns.clear()
+        return self
+
+    def set_allow_comments(self, allow: bool = True) -> CsvSchemaBuilder:
+        """Leave out lines that begin with #."""
+        return self._set("allow_comments", bool(allow))
+
+    def set_any_property_name(self, name: str) -> CsvSchemaBuilder:
+        """Accept Jackson's setting; rows with too many columns stay errors."""
+        return self._set("any_property_name", name)
+
+    def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
+        """Set what separates the elements in all array columns."""
+        self._columns = [replace(column, separator=separator) for column in self._columns]
+        return self
+
+    def remove_array_element_separator(self, index: int) -> CsvSchemaBuilder:
+        """Take an array column's whole text as its only element."""
+        self._columns[index] = replace(self._columns[index], separator="")
+        return self
+
+    def disable_array_element_separator(self) -> CsvSchemaBuilder:
+        """Take the whole text as the only element, in all array columns."""
+        return self.set_array_element_separator("")
+
+    def set_column_separator(self, char: str) -> CsvSchemaBuilder:
+        """Set the character between columns."""
+        return self._set("column_separator", _one(char, "column separator"))
+
+    def set_escape_char(self, char: str) -> CsvSchemaBuilder:
+        """Set the character that takes the next one literally."""
+        return self._set("escape_char", _one(char, "escape character"))
+
+    def disable_escape_char(self) -> CsvSchemaBuilder:
+        """Have no escape character."""
+        return self._set("escape_char", None)
+
+    def set_quote_char(self, char: str) -> CsvSchemaBuilder:
+        """Set the character around values that hold separators or line feeds."""
+        return self._set("quote_char", _one(char, "quote character"))
+
+    def disable_quote_char(self) -> CsvSchemaBuilder:
+        """Take quotes literally. Large files can then be read in parts."""
+        return self._set("quote_char", None)
+
+    def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
+        r"""Set the end of lines that are written: \n, \r\n or \r. Reading takes \n and \r\n."""
+        if separator not in {"\n", "\r\n", "\r"}:
+            raise ArgumentError("the line separator is not one", detail=f"it is {separator!r}")
+        return self._set("line_separator", separator)
+
+    def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
+        """Set the text that stands for None."""
+        return self._set("null_value", null_value)
+
+    def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
+        """Leave out the first row of a file (after the header, if there is one)."""
+        return self._set("skip_first_data_row", bool(skip))
+
+    def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
+        """Demand that the header names the columns of the schema in order."""
+        return self._set("strict_headers", bool(strict))
+
+    def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
+        """Take the first line as the names of the columns: it tells their order. Writers write it."""
+        return self._set("use_header", bool(use))
+
+    def size(self) -> int:
+        """Return the number of columns."""
+        return len(self._columns)
+
+    def build(self) -> CsvSchema:
+        """Create the schema."""
+        return CsvSchema(tuple(self._columns), **self._options)
+
+    def _add(self, name: str, kind: FieldType, separator: str = ";") -> CsvSchemaBuilder:
+        if not isinstance(name, str) or not name:
+            raise ArgumentTypeError("a column needs a name", detail=f"it is {name!r}")
+        if any(column.name == name for column in self._columns):
+            raise ArgumentError("a column name is there twice", detail=f"column {name!r}")
+        self._columns.append(CsvColumn(name, kind, separator))
+        return self
+
+    def _set(self, option: str, value: Any) -> CsvSchemaBuilder:
+        self._options[option] = value
+        return self
+
+
+def text_reader(column: CsvColumn, null_value: str | None) -> Callable[[str], Any]:
+    """Return the function that reads a column's text."""
+    kind = column.type
+    read: Callable[[str], Any]
+    if kind.kind == "ARRAY":
+        element = _scalar_reader(kind.fields[0][1] if kind.fields else ANY)
+        separator = column.separator
+
+        def read_array(text: str) -> Any:
+            if not text:
+                return []
+            return [element(part) for part in (text.split(separator) if separator else [text])]
+
+        read = read_array
+    else:
+        read = _scalar_reader(kind)
+    if null_value is None:
+        return read
+    return lambda text: None if text == null_value else read(text)
+
+
+def _scalar_reader(kind: FieldType) -> Callable[[str], Any]:
+    name = kind.kind
+    if name in INTEGER_KINDS:
+        return int
+    readers: dict[str, Callable[[str], Any]] = {
+        "STRING": str,
+        "ANY": str,
+        "BOOLEAN": _boolean,
+        "FLOAT": float,
+        "DOUBLE": float,
+        "DECIMAL": decimal.Decimal,
+        "DATE": dt.date.fromisoformat,
+        "TIME": dt.time.fromisoformat,
+        "TIMESTAMP": dt.datetime.fromisoformat,
+        "TIMESTAMP_LTZ": dt.datetime.fromisoformat,
+        "BYTES": base64.b64decode,
+    }
+    if name not in readers:
+        raise ArgumentTypeError(
+            "a CSV column cannot have this type",
+            detail=f"the type is {name}",
+            hint="use JSON for nested values",
+        )
+    return readers[name]
+
+
+def text_writer(column: CsvColumn, null_value: str | None) -> Callable[[Any], str]:
+    """Return the function that writes a column's value as text."""
+    null = "" if null_value is None else null_value
+
+    def write(value: Any) -> str:
+        if value is None:
+            return null
+        if isinstance(value, str):
+            return value
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, (list, tuple)):
+            return column.separator.join(write(part) for part in value)
+        if isinstance(value, dt.datetime):
+            return value.isoformat(sep=" ")
+        if isinstance(value, (bytes, bytearray)):
+            return base64.b64encode(value).decode("ascii")
+        return str(value)
+
+    return write
+
+
+def _boolean(text: str) -> bool:
+    value = text.strip().lower()
+    if value not in {"true", "false"}:
+        raise ValueError(f"not a boolean: {text!r}")
+    return value == "true"
+
+
+def _one(char: str, what: str) -> str:
+    if not isinstance(char, str) or len(char) != 1:
+        raise ArgumentError(f"the {what} must be one character", detail=f"it is {char!r}")
+    return char

@@ -1,0 +1,297 @@
+"""JSON: files of lines, and rows as bytes."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+import json
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.common.types import Row
+from penstock.connectors.formats.base import Faults, LineFormat, Place
+from penstock.connectors.formats.field_types import INTEGER_KINDS, FieldType, row_type
+from penstock.connectors.formats.rows import field_values, row_of
+from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+
+_decode = json.JSONDecoder().decode
+
+
+class JsonLinesFormat(LineFormat):
+    """Reads files with one JSON value per line: as plain Python values or, with a row type, as Rows.
+
+    Empty lines are left out. With a row type a missing field is None, and fields that the type does not name are dropped.
+    """
+
+    def __init__(
+        self, type_info: Any = None, *, charset_name: str = "UTF-8", on_error: str = "fail"
+    ) -> None:
+        super().__init__(charset_name, on_error)
+        self._row = None if type_info is None else row_type(type_info)
+        self._read: Callable[[Any], Any] | None = None
+
+    def decode(self, line: str) -> Any:
+        """Read one value."""
+        value = _decode(line)
+        if self._row is None:
+            return value
+        if self._read is None:
+            self._read = row_reader(self._row)
+        return self._read(value)
+
+    def decode_lines(self, lines: list[str], place: Place, faults: Faults) -> list[Any]:
+        """Read the values of lines."""
+        if "" in lines:
+            lines = [line for line in lines if line]
+        if self._row is None:
+            try:
+                return list(map(_decode, lines))
+            except ValueError:
+                pass  # again, line by line
+        return super().decode_lines(lines, place, faults)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_read": None}
+
+
+class JsonRowDeserializationSchema(DeserializationSchema):
+    """Reads a Row from the bytes of a JSON object."""
+
+    def __init__(
+        self,
+        type_info: Any,
+        *,
+        fail_on_missing_field: bool = False,
+        ignore_parse_errors: bool = False,
+    ) -> None:
+        self.type_info = type_info
+        self._row = row_type(type_info)
+        self._strict = fail_on_missing_field
+        self._ignore = ignore_parse_errors
+        self._read: Callable[[Any], Any] | None = None
+
+    @staticmethod
+    def builder() -> JsonRowDeserializationSchema.Builder:
+        """Start to build a schema."""
+        return JsonRowDeserializationSchema.Builder()
+
+    def deserialize(self, message: bytes) -> Any:
+        """Return the row; None if the message is bad and parse errors are ignored."""
+        if self._read is None:
+            self._read = row_reader(self._row, strict=self._strict)
+        try:
+            return self._read(json.loads(message))
+        except (ValueError, ArithmeticError, RecordError) as error:
+            if self._ignore:
+                return None
+            raise RecordError(
+                "a JSON message cannot be read as a row",
+                detail=f"{error}; message: {message[:200]!r}",
+                hint="ignore_parse_errors() leaves such messages out",
+            ) from error
+
+    def get_produced_type(self) -> Any:
+        """Return the type of the rows."""
+        return self.type_info
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_read": None}
+
+    class Builder:
+        """Builds a JsonRowDeserializationSchema."""
+
+        def __init__(self) -> None:
+            self._type_info: Any = None
+            self._strict = False
+            self._ignore = False
+
+        def type_info(self, type_info: Any) -> JsonRowDeserializationSchema.Builder:
+            """Set the row type."""
+            row_type(type_info)
+            self._type_info = type_info
+            return self
+
+        def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
+            """Take the row type from a JSON schema: an object of simple properties."""
+            if not json_schema:
+                raise ArgumentError("the JSON schema is empty")
+            self._type_info = _from_json_schema(json.loads(json_schema))
+            return self
+
+        def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
+            """Treat a missing field as an error instead of None."""
+            self._strict = True
+            return self
+
+        def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
+            """Return None for bad messages instead of failing."""
+            self._ignore = True
+            return self
+
+        def build(self) -> JsonRowDeserializationSchema:
+            """Create the schema."""
+            if self._type_info is None:
+                raise ArgumentError("a JSON row schema needs a type", hint="call type_info(...)")
+            if self._strict and self._ignore:
+                raise ArgumentError(
+                    "missing fields cannot fail while parse errors are ignored",
+                    hint="drop fail_on_missing_field or ignore_parse_errors",
+                )
+            return JsonRowDeserializationSchema(
+                self._type_info,
+                fail_on_missing_field=self._strict,
+                ignore_parse_errors=self._ignore,
+            )
+
+
+class JsonRowSerializationSchema(SerializationSchema):
+    """Writes a Row as the bytes of a JSON object."""
+
+    def __init__(self, type_info: Any) -> None:
+        self.type_info = type_info
+        self._row = row_type(type_info)
+
+    @staticmethod
+    def builder() -> JsonRowSerializationSchema.Builder:
+        """Start to build a schema."""
+        return JsonRowSerializationSchema.Builder()
+
+    def serialize(self, value: Any) -> bytes:
+        """Return the JSON text of a row."""
+        values = field_values(value, self._row.names)
+        document = {
+            name: plain_value(item, kind)
+            for (name, kind), item in zip(self._row.fields, values, strict=True)
+        }
+        return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+
+    class Builder:
+        """Builds a JsonRowSerializationSchema."""
+
+        def __init__(self) -> None:
+            self._type_info: Any = None
+
+        def with_type_info(self, type_info: Any) -> JsonRowSerializationSchema.Builder:
+            """Set the row type."""
+            row_type(type_info)
+            self._type_info = type_info
+            return self
+
+        def build(self) -> JsonRowSerializationSchema:
+            """Create the schema."""
+            if self._type_info is None:
+                raise ArgumentError(
+                    "a JSON row schema needs a type", hint="call with_type_info(...)"
+                )
+            return JsonRowSerializationSchema(self._type_info)
+
+
+def row_reader(row: FieldType, *, strict: bool = False) -> Callable[[Any], Row]:
+    """Return the function that turns a JSON object into a Row."""
+    fields = [(name, value_reader(kind, strict=strict)) for name, kind in row.fields]
+    names = row.names
+
+    def read(document: Any) -> Row:
+        if not isinstance(document, dict):
+            raise ValueError(  # noqa: TRY004 - the data is wrong, not the call
+                f"a JSON object is expected, not {type(document).__name__}"
+            )
+        values: list[Any] = []
+        for name, convert in fields:
+            value = document.get(name)
+            if value is None:
+                if strict and name not in document:
+                    raise ValueError(f"field {name!r} is missing")
+                values.append(None)
+                continue
+            try:
+                values.append(convert(value))
+            except (TypeError, ValueError, ArithmeticError) as error:
+                raise ValueError(f"field {name!r}: {error}") from None
+        return row_of(names, values)
+
+    return read
+
+
+def value_reader(kind: FieldType, *, strict: bool = False) -> Callable[[Any], Any]:
+    """Return the function that turns a JSON value into a value of a type."""
+    name = kind.kind
+    if name == "ROW":
+        return row_reader(kind, strict=strict)
+    if name == "ARRAY":
+        element = value_reader(kind.fields[0][1], strict=strict)
+        return lambda values: [None if value is None else element(value) for value in values]
+    if name == "MAP":
+        inner = value_reader(kind.fields[1][1], strict=strict)
+        return lambda values: {k: None if v is None else inner(v) for k, v in values.items()}
+    if name in INTEGER_KINDS:
+        return _integer
+    simple: dict[str, Callable[[Any], Any]] = {
+        "STRING": lambda value: value if isinstance(value, str) else json.dumps(value),
+        "BOOLEAN": _boolean,
+        "FLOAT": float,
+        "DOUBLE": float,
+        "DECIMAL": lambda value: decimal.Decimal(str(value)),
+        "DATE": dt.date.fromisoformat,
+        "TIME": dt.time.fromisoformat,
+        "TIMESTAMP": dt.datetime.fromisoformat,
+        "TIMESTAMP_LTZ": dt.datetime.fromisoformat,
+        "BYTES": base64.b64decode,
+    }
+    return simple.get(name, lambda value: value)
+
+
+def plain_value(value: Any, kind: FieldType) -> Any:
+    """Return a value as JSON has it."""
+    if value is None:
+        return None
+    name = kind.kind
+    if name == "ROW":
+        values = field_values(value, kind.names)
+        return {n: plain_value(v, k) for (n, k), v in zip(kind.fields, values, strict=True)}
+    if name == "ARRAY":
+        return [plain_value(item, kind.fields[0][1]) for item in value]
+    if name == "MAP":
+        return {str(k): plain_value(v, kind.fields[1][1]) for k, v in value.items()}
+    if isinstance(value, Row):
+        return value.as_dict(recursive=True)
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, dt.datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, (dt.date, dt.time)):
+        return value.isoformat()
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode("ascii")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise ValueError(f"not an integer: {value!r}")
+    return int(value)
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    raise ValueError(f"not a boolean: {value!r}")
+
+
+def _from_json_schema(schema: Any) -> FieldType:
+    kinds = {"string": "STRING", "integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    if kind == "object":
+        fields = schema.get("properties", {}).items()
+        return FieldType("ROW", tuple((name, _from_json_schema(inner)) for name, inner in fields))
+    if kind == "array":
+        return FieldType("ARRAY", (("element", _from_json_schema(schema.get("items", {}))),))
+    if kind in kinds:
+        return FieldType(kinds[kind])
+    raise ArgumentTypeError(
+        "the JSON schema has a type that is not known", detail=f"type: {kind!r}"
+    )

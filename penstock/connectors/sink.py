@@ -1,0 +1,130 @@
+"""What a sink implements, in Python.
+
+A sink writes in tasks and commits on the driver: `SinkWriter.prepare_commit` hands over committables at the barrier, and
+`Committer.commit` makes them visible after the checkpoint is durable.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.not_implemented import not_implemented
+from penstock.errors import RestoreRefusedError
+
+
+@dataclass(frozen=True, slots=True)
+class WriterContext:
+    """Where and when a writer lives. `attempt` is unique to this task attempt: use it in names of files.
+
+    `staging` is a directory (URI or path) of the job's own on checkpoint storage, for output that waits for its commit.
+    """
+
+    job_id: str
+    operator_id: str
+    subtask: int
+    parallelism: int
+    epoch: int
+    attempt: str
+    staging: str
+
+
+class SinkWriter(ABC):
+    """Writes the records of one subtask in one epoch. Lives in a task."""
+
+    @abstractmethod
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        """Take records, in order."""
+
+    @abstractmethod
+    def prepare_commit(self) -> list[Any]:
+        """Make everything written durable (not visible) and return the committables; they are pickled."""
+
+    def snapshot(self) -> Any:
+        """Return what the next writer must know; any value that pickles, or None for nothing.
+
+        A writer exists only in epochs that have records: until the next one, the state waits in the checkpoints.
+        """
+        return None
+
+    def close(self) -> None:
+        """Release resources. Called without `prepare_commit` when the task failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """What one epoch hands to a committer: everything that its writers pre-committed.
+
+    `final` says that nothing may wait for a later epoch: the job ends, or a savepoint is taken.
+    """
+
+    epoch: int
+    committables: list[Any]
+    final: bool = False
+    now_ms: int = 0
+    pending: Any = None  # what commit() of the epoch before returned
+
+
+class Committer(ABC):
+    """Makes pre-committed output visible. Lives on the driver."""
+
+    @abstractmethod
+    def commit(self, request: CommitRequest) -> Any:
+        """Publish the epoch's committables. Must be idempotent: after a crash the same request comes again.
+
+        Whatever must wait for a later epoch (a file that is not full yet) is returned; the return value goes into the
+        next checkpoint and comes back as `pending`. It must be a pure function of the request.
+        """
+
+    def next_wakeup(self, pending: Any) -> int | None:
+        """Return when (epoch milliseconds) pending output should be committed even if no record comes, or None."""
+        return None
+
+    def clean_up(self, requests: Sequence[CommitRequest], job_id: str) -> None:
+        """Delete what failed attempts of the job left behind; no writer is at work.
+
+        `requests` are those of all checkpoints that may still be restored: what they name must stay.
+        """
+
+    def close(self) -> None:
+        """Release resources."""
+
+
+class Sink(ABC):
+    """A sink of records, in Python."""
+
+    get_java_function = not_implemented("there is no JVM object behind a sink")
+
+    @abstractmethod
+    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+        """Create the writer of one subtask for one epoch.
+
+        `restored` is what `SinkWriter.snapshot` of the last writer returned. When the parallelism has changed, that is the
+        state of some former subtask, of several (`merge_writer_states`), or None.
+        """
+
+    def merge_writer_states(self, states: Sequence[Any]) -> Any:
+        """Combine what writers of several former subtasks left, for the one subtask that goes on from it.
+
+        With fewer subtasks than before, some get the states of several. A sink whose writers keep no state
+        (`SinkWriter.snapshot`) does not need this.
+        """
+        raise RestoreRefusedError(
+            f"{type(self).__name__} cannot merge the states of its writers",
+            detail=f"the states of {len(states)} former subtasks came together in one",
+            hint="implement merge_writer_states in the sink, or keep the sink's parallelism",
+        )
+
+    def merges_writer_states(self) -> bool:
+        """Whether the sink has a `merge_writer_states` of its own."""
+        return type(self).merge_writer_states is not Sink.merge_writer_states
+
+    def create_committer(self) -> Committer | None:
+        """Create the committer, or None if writing is all there is to do."""
+        return None
+
+    def output_path(self) -> str | None:
+        """The place this sink alone writes to, if there is one: two sinks with one path are refused."""
+        return None

@@ -1,0 +1,218 @@
+"""What a source implements, in Python.
+
+A source is planned on the driver and read in tasks. `SplitEnumerator.discover` finds splits (a file, a range
+of numbers, a partition); each split belongs to one source subtask until it is finished. In every epoch a
+subtask calls `SourceReader.read` for each of its splits, from the position that the last completed checkpoint
+holds.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common import clock
+from penstock.common.not_implemented import not_implemented
+
+
+class Boundedness(enum.Enum):
+    """Whether a source ends by itself."""
+
+    BOUNDED = 0
+    CONTINUOUS_UNBOUNDED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSplit:
+    """A part of a source that one subtask reads.
+
+    `split_id` is unique within the source and stable over restarts; `payload` is what the reader needs to find
+    the data; `start` is the position that reading begins at. A `bounded` split is finished when its reader's generator
+    ends, also in a source that is not bounded (a file of a watched directory).
+    """
+
+    split_id: str
+    payload: Any = None
+    start: Any = None
+    bounded: bool = False
+
+
+@dataclass(slots=True)
+class SourceBatch:
+    """Records that a reader found, in order.
+
+    `timestamps` are epoch milliseconds, one per record, or None if the source knows none. `position` is where to go
+    on after these records: it is stored in the checkpoint and given back to `SourceReader.read`.
+
+    A reader whose positions are ordered (`SourceReader.ordered`) also tells where the records come from: `positions` has the
+    position after each record, ascending, none twice, `position` last; or `start` is the position before the first one.
+    """
+
+    records: list[Any]
+    position: Any
+    timestamps: list[int] | None = None
+    positions: Sequence[Any] | None = None
+    start: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """When a reader should stop for this epoch.
+
+    A reader that waits asks `expired`, or waits for no longer than `remaining`: they do not mind a clock that is set meanwhile.
+    `deadline` is the moment on the wall clock, a time.time() value, for those who must tell it to others.
+
+    Records go through the whole chain batch by batch: about a thousand of them still lie in the CPU's cache when the last
+    operator pickles them (measured: 15 % less time than batches of 4096).
+    """
+
+    deadline: float | None = None
+    batch_size: int = 1024
+    _end: float | None = field(default=None, init=False, repr=False, compare=False)  # monotonic
+
+    def __post_init__(self) -> None:
+        if self.deadline is not None:
+            object.__setattr__(self, "_end", time.monotonic() + self.deadline - clock.now())
+
+    @classmethod
+    def lasting(cls, seconds: float) -> ReadLimits:
+        """Return limits that end after so long, also if the clock is set this moment."""
+        limits = cls(clock.now() + seconds)
+        object.__setattr__(limits, "_end", time.monotonic() + seconds)
+        return limits
+
+    @property
+    def remaining(self) -> float | None:
+        """How many seconds are left, at least 0; None if the reader may take as long as it likes."""
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
+
+    @property
+    def expired(self) -> bool:
+        """Whether the reader should stop now."""
+        return self._end is not None and time.monotonic() >= self._end
+
+
+class SplitEnumerator(ABC):
+    """Finds the splits of a source. Lives on the driver."""
+
+    # What `backlog` counts: "records" or "bytes".
+    backlog_unit: str = "records"
+
+    @abstractmethod
+    def discover(self) -> Iterable[SourceSplit]:
+        """Return splits that were not returned before, also not before a restart: see `snapshot`. Called before every epoch.
+
+        A split whose id is that of one being read is not read twice, nor is any split that comes after `no_more_splits` of a
+        bounded source was True. Of splits that were finished before that, only the enumerator knows that they were found.
+        """
+
+    def observe(self, unfinished: Sequence[SourceSplit]) -> None:
+        """Take note of the splits that are still being read. Called before every `discover`."""
+
+    @abstractmethod
+    def no_more_splits(self) -> bool:
+        """Whether `discover` will never return another split. Always False for an unbounded discovery."""
+
+    def snapshot(self) -> Any:
+        """Return what this enumerator must remember; any value that pickles."""
+        return None
+
+    def has_data(self, positions: Sequence[Any]) -> bool:
+        """Whether reading the unfinished splits (at these positions) may give records now.
+
+        An epoch that nothing else asks for is skipped while this is False.
+        """
+        return bool(positions)
+
+    def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
+        """Return about how much waits in these unfinished splits, or None if the source cannot tell.
+
+        The autoscaler asks before and after every epoch, on the driver: no I/O. The unit is `backlog_unit`. A backlog of
+        bytes may change only by reading and by `discover`, so that what an epoch took away is what it read.
+        """
+        return None
+
+    def close(self) -> None:
+        """Release resources."""
+
+
+class SourceReader(ABC):
+    """Reads splits. Lives in a task."""
+
+    @abstractmethod
+    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+        """Yield what is there from `position` on.
+
+        The generator ends when the split has nothing more now. For a bounded split and for any split of a bounded
+        source that means that the split is finished. The caller may stop iterating at any batch and later call again with that batch's position.
+        Batches should hold about `limits.batch_size` records; a reader that waits should give up when `limits.expired`.
+
+        Every record that is yielded is processed, unless the split is `ordered`. Positions are the reader's own business
+        (numbers may count down, and a source that cannot go back may have but one), so nobody else can tell that a record comes
+        from before `position`.
+        """
+
+    def ordered(self, split: SourceSplit) -> bool:
+        """Whether the split's positions ascend, so that what is delivered again can be told from what is new.
+
+        Then `read` may yield records from before `position`, after a restart or at any time: they are dropped, and counted as
+        `numRecordsRedelivered`. All positions can be compared with `<`, and each batch with records has `SourceBatch.positions`,
+        or `SourceBatch.start` if it is never part old and part new. Among batches that have nothing new, the
+        caller stops only where it has got on before.
+        """
+        return False
+
+    def open(self, context: Any) -> None:
+        """Prepare; `context` is a RuntimeContext."""
+
+    def close(self) -> None:
+        """Release resources."""
+
+
+class Source(ABC):
+    """A source of records, in Python."""
+
+    get_java_function = not_implemented("there is no JVM object behind a source")
+
+    @abstractmethod
+    def get_boundedness(self) -> Boundedness:
+        """Whether the source ends by itself."""
+
+    @abstractmethod
+    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+        """Create the enumerator; `restored` is what `SplitEnumerator.snapshot` returned, or None."""
+
+    @abstractmethod
+    def create_reader(self) -> SourceReader:
+        """Create a reader. The source itself is pickled to the task."""
+
+    def adopt_split(self, split: SourceSplit) -> SourceSplit:
+        """Return a split of another job's checkpoint or savepoint as this job can read it."""
+        return split
+
+
+@dataclass(frozen=True, slots=True)
+class SplitProgress:
+    """How far a split was read, as a checkpoint holds it."""
+
+    split: SourceSplit
+    position: Any
+    finished: bool = False
+    generator: Any = None  # state of the split's watermark generator
+    watermark: int = -(2**63)
+    active_ms: int = 0  # when the split last gave a record
+    idle: bool = False
+
+
+@dataclass(slots=True)
+class SourceAssignment:
+    """What one source subtask reads in one epoch."""
+
+    splits: list[SplitProgress] = field(default_factory=list)
+    no_more_splits: bool = False
+    idle: bool = False  # other subtasks of the source have splits in this epoch, this one has none
+    drain: bool = False  # read nothing more: time goes to its end, and so does the source

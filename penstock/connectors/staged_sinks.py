@@ -1,0 +1,278 @@
+"""Sinks whose output goes to the driver: printing and collecting.
+
+Writers keep what an epoch wrote, up to 64 KB inline in the committable and beyond that in a file in the job's staging
+directory. The committer puts it out on the driver after the checkpoint is durable, and deletes the file. A commit that is
+repeated in one driver process puts nothing out twice; after a crash of the driver in the middle of a commit, the lines of
+that one epoch may be printed again, because standard output cannot take part in a commit.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any, Protocol
+
+from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
+from penstock.errors import ArgumentTypeError, InvalidProgramError
+from penstock.files.file_systems import join_path
+from penstock.files.filesystem import FileSystem, resolve
+
+INLINE_LIMIT = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class StagedOutput:
+    """What one subtask wrote in one epoch: bytes, or the file they are in."""
+
+    job_id: str
+    epoch: int
+    subtask: int
+    data: bytes = b""
+    path: str | None = None
+
+
+class StagingBuffer:
+    """Collects bytes: in memory at first, in a staging file when they become many."""
+
+    def __init__(self, context: WriterContext) -> None:
+        self._context = context
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._files: FileSystem | None = None
+        self._stream: IO[bytes] | None = None
+        self._path: str | None = None
+
+    def write(self, data: bytes) -> None:
+        """Take bytes."""
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size >= INLINE_LIMIT:
+            self._spill()
+
+    def finish(self) -> list[StagedOutput]:
+        """Return the committable; none if nothing was written."""
+        context = self._context
+        if self._stream is None:
+            if not self._parts:
+                return []
+            data = b"".join(self._parts)
+            return [StagedOutput(context.job_id, context.epoch, context.subtask, data)]
+        self._spill()
+        assert self._files is not None
+        self._files.finish(self._stream)
+        self._stream = None
+        return [StagedOutput(context.job_id, context.epoch, context.subtask, path=self._path)]
+
+    def close(self) -> None:
+        """Leave; a file that was not finished is deleted."""
+        if self._stream is not None and self._files is not None and self._path is not None:
+            self._stream.close()
+            self._files.delete(resolve(self._path)[1])
+            self._stream = None
+
+    def _spill(self) -> None:
+        if self._stream is None:
+            context = self._context
+            attempt = context.attempt.replace("/", "-")
+            name = f"output-{context.operator_id}-{context.epoch}-{context.subtask}-{attempt}"
+            self._path = join_path(context.staging, name)
+            self._files, path = resolve(self._path)
+            self._stream = self._files.open_output(path)
+        self._stream.write(b"".join(self._parts))
+        self._parts = []
+        self._size = 0
+
+
+class StagedCommitter(Committer):
+    """Puts staged output out, subtask by subtask, and deletes staging files afterwards."""
+
+    def __init__(self, delivered: dict[str, int]) -> None:
+        # job -> last epoch put out; shared by all committers of a sink in this process
+        self._delivered = delivered
+
+    def commit(self, request: CommitRequest) -> Any:
+        """Put the epoch's output out, unless that was done before."""
+        outputs = sorted(request.committables, key=lambda output: output.subtask)
+        if not outputs:
+            return
+        job = outputs[0].job_id
+        if self._delivered.get(job, -1) < request.epoch:
+            present = [output for output in outputs if _is_there(output)]
+            self.put_out(request.epoch, present)
+            self._delivered[job] = request.epoch
+        for output in outputs:
+            if output.path is not None:
+                files, path = resolve(output.path)
+                files.delete(path)
+
+    def put_out(self, epoch: int, outputs: list[StagedOutput]) -> None:
+        """Put output out."""
+        raise NotImplementedError
+
+
+class PrintSink(Sink):
+    """Prints records on the driver, each in the form that Flink prints it.
+
+    A line begins with `3> ` for the third subtask if there are several, with `name:3> ` if the sink has an identifier,
+    and with `name> ` if there is one subtask only.
+    """
+
+    def __init__(
+        self, identifier: str | None = None, to_stderr: bool = False, type_info: Any = None
+    ) -> None:
+        if identifier is not None and not isinstance(identifier, str):
+            raise ArgumentTypeError(
+                "the identifier of a print sink is not text", detail=f"it is {identifier!r}"
+            )
+        self.identifier = identifier
+        self.to_stderr = to_stderr
+        self.type_info = type_info
+        self._delivered: dict[str, int] = {}
+
+    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+        """Create the writer of one subtask for one epoch."""
+        prefix = line_prefix(self.identifier, context.subtask, context.parallelism)
+        return _PrintWriter(context, prefix, self.type_info)
+
+    def create_committer(self) -> Committer:
+        """Create what prints."""
+        return _PrintCommitter(self._delivered, to_stderr=self.to_stderr)
+
+
+def line_prefix(identifier: str | None, subtask: int, parallelism: int) -> str:
+    """Return what stands before each value.
+
+    >>> line_prefix("out", 2, 4), line_prefix(None, 2, 4), line_prefix("out", 0, 1), line_prefix(None, 0, 1)
+    ('out:3> ', '3> ', 'out> ', '')
+    """
+    number = str(subtask + 1) if parallelism > 1 else ""
+    text = ":".join(part for part in (identifier, number) if part)
+    return f"{text}> " if text else ""
+
+
+class _PrintWriter(SinkWriter):
+    def __init__(self, context: WriterContext, prefix: str, type_info: Any) -> None:
+        from penstock.common.string_form import flink_string
+
+        self._string = flink_string
+        self._prefix = prefix
+        self._type_info = type_info
+        self._buffer = StagingBuffer(context)
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        string, prefix, kind = self._string, self._prefix, self._type_info
+        text = "".join([f"{prefix}{string(value, kind)}\n" for value in values])
+        self._buffer.write(text.encode("utf-8", "surrogatepass"))
+
+    def prepare_commit(self) -> list[Any]:
+        return self._buffer.finish()
+
+    def close(self) -> None:
+        self._buffer.close()
+
+
+class _PrintCommitter(StagedCommitter):
+    def __init__(self, delivered: dict[str, int], *, to_stderr: bool) -> None:
+        super().__init__(delivered)
+        self._to_stderr = to_stderr
+
+    def put_out(self, epoch: int, outputs: list[StagedOutput]) -> None:
+        out = sys.stderr if self._to_stderr else sys.stdout
+        for output in outputs:
+            with _open(output) as stream:
+                text = io.TextIOWrapper(stream, "utf-8", "surrogatepass", newline="\n")
+                while block := text.read(1 << 20):
+                    out.write(block)
+        out.flush()
+
+
+class CollectConsumer(Protocol):
+    """Who receives collected records, on the driver."""
+
+    def put(self, epoch: int, elements: list[Any]) -> None:
+        """Take the records of an epoch. May be called again with the same epoch after a failure."""
+
+
+class CollectSink(Sink):
+    """Hands records to `consumer`, an object of the driver process that takes `put(epoch, records)`.
+
+    The consumer stays on the driver: it is not pickled with the sink.
+    """
+
+    def __init__(self, consumer: CollectConsumer | None = None) -> None:
+        self.consumer = consumer
+        self._delivered: dict[str, int] = {}
+
+    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+        """Create the writer of one subtask for one epoch."""
+        return _CollectWriter(context)
+
+    def create_committer(self) -> Committer:
+        """Create what feeds the consumer."""
+        if self.consumer is None:
+            raise InvalidProgramError(
+                "a collecting sink has no consumer", hint="set sink.consumer before the job starts"
+            )
+        return _CollectCommitter(self._delivered, self.consumer)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "consumer": None}
+
+
+class _CollectWriter(SinkWriter):
+    def __init__(self, context: WriterContext) -> None:
+        self._buffer = StagingBuffer(context)
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        try:
+            data = pickle.dumps(values, 5)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            import cloudpickle  # for classes that only exist in the user's script
+
+            data = cloudpickle.dumps(values, 5)
+        self._buffer.write(data)
+
+    def prepare_commit(self) -> list[Any]:
+        return self._buffer.finish()
+
+    def close(self) -> None:
+        self._buffer.close()
+
+
+class _CollectCommitter(StagedCommitter):
+    def __init__(self, delivered: dict[str, int], consumer: CollectConsumer) -> None:
+        super().__init__(delivered)
+        self._consumer = consumer
+
+    def put_out(self, epoch: int, outputs: list[StagedOutput]) -> None:
+        elements = [
+            value for output in outputs for values in _unpickled(output) for value in values
+        ]
+        self._consumer.put(epoch, elements)
+
+
+def _unpickled(output: StagedOutput) -> Iterator[list[Any]]:
+    with _open(output) as stream:
+        while True:
+            try:
+                yield pickle.load(stream)
+            except EOFError:
+                return
+
+
+def _open(output: StagedOutput) -> Any:
+    if output.path is None:
+        return io.BytesIO(output.data)
+    files, path = resolve(output.path)
+    return files.open_input(path)
+
+
+def _is_there(output: StagedOutput) -> bool:
+    """Whether output can still be read: a commit before a crash may have deleted its file."""
+    if output.path is None:
+        return True
+    files, path = resolve(output.path)
+    return files.exists(path)

@@ -1,0 +1,111 @@
+"""What `DataStream.cache()` writes and reads: the elements of a stream as pickled blocks in a directory."""
+
+from __future__ import annotations
+
+import pickle
+import posixpath
+from collections.abc import Iterator
+from typing import IO, Any
+
+from penstock.common.pickling import dumps
+from penstock.connectors.number_sequence import PlannedOnce
+from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.source import (
+    Boundedness,
+    ReadLimits,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+    SplitProgress,
+)
+from penstock.files.filesystem import resolve
+
+
+class StreamCacheSink(Sink):
+    """Writes elements with their timestamps; one file per subtask and epoch, visible after its commit."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+
+    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+        """Create the writer of one subtask for one epoch."""
+        name = f"{context.epoch:08d}-{context.subtask}"
+        hidden = posixpath.join(self.directory, f".{name}.{context.attempt}")
+        return _CacheWriter(hidden, posixpath.join(self.directory, name))
+
+    def create_committer(self) -> Committer:
+        """Create what makes files visible."""
+        return _CacheCommitter()
+
+
+class _CacheWriter(SinkWriter):
+    def __init__(self, hidden: str, final: str) -> None:
+        self._names = (hidden, final)
+        self._files, path = resolve(hidden)
+        self._stream: IO[bytes] = self._files.open_output(path)
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        self._stream.write(dumps((values, timestamps)))
+
+    def prepare_commit(self) -> list[Any]:
+        self._files.finish(self._stream)
+        return [self._names]
+
+
+class _CacheCommitter(Committer):
+    def commit(self, request: CommitRequest) -> Any:
+        for hidden, final in request.committables:
+            files, source = resolve(hidden)
+            target = resolve(final)[1]
+            if not files.exists(target):  # else an earlier attempt has renamed it
+                files.rename(source, target)
+
+
+class StreamCacheSource(Source):
+    """Reads what a StreamCacheSink has written."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+
+    def get_boundedness(self) -> Boundedness:
+        """Return that it ends."""
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+        """Create an enumerator with one split per file."""
+        files, base = resolve(self.directory)
+        found = list(files.walk(base)) if restored is None else []
+        sizes = {
+            info.path: info.size
+            for info in found
+            if not posixpath.basename(info.path).startswith(".")
+        }
+        splits = [SourceSplit(path, (path, sizes[path]), 0) for path in sorted(sizes)]
+        return PlannedOnce(splits, restored, left=_bytes_left, unit="bytes")
+
+    def create_reader(self) -> SourceReader:
+        """Create a reader."""
+        return _CacheReader(self.directory)
+
+
+def _bytes_left(progress: SplitProgress) -> int:
+    _, size = progress.split.payload
+    return max(0, int(size) - int(progress.position))
+
+
+class _CacheReader(SourceReader):
+    def __init__(self, directory: str) -> None:
+        self._files = resolve(directory)[0]
+
+    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+        path, _ = split.payload
+        with self._files.open_input(path) as stream:
+            stream.seek(position)
+            while True:
+                try:
+                    values, timestamps = pickle.load(stream)
+                except EOFError:
+                    return
+                yield SourceBatch(values, stream.tell(), timestamps)

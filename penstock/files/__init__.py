@@ -1,0 +1,1 @@
+"""One layer over local, Arrow and fsspec file systems."""

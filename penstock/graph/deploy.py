@@ -1,0 +1,96 @@
+"""From the StagePlan to what each Spark task is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cloudpickle
+
+from penstock.graph.deployment import (
+    ChainedOperatorInfo,
+    InputGate,
+    ResultEdge,
+    VertexCode,
+    VertexDeployment,
+)
+from penstock.graph.job_graph import ChainedNode
+from penstock.graph.operator_specs import (
+    FilterSpec,
+    FullWindowPartitionSpec,
+    SinkSpec,
+    SourceSpec,
+    TimestampsAndWatermarksSpec,
+    WindowSpec,
+)
+from penstock.graph.stage_plan import StagePlan, StageVertex
+
+
+def deploy(plan: StagePlan) -> tuple[VertexDeployment, ...]:
+    """Describe every vertex of the plan for its tasks; user code is pickled here, once per job."""
+    return tuple(_deploy_vertex(vertex) for vertex in plan.vertices)
+
+
+# They emit what they got, or what a connector made: the values are of their type.
+_NOT_CHECKED = FilterSpec | SinkSpec | SourceSpec | TimestampsAndWatermarksSpec
+
+
+def _output_types(operator: ChainedNode) -> dict[str | None, Any]:
+    types: dict[str | None, Any] = dict(operator.side_types)
+    if not isinstance(operator.spec, _NOT_CHECKED):
+        types[None] = operator.output_type
+    return {tag: kind for tag, kind in types.items() if kind is not None}
+
+
+def _deploy_vertex(vertex: StageVertex) -> VertexDeployment:
+    code = VertexCode(
+        specs=tuple(operator.spec for operator in vertex.operators),
+        partitionings=tuple(output.partitioning for output in vertex.outputs),
+        types=tuple(map(_output_types, vertex.operators)),
+    )
+    return VertexDeployment(
+        vertex=vertex.index,
+        name=vertex.name,
+        level=vertex.level,
+        parallelism=vertex.parallelism,
+        max_parallelism=vertex.max_parallelism,
+        operators=tuple(
+            ChainedOperatorInfo(
+                operator_id=operator.operator_id,
+                name=operator.name,
+                chained=tuple((output.target, output.side_tag) for output in operator.outputs),
+            )
+            for operator in vertex.operators
+        ),
+        gates=tuple(
+            InputGate(
+                gate=gate.gate,
+                source_vertex=gate.source,
+                input_index=gate.input_index,
+                source_parallelism=gate.channels,
+                partitioning=gate.partitioning.NAME,
+                local=gate.local,
+            )
+            for gate in vertex.inputs
+        ),
+        edges=tuple(
+            ResultEdge(
+                index=index,
+                operator=output.operator,
+                side_tag=output.side_tag,
+                target_vertex=output.target,
+                target_gate=output.gate,
+                target_parallelism=output.target_parallelism,
+                target_max_parallelism=output.target_max_parallelism,
+                partitioning=output.partitioning.NAME,
+                local=output.local,
+            )
+            for index, output in enumerate(vertex.outputs)
+        ),
+        keyed=frozenset(
+            position
+            for position, operator in enumerate(vertex.operators)
+            if operator.is_keyed or isinstance(operator.spec, WindowSpec | FullWindowPartitionSpec)
+        ),
+        code=cloudpickle.dumps(code, 5),
+        slot_offset=vertex.slot_offset,
+    )

@@ -1,0 +1,1 @@
+"""What travels between subtasks: buffers, edges, routers, messages."""

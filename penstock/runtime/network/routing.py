@@ -1,0 +1,371 @@
+"""Routers: which target subtask each record of an edge goes to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import chain, compress
+from typing import Any
+
+from penstock.errors import ArgumentError
+from penstock.graph.deployment import ResultEdge
+from penstock.graph.key_groups import holds_nan, key_group_of, subtask_of
+from penstock.runtime.network.buffers import encode
+from penstock.runtime.operators.base import (
+    call_each,
+    close_functions,
+    method_of,
+    open_function,
+)
+from penstock.runtime.records import Batch
+
+_ROUTES_KEPT = 200_000
+_MAX_RECORDS = 16_384
+_FIRST_RECORDS = 1_024
+
+Send = Callable[[int, bytes], None]  # target subtask, payload
+
+
+def connected_targets(partitioning: str, subtask: int, sources: int, targets: int) -> list[int]:
+    """Return the target subtasks that `subtask` has a channel to.
+
+    >>> connected_targets("RESCALE", 0, 2, 4), connected_targets("RESCALE", 1, 4, 2)
+    ([0, 1], [0])
+    """
+    if partitioning == "FORWARD":
+        return [subtask]
+    if partitioning == "RESCALE":
+        if sources >= targets:
+            return [subtask * targets // sources]
+        return [target for target in range(targets) if target * sources // targets == subtask]
+    return list(range(targets))
+
+
+def connected_sources(partitioning: str, subtask: int, sources: int, targets: int) -> list[int]:
+    """Return the source subtasks that target `subtask` has a channel from."""
+    return [
+        source
+        for source in range(sources)
+        if subtask in connected_targets(partitioning, source, sources, targets)
+    ]
+
+
+class _Pending:
+    """Records on their way to one target."""
+
+    __slots__ = ("keys", "timestamps", "values")
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.timestamps: list[int | None] = []
+        self.keys: list[Any] = []
+
+
+class Router:
+    """Collects the records of one edge per target and sends them as buffers.
+
+    A buffer closes when it holds about `buffer_bytes`: the number of records for that is learned from the last buffer.
+    """
+
+    keyed = False
+
+    def __init__(self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int) -> None:
+        self.edge = edge
+        self.targets = targets
+        self.records_out = 0
+        self._send = send
+        self._buffer_bytes = buffer_bytes
+        self._limit = _FIRST_RECORDS
+        self._pending = {target: _Pending() for target in targets}
+
+    def open(self, context: Any) -> None:
+        """Prepare the user's selectors."""
+
+    def close(self) -> None:
+        """Release the user's selectors."""
+
+    def memory(self) -> Any:
+        """Return what decides where records go, besides the records: kept in this process, not in checkpoints."""
+        return (self._limit,)
+
+    def recall(self, memory: Any) -> None:
+        """Go on from what `memory` returned."""
+        (self._limit,) = memory
+
+    def route(self, batch: Batch) -> None:
+        """Take records."""
+        raise NotImplementedError
+
+    def add(
+        self,
+        target: int,
+        values: list[Any],
+        timestamps: list[int | None] | None,
+        keys: list[Any] | None = None,
+    ) -> None:
+        """Append records for one target; send when there are enough."""
+        pending = self._pending[target]
+        pending.values += values
+        pending.timestamps += timestamps if timestamps is not None else [None] * len(values)
+        if keys is not None:
+            pending.keys += keys
+        if len(pending.values) >= self._limit:
+            self.flush(target)
+
+    def flush(self, target: int) -> None:
+        """Send what is pending for one target."""
+        pending = self._pending[target]
+        count = len(pending.values)
+        if not count:
+            return
+        self._pending[target] = _Pending()
+        self.records_out += count
+        if count < 2 * self._limit:
+            self._send_buffer(target, pending.values, pending.timestamps, pending.keys)
+            return
+        start = 0
+        while start < count:  # an operator emitted much at once
+            end = start + self._limit
+            self._send_buffer(
+                target,
+                pending.values[start:end],
+                pending.timestamps[start:end],
+                pending.keys[start:end],
+            )
+            start = end
+
+    def _send_buffer(
+        self, target: int, values: list[Any], times: list[int | None], keys: list[Any]
+    ) -> None:
+        timeless = times[0] is None and all(time is None for time in times)
+        payload = encode(values, None if timeless else times, keys if self.keyed else None)
+        wanted = self._buffer_bytes * len(values) // len(payload)
+        self._limit = min(max(wanted, 16), _MAX_RECORDS)
+        self._send(target, payload)
+
+    def flush_all(self) -> None:
+        """Send everything that is pending."""
+        for target in self.targets:
+            self.flush(target)
+
+
+class SingleTargetRouter(Router):
+    """Forward, global, and any edge with one target."""
+
+    def route(self, batch: Batch) -> None:
+        """Send all to the one target."""
+        self.add(self.targets[0], batch.values, batch.timestamps)
+
+
+class RoundRobinRouter(Router):
+    """Rebalance and rescale: record after record to the next target.
+
+    Every sender starts at another target, as in Flink, so that few records spread too.
+    """
+
+    def __init__(
+        self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int, first: int
+    ) -> None:
+        super().__init__(edge, targets, send, buffer_bytes)
+        self._next = first % len(targets)
+
+    def memory(self) -> Any:
+        """Return whose turn it is."""
+        return (self._limit, self._next)
+
+    def recall(self, memory: Any) -> None:
+        """Go on with the same target."""
+        self._limit, self._next = memory
+
+    def route(self, batch: Batch) -> None:
+        """Deal the records out."""
+        count = len(self.targets)
+        values, timestamps = batch.values, batch.timestamps
+        for offset in range(count):
+            target = self.targets[(self._next + offset) % count]
+            part = values[offset::count]
+            if part:
+                self.add(target, part, None if timestamps is None else timestamps[offset::count])
+        self._next = (self._next + len(values)) % count
+
+
+class ShuffleRouter(Router):
+    """Each record to a random target."""
+
+    def __init__(self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int) -> None:
+        super().__init__(edge, targets, send, buffer_bytes)
+        self._random = random.Random()  # noqa: S311 - it only spreads load
+
+    def memory(self) -> Any:
+        """Return a new seed."""
+        return (self._limit, self._random.getrandbits(64))
+
+    def recall(self, memory: Any) -> None:
+        """Begin with a seed."""
+        self._limit, seed = memory
+        self._random.seed(seed)
+
+    def route(self, batch: Batch) -> None:
+        """Scatter the records."""
+        chosen = self._random.choices(self.targets, k=len(batch.values))
+        _scatter(self, chosen, batch, None)
+
+
+class BroadcastRouter(Router):
+    """Each record to every target."""
+
+    def route(self, batch: Batch) -> None:
+        """Send all to all."""
+        for target in self.targets:
+            self.add(target, batch.values, batch.timestamps)
+
+
+class HashRouter(Router):
+    """Each record to the owner of its key's key group; the key travels along."""
+
+    keyed = True
+
+    def __init__(
+        self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int, selector: Any
+    ) -> None:
+        super().__init__(edge, targets, send, buffer_bytes)
+        self._selector = selector
+        self._key_of = method_of(selector, "get_key")
+        self._routes = _Routes(edge.target_parallelism, edge.target_max_parallelism)
+
+    def open(self, context: Any) -> None:
+        """Open the key selector."""
+        open_function(self._selector, context)
+
+    def close(self) -> None:
+        """Close the key selector."""
+        close_functions([self._selector])
+
+    def route(self, batch: Batch) -> None:
+        """Select keys and send each record to its owner."""
+        values = batch.values
+        keys = call_each(self._key_of, values)
+        if len(self.targets) == 1:
+            _refuse_nan(keys)
+            self.add(0, values, batch.timestamps, keys)
+            return
+        routes = self._routes
+        if len(routes) > _ROUTES_KEPT:
+            routes.clear()
+        try:
+            chosen = list(map(routes.__getitem__, keys))
+        except TypeError as error:
+            raise ArgumentError(
+                f"a key is not hashable: {error}",
+                hint="let the key selector return a number, text, a tuple or another hashable value",
+            ) from error
+        _scatter(self, chosen, batch, keys)
+
+
+class _Routes(dict[Any, int]):
+    """Key -> target subtask, computed on first sight."""
+
+    def __init__(self, parallelism: int, max_parallelism: int) -> None:
+        super().__init__()
+        self._parallelism = parallelism
+        self._max_parallelism = max_parallelism
+
+    def __missing__(self, key: Any) -> int:
+        if holds_nan(key):  # every other one would be missing, too
+            raise _nan_error(key)
+        group = key_group_of(key, self._max_parallelism)
+        target = self[key] = subtask_of(group, self._parallelism, self._max_parallelism)
+        return target
+
+
+def _refuse_nan(keys: list[Any]) -> None:
+    """Refuse keys that are NaN or tuples with it: 9 ns a record, 50 ns if keys are pairs."""
+    found = [key for key in keys if key != key]  # noqa: PLR0124 - NaN differs from itself
+    if keys and type(keys[0]) is tuple:
+        try:
+            found += [part for part in chain.from_iterable(keys) if part != part]  # noqa: PLR0124
+        except TypeError:  # not all are tuples
+            found += [key for key in keys if holds_nan(key)]
+    if found:
+        raise _nan_error(next(filter(holds_nan, keys)))
+
+
+def _nan_error(key: Any) -> ArgumentError:
+    return ArgumentError(
+        f"a key is NaN: {key!r}",
+        detail="NaN is not equal to itself, so the state of such a key would not be found again",
+        hint="let the key selector return None or a text in its place, or filter such records out",
+    )
+
+
+class CustomRouter(Router):
+    """Each record to the target that the user's partitioner picks."""
+
+    def __init__(
+        self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int, custom: Any
+    ) -> None:
+        super().__init__(edge, targets, send, buffer_bytes)
+        self._functions = [custom.partitioner, custom.key_selector]
+        self._partition = method_of(custom.partitioner, "partition")
+        self._key_of = method_of(custom.key_selector, "get_key")
+
+    def open(self, context: Any) -> None:
+        """Open the user's functions."""
+        for function in self._functions:
+            open_function(function, context)
+
+    def close(self) -> None:
+        """Close the user's functions."""
+        close_functions(self._functions)
+
+    def _pick(self, value: Any) -> Any:
+        return self._partition(self._key_of(value), len(self.targets))
+
+    def route(self, batch: Batch) -> None:
+        """Ask the partitioner."""
+        count = len(self.targets)
+        chosen = call_each(self._pick, batch.values)
+        for target in chosen:
+            if not isinstance(target, int) or not 0 <= target < count:
+                raise ArgumentError(
+                    f"the partitioner returned {target!r}",
+                    hint=f"return a whole number from 0 to {count - 1}, the number of partitions less one",
+                )
+        _scatter(self, chosen, batch, None)
+
+
+def _scatter(router: Router, chosen: list[int], batch: Batch, keys: list[Any] | None) -> None:
+    """Append each record to its chosen target.
+
+    Up to a few targets, one C-speed pass per target (15 ns a record and column) beats appending record by record
+    (50 ns a column).
+    """
+    values, timestamps = batch.values, batch.timestamps
+    for target in set(chosen):
+        mask = [choice == target for choice in chosen]
+        router.add(
+            target,
+            list(compress(values, mask)),
+            None if timestamps is None else list(compress(timestamps, mask)),
+            None if keys is None else list(compress(keys, mask)),
+        )
+
+
+def create_router(
+    edge: ResultEdge, partitioning: Any, subtask: int, sources: int, send: Send, buffer_bytes: int
+) -> Router:
+    """Build the router of an outgoing edge for one sending subtask."""
+    targets = connected_targets(edge.partitioning, subtask, sources, edge.target_parallelism)
+    match edge.partitioning:
+        case "HASH":
+            return HashRouter(edge, targets, send, buffer_bytes, partitioning.key_selector)
+        case "CUSTOM":
+            return CustomRouter(edge, targets, send, buffer_bytes, partitioning)
+        case "BROADCAST":
+            return BroadcastRouter(edge, targets, send, buffer_bytes)
+        case "SHUFFLE" if len(targets) > 1:
+            return ShuffleRouter(edge, targets, send, buffer_bytes)
+        case "REBALANCE" | "RESCALE" if len(targets) > 1:
+            return RoundRobinRouter(edge, targets, send, buffer_bytes, subtask)
+        case _:
+            return SingleTargetRouter(edge, targets, send, buffer_bytes)

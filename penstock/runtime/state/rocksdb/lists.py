@@ -1,0 +1,263 @@
+"""List state in RocksDB: an epoch that appends to a list costs what it appends, not what the list holds.
+
+Under the key of an entry is the list as a whole, as in other tables, unless it is too large to be written again and again.
+Then it is cut: the elements so far are a *segment* under the key and a number, and what is appended after them goes on
+under the key, with the count of the segments. To read the list is to read all of them.
+
+The first byte of a value says what it is: 1 is set if it has the entry's key beside it (as in other tables), 2 if there are
+segments.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.pickling import dumps
+from penstock.runtime.state.rocksdb.key_codec import decode, is_exact, skip
+from penstock.runtime.state.rocksdb.store import after
+from penstock.runtime.state.rocksdb.tables import RocksDBTable, dump, load
+from penstock.runtime.state.states import ListState
+from penstock.runtime.state.table import MISSING, REMOVED
+from penstock.runtime.state.ttl import TtlListState
+
+if TYPE_CHECKING:
+    from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
+
+# A list is cut when what is under its key is larger than this: so much is read and written by an epoch that appends little.
+_CUT_BYTES: Final = 16 * 1024
+_HAS_KEY: Final = 1
+_HAS_SEGMENTS: Final = 2
+_MANY: Final = 32
+
+Head = tuple[int, list[Any]]  # how many segments there are, and the elements after them
+
+
+def load_head(data: bytes) -> Head:
+    """Return what is under the key of a list."""
+    value = pickle.loads(memoryview(data)[1:])
+    if data[0] & _HAS_KEY:
+        value = value[1]
+    return value if data[0] & _HAS_SEGMENTS else (0, value)
+
+
+def dump_head(head: Head, key: Any) -> bytes:
+    """Return the bytes of what is under the key of a list; `key` is MISSING if it can be read back from its bytes."""
+    segments, elements = head
+    if not segments:
+        return dump(elements, key)
+    if key is MISSING:
+        return bytes([_HAS_SEGMENTS]) + dumps(head)
+    return bytes([_HAS_SEGMENTS | _HAS_KEY]) + dumps((key, head))
+
+
+def segment_key(entry: bytes, number: int) -> bytes:
+    """Return the key of a segment: after that of its entry, before all others."""
+    return entry + number.to_bytes(4, "big")
+
+
+class RocksDBListTable(RocksDBTable):
+    """A list per entry.
+
+    `touched` has lists that are written as a whole, `appended` what this epoch added to other lists of the database.
+    `loaded` has the lists that it read, with what it added; `_uncut` are those of them that have no segments.
+    """
+
+    def __init__(self, backend: RocksDBStateBackend, name: str, namespaced: bool) -> None:
+        super().__init__(backend, name, namespaced)
+        self.appended: dict[Any, list[Any]] = {}
+        self._uncut: set[Any] = set()
+        self._count_appended = 0
+
+    def decode_entry(self, data: bytes, value: bytes) -> Any:
+        """Return the entry's key as an object."""
+        if value[0] & _HAS_KEY:
+            return pickle.loads(memoryview(value)[1:])[0]
+        start = len(self.prefix) + 2
+        if self.namespaced:
+            return decode(data, start), decode(data, skip(data, start))
+        return decode(data, start)
+
+    def _is_segment(self, data: bytes) -> bool:
+        end = skip(data, len(self.prefix) + 2)
+        return (skip(data, end) if self.namespaced else end) < len(data)
+
+    def append(self, entry: Any, elements: list[Any]) -> None:
+        """Add elements to a list; it takes the list of them over."""
+        self._count_appended += len(elements)
+        known = self.touched.get(entry, MISSING)
+        if known is MISSING and self.backend.store is not None:
+            known = self.loaded.get(entry, MISSING)
+            if entry not in self._uncut:
+                if known is not MISSING:
+                    known += elements
+                added = self.appended.get(entry)
+                if added is None:
+                    self.appended[entry] = elements
+                else:
+                    added += elements
+                return
+        if known is MISSING or known is REMOVED:
+            self.touched[entry] = elements
+        else:
+            known += elements
+            self.touched[entry] = known
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set a list."""
+        self.appended.pop(key, None)
+        self.touched[key] = value
+
+    def remove(self, key: Any) -> None:
+        """Remove a list if it is there."""
+        self.appended.pop(key, None)
+        super().remove(key)
+
+    def _load(self, key: Any) -> Any:
+        data = self.fetch(key)
+        added = self.appended.get(key)
+        if data is None or not data[0] & _HAS_SEGMENTS:
+            if added is None:
+                self._uncut.add(key)
+                return REMOVED if data is None else load(data)
+            return [*added] if data is None else [*load(data), *added]
+        elements = self._whole(self.encode_entry(key), data)
+        return elements if added is None else elements + added
+
+    def _whole(self, entry: bytes, data: bytes) -> list[Any]:
+        segments, tail = load_head(data)
+        if not segments:
+            return tail
+        store = self.backend.store
+        assert store is not None
+        stored = store.scan(segment_key(entry, 0), after(entry))
+        return _joined((value for _, value in stored), tail)
+
+    def _stored_lists(self) -> Iterator[tuple[Any, list[Any]]]:
+        """Iterate over the lists of the database that count, with what was appended to them."""
+        entry: Any = MISSING
+        segments: list[bytes] = []
+        tail: list[Any] = []
+        for data, value in self.stored():
+            if self._is_segment(data):
+                segments.append(value)
+                continue
+            if entry is not MISSING:
+                yield entry, _joined(segments, tail)
+            entry = self.decode_entry(data, value)
+            segments, tail = [], load_head(value)[1]
+        if entry is not MISSING:
+            yield entry, _joined(segments, tail)
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Iterate over all entries. The table must not change meanwhile."""
+        new = dict(self.appended)
+        for entry, elements in self._stored_lists():
+            added = new.pop(entry, ())
+            if entry not in self.touched:
+                yield entry, [*elements, *added]
+        for entry, value in self.touched.items():
+            if value is not REMOVED:
+                yield entry, value
+        yield from new.items()
+
+    def keys(self) -> Iterator[Any]:
+        """Iterate over the keys of all entries: pairs if namespaced."""
+        new = dict(self.appended)
+        for data, value in self.stored():
+            if not self._is_segment(data):
+                entry = self.decode_entry(data, value)
+                new.pop(entry, None)
+                if entry not in self.touched:
+                    yield entry
+        yield from [entry for entry, value in self.touched.items() if value is not REMOVED]
+        yield from new
+
+    def pending(self) -> int:
+        """Return how many entries are kept as objects; the elements that were appended count."""
+        return super().pending() + self._count_appended
+
+    def _write_entries(self, batch: Any, touched: dict[Any, Any]) -> bool:
+        appended, self.appended, self._count_appended = self.appended, {}, 0
+        uncut, self._uncut = self._uncut, set()
+        entries = {entry: self.encode_entry(entry) for entry in (*touched, *appended)}
+        stored = self._heads(
+            [(entry, place) for entry, place in entries.items() if entry not in uncut]
+        )
+        for entry, place in entries.items():
+            data = stored.get(entry)
+            segments, tail = (0, []) if data is None else load_head(data)
+            if entry in appended:
+                elements = tail + appended[entry]
+            else:
+                self._delete_segments(batch, place, segments)
+                segments, elements = 0, touched[entry]
+            if elements is REMOVED:
+                batch.delete(place)
+                continue
+            key = MISSING if is_exact(entry) else entry
+            head = dump_head((segments, elements), key)
+            if len(head) > _CUT_BYTES:
+                batch.put(segment_key(place, segments), dump(elements, MISSING))
+                head = dump_head((segments + 1, []), key)
+            batch.put(place, head)
+        return bool(entries)
+
+    def _heads(self, wanted: list[tuple[Any, bytes]]) -> dict[Any, bytes | None]:
+        """Return what the database has under the keys of some entries."""
+        store = self.backend.store
+        if store is None or not wanted:
+            return {}
+        found = store.get_many([place for _, place in wanted])
+        return {entry: data for (entry, _), data in zip(wanted, found, strict=True)}
+
+    def _delete_segments(self, batch: Any, place: bytes, count: int) -> None:
+        # Few are deleted one by one: what marks a whole range as deleted slows down later reads.
+        if count > _MANY:
+            batch.delete_range(segment_key(place, 0), segment_key(place, count))
+        else:
+            for number in range(count):
+                batch.delete(segment_key(place, number))
+
+    def look_at(self, start: bytes, count: int) -> Iterator[tuple[bytes, Any, Any]]:
+        """Iterate over some stored entries that nobody has touched: (position, entry, value)."""
+        for data, value in islice(self.stored(start), count):
+            if self._is_segment(data):
+                yield data, MISSING, None
+                continue
+            key = self.decode_entry(data, value)
+            if key in self.touched or key in self.loaded or key in self.appended:
+                yield data, MISSING, None
+            else:
+                yield data, key, self._whole(data, value)
+
+
+def _joined(segments: Iterable[bytes], tail: list[Any]) -> list[Any]:
+    elements: list[Any] = []
+    for segment in segments:
+        elements += load(segment)
+    elements += tail
+    return elements
+
+
+class RocksDBListState(ListState):
+    """A list per key. To append to it does not read it."""
+
+    __slots__ = ()
+    table: RocksDBListTable  # type: ignore[assignment]
+
+    def add(self, value: Any) -> None:
+        """Append an element."""
+        self.table.append(self.entry(), [value])
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append elements."""
+        values = list(values)
+        if values:
+            self.table.append(self.entry(), values)
+
+
+class RocksDBTtlListState(TtlListState, RocksDBListState):
+    """A list per key whose elements expire one by one: each is `(value, timestamp)`."""

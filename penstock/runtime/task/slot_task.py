@@ -1,0 +1,244 @@
+"""The body of a Spark task: one slot of one level, as a generator over rows of the pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import pickle
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from penstock.common import clock
+from penstock.common.pickling import dumps
+from penstock.connectors.source import SourceAssignment
+from penstock.errors import PenstockError
+from penstock.graph.deployment import LevelDeployment, SubtaskRestore, VertexDeployment
+from penstock.runtime.network.buffers import Row
+from penstock.runtime.network.messages import ACK, FAILURE, TaskFailure
+from penstock.runtime.operators.base import UserCodeError, user_traceback
+from penstock.runtime.task import subtask_cache
+from penstock.runtime.task.garbage import GarbageControl
+from penstock.runtime.task.subtask import ChannelError, Subtask, TaskEnvironment
+from penstock.runtime.time.pace import Pace, RunLog, SlotTrace
+
+
+class _UpstreamFailedError(Exception):
+    """A task before this one failed, so nothing here counts; carries what that task said."""
+
+    def __init__(self, payload: bytes) -> None:
+        super().__init__("a task of an earlier level failed")
+        self.payload = payload
+
+
+class SlotObserver(Protocol):
+    """Who watches a slot while an epoch is run again."""
+
+    def pace_of(self, vertex: int, subtask: int) -> Pace:
+        """Return what decides in the place of the wall clock."""
+
+    def opened(self, subtask: Subtask) -> None:
+        """Take note of a subtask before its first record."""
+
+    def failed(self, error: PenstockError, subtask: Subtask | None) -> None:
+        """Take note of a failure, while everything is as it was when it came."""
+
+
+def run_slot(
+    level: LevelDeployment,
+    slot: int,
+    attempt: str,
+    rows: Iterable[Row],
+    observer: SlotObserver | None = None,
+) -> Iterator[Row]:
+    """Run the subtasks of one slot over the rows that reach it; yield the rows for the next level.
+
+    What fails in user code, or on a bad record, would fail again: it becomes a FAILURE row that takes the place of all ACKs.
+    Any other exception is raised, for Spark to try the task again. A job with a journal sends the ACKs that it has all the
+    same: they tell how the failure can be brought about again.
+    """
+    rows = iter(rows)
+    sent: list[Row] = []
+    task = TaskEnvironment(
+        settings=level.settings,
+        epoch=level.epoch,
+        attempt=attempt,
+        attempt_number=level.attempt_number,
+        staging=level.staging,
+        state_io=level.state_io,
+        rows=sent,
+        pace_of=None if observer is None else observer.pace_of,
+    )
+    slot_task = _SlotTask(level, slot, task, observer)
+    collector = GarbageControl()
+    try:
+        for _ in slot_task.run(rows):
+            yield from sent
+            sent.clear()
+            collector.check()
+    except _UpstreamFailedError as failed:
+        yield from _failure_rows(level, slot, failed.payload)
+        if level.settings.journal:
+            yield from _acks(sent, rows)
+    except ChannelError:
+        raise
+    except PenstockError as error:
+        if observer is not None:
+            observer.failed(error, slot_task.current)
+        payload = dumps(_describe(error, slot_task.current, slot_task.trace()))
+        yield from _failure_rows(level, slot, payload)
+        if level.settings.journal:
+            yield from _acks(sent, rows)
+    finally:
+        slot_task.abandon()
+        collector.close()
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _failure_rows(level: LevelDeployment, slot: int, payload: bytes) -> Iterator[Row]:
+    """Tell every slot of the next level, so that none of them goes on for nothing."""
+    for target in range(max(level.next_slots, 1)):
+        yield Row(target, -1, -1, slot, 0, FAILURE, payload)
+
+
+def _acks(*sources: Iterable[Row]) -> Iterator[Row]:
+    return (row for rows in sources for row in rows if row[5] == ACK)
+
+
+class _SlotTask:
+    def __init__(
+        self,
+        level: LevelDeployment,
+        slot: int,
+        task: TaskEnvironment,
+        observer: SlotObserver | None,
+    ) -> None:
+        self._level = level
+        self._slot = slot
+        self._task = task
+        self._observer = observer
+        self._arrivals = RunLog()
+        self._subtasks: dict[int, Subtask] = {}
+        self.current: Subtask | None = None
+
+    def run(self, rows: Iterable[Row]) -> Iterator[None]:
+        """Process everything; yields whenever rows may be ready."""
+        job_id = self._level.settings.job_id
+        subtask_cache.forget_older(job_id, self._level.epoch)
+        for vertex in self._level.vertices:
+            index = self._slot - vertex.slot_offset
+            if 0 <= index < vertex.parallelism:
+                self._obtain(vertex, index)
+        if self._observer is not None:
+            for subtask in self._subtasks.values():
+                self._observer.opened(subtask)
+        for subtask in self._subtasks.values():
+            subtask.begin_epoch(self._task, self._subtasks)
+        for subtask in self._subtasks.values():
+            self.current = subtask
+            subtask.announce_time()
+        if self._level.level == 0:
+            yield from self._read_sources()
+        else:
+            yield from self._receive(rows)
+        last = next(reversed(self._subtasks.values()), None)
+        for subtask in self._subtasks.values():
+            self.current = subtask
+            ack = subtask.end_epoch()
+            if subtask is last:
+                ack = dataclasses.replace(ack, trace=self.trace())
+            self._task.rows.append(Row(self._slot, -1, -1, self._slot, 0, ACK, dumps(ack)))
+            yield
+        for number in list(self._subtasks):
+            self.current = subtask = self._subtasks.pop(number)
+            subtask_cache.put(job_id, subtask, self._level.epoch, self._task.attempt)
+
+    def trace(self) -> SlotTrace | None:
+        """Return what the wall clock and chance have decided, if the job keeps a journal."""
+        if not self._level.settings.journal:
+            return None
+        return SlotTrace(
+            self._level.level,
+            self._slot,
+            self._arrivals.pack(),
+            tuple(
+                trace
+                for vertex, subtask in self._subtasks.items()
+                if (trace := subtask.pace.trace(vertex, subtask.index)) is not None
+            ),
+        )
+
+    def abandon(self) -> None:
+        """Close what a failure left open, so that functions and sinks let go of what they hold."""
+        for subtask in self._subtasks.values():
+            with contextlib.suppress(Exception):  # the failure is what counts
+                subtask.close()
+
+    def _obtain(self, vertex: VertexDeployment, index: int) -> None:
+        restore = self._level.restore.get((vertex.vertex, index), SubtaskRestore())
+        cached = subtask_cache.take(
+            self._level.settings.job_id, vertex.vertex, index, restore.snapshot
+        )
+        if cached is not None:
+            self._subtasks[vertex.vertex] = cached
+            return
+        self.current = self._subtasks[vertex.vertex] = Subtask(vertex, index)
+        self.current.open(self._task, restore)
+
+    def _read_sources(self) -> Iterator[None]:
+        for vertex, subtask in self._subtasks.items():
+            self.current = subtask
+            assignment = self._level.assignments.get((vertex, subtask.index), SourceAssignment())
+            yield from subtask.read_source(assignment, self._seconds_left())
+
+    def _seconds_left(self) -> float | None:
+        """Return how long sources may read. The clock is read once: it may be set between two readings."""
+        deadline, longest = self._level.deadline, self._level.longest_read_s
+        if deadline is None:
+            return None
+        left = deadline - clock.now()
+        return left if longest is None else min(left, longest)
+
+    def _receive(self, rows: Iterable[Row]) -> Iterator[None]:
+        subtasks = self._subtasks
+        arrived = self._arrivals.add if self._level.settings.journal else None
+        for subtask in subtasks.values():
+            self.current = subtask
+            if not subtask.finished:
+                subtask.advance_processing_time()
+        for row in rows:
+            receiver = subtasks.get(row[1])
+            if receiver is not None:
+                self.current = receiver
+                if arrived is not None:
+                    arrived(row[1:4])
+                receiver.receive_row(row)
+            elif row[5] == FAILURE:
+                raise _UpstreamFailedError(row[6])
+            else:
+                self._task.rows.append(row)
+            yield
+
+
+def _describe(
+    error: PenstockError, subtask: Subtask | None, trace: SlotTrace | None
+) -> TaskFailure:
+    # Of the user's exception the operator and record are told besides; an error of ours says all by itself.
+    wrapped = isinstance(error, UserCodeError) and error.__cause__ is not None
+    cause = error.__cause__ if wrapped and error.__cause__ is not None else error
+    try:
+        pickled = dumps(cause)
+        pickle.loads(pickled)
+    except Exception:  # noqa: BLE001 - exceptions of users may refuse to pickle in any way
+        pickled = None
+    return TaskFailure(
+        vertex=subtask.deployment.vertex if subtask is not None else -1,
+        subtask=subtask.index if subtask is not None else -1,
+        message=error.message,
+        detail=error.detail if wrapped else None,
+        traceback=user_traceback(cause),
+        error=pickled,
+        operator=getattr(error, "operator_id", None),
+        trace=trace,
+    )

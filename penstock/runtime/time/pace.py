@@ -1,0 +1,315 @@
+"""What the wall clock and chance decide while a subtask runs, at one seam: to be recorded, and to be decided again.
+
+An epoch that is run again from the same state over the same records gives the same output if these come out as they did
+before: readings of the clock, when a periodic watermark was due, when a source's time was up, how large the batches of its
+reader were, where round-robin exchanges stood, the order in which channels arrived, and which asynchronous calls had been
+answered when. A `RecordingPace` notes them while an epoch runs; the trace travels with the ACK.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from penstock.common.clock import now_ms
+from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
+
+ANSWERS_TAKEN: Final = 2**62  # in a log of answers: the operator went on without waiting for more
+CALL_FAILED: Final = ANSWERS_TAKEN + 1  # there, too: the job failed
+READER_ENDED: Final = -1  # in the log of batch sizes: the reader had nothing more
+MAX_RUNS: Final = 4_000  # of one log in one epoch; what comes after them is not recorded
+
+
+def wall_clock() -> int:
+    """Return the processing time in epoch milliseconds."""
+    return now_ms()
+
+
+class Pace(Protocol):
+    """Decides what depends on the wall clock or on chance, for one subtask."""
+
+    @property
+    def traces(self) -> bool:
+        """Whether what is decided is noted, or was."""
+
+    def clock(self) -> int:
+        """Return the processing time in epoch milliseconds."""
+
+    def due(self, place: str, due: bool) -> bool:
+        """Whether the moment that `place` waits for has come; `due` is what the clock says."""
+
+    def answered(self, place: str, answer: int) -> None:
+        """Take note of which call was answered next, or of ANSWERS_TAKEN."""
+
+    def answers(self, place: str) -> Iterator[int] | None:
+        """Return which calls were answered next, if that is decided already."""
+
+    def batches(
+        self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
+        """Read a split, in the batches that the reader makes or made."""
+
+    def routers(self, memories: list[Any]) -> list[Any]:
+        """Return where the exchanges of this subtask begin; `memories` is where they stand."""
+
+    def begin_epoch(self) -> None:
+        """Begin a new trace, before the epoch's first record."""
+
+    def trace(self, vertex: int, subtask: int) -> SubtaskTrace | None:
+        """End the trace and return it."""
+
+
+class WallPace:
+    """Asks the wall clock, and leaves no trace."""
+
+    traces = False
+
+    def __init__(self, clock: Callable[[], int] = wall_clock) -> None:
+        self.clock = clock
+
+    def due(self, place: str, due: bool) -> bool:
+        """Believe the clock."""
+        return due
+
+    def answered(self, place: str, answer: int) -> None:
+        """Leave no trace."""
+
+    def answers(self, place: str) -> None:
+        """Let calls be answered in their own time."""
+
+    def batches(
+        self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
+        """Read."""
+        return reader.read(split, position, limits)
+
+    def routers(self, memories: list[Any]) -> list[Any]:
+        """Go on."""
+        return memories
+
+    def begin_epoch(self) -> None:
+        """There is no trace."""
+
+    def trace(self, vertex: int, subtask: int) -> SubtaskTrace | None:
+        """There is no trace."""
+        return None
+
+
+class RunLog:
+    """A sequence of values as runs of equal ones, up to a bound."""
+
+    __slots__ = ("_count", "_runs", "_value", "cut")
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Any, int]] = []
+        self._value: Any = None
+        self._count = 0
+        self.cut = False
+
+    def add(self, value: Any) -> None:
+        """Append a value."""
+        if value == self._value and self._count:
+            self._count += 1
+            return
+        self._close()
+        self._value, self._count = value, 1
+
+    def _close(self) -> None:
+        if len(self._runs) >= MAX_RUNS:
+            self.cut = True
+        elif self._count:
+            self._runs.append((self._value, self._count))
+
+    def pack(self) -> Packed:
+        """Return what was added, as little as it takes."""
+        self._close()
+        self._count = 0
+        return Packed.of(self._runs, cut=self.cut)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Runs of equal values in few bytes. `cut` says that the sequence went on unrecorded."""
+
+    values: tuple[Any, ...] = ()  # the distinct ones
+    data: bytes = b""
+    cut: bool = False
+
+    @classmethod
+    def of(cls, runs: Iterable[tuple[Any, int]], *, cut: bool = False) -> Packed:
+        """Pack (value, count) pairs."""
+        numbers: dict[Any, int] = {}
+        flat = array("Q")
+        for value, count in runs:
+            flat.append(numbers.setdefault(value, len(numbers)))
+            flat.append(count)
+        return cls(tuple(numbers), zlib.compress(flat.tobytes(), 1) if flat else b"", cut)
+
+    def runs(self) -> list[tuple[Any, int]]:
+        """Return the (value, count) pairs."""
+        if not self.data:
+            return []
+        flat = array("Q", zlib.decompress(self.data))
+        return [
+            (self.values[number], count)
+            for number, count in zip(flat[::2], flat[1::2], strict=True)
+        ]
+
+    def __iter__(self) -> Iterator[Any]:
+        for value, count in self.runs():
+            for _ in range(count):
+                yield value
+
+
+@dataclass(frozen=True, slots=True)
+class ClockLog:
+    """Readings of a clock: the first one, and runs of (milliseconds since the run before, readings)."""
+
+    first: int = 0
+    steps: Packed = field(default_factory=Packed)
+
+    @classmethod
+    def of(cls, runs: list[tuple[int, int]], *, cut: bool = False) -> ClockLog:
+        """Make a log of (reading, count) pairs."""
+        if not runs:
+            return cls(steps=Packed(cut=cut))
+        before = [runs[0][0], *(reading for reading, _ in runs)]
+        steps = [
+            (reading - last, count) for last, (reading, count) in zip(before, runs, strict=False)
+        ]
+        return cls(runs[0][0], Packed.of(steps, cut=cut))
+
+    def runs(self) -> list[tuple[int, int]]:
+        """Return (reading, count) pairs."""
+        now, found = self.first, []
+        for step, count in self.steps.runs():
+            now += step
+            found.append((now, count))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskTrace:
+    """What was decided in one subtask in one epoch. `opening` is the clock before the epoch, if it was opened for it."""
+
+    vertex: int
+    subtask: int
+    opening: ClockLog
+    clock: ClockLog
+    decisions: dict[str, Packed]
+    batches: Packed
+    routers: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SlotTrace:
+    """What was decided in one slot in one epoch; `arrivals` are rows by (vertex, gate, channel)."""
+
+    level: int
+    slot: int
+    arrivals: Packed
+    subtasks: tuple[SubtaskTrace, ...]
+
+
+class RecordingPace:
+    """Asks the wall clock, and notes what it said.
+
+    A reading costs 70 ns more than without the note.
+    """
+
+    traces = True
+
+    def __init__(self, clock: Callable[[], int] = wall_clock) -> None:
+        self._wall = clock
+        self._opening = ClockLog()
+        self._opened = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._readings: list[tuple[int, int]] = []
+        self._now = 0
+        self._count = 0
+        self._cut = False
+        self._decisions: dict[str, RunLog] = {}
+        self._batches = RunLog()
+        self._routers: tuple[Any, ...] = ()
+
+    def begin_epoch(self) -> None:
+        """Begin a new trace."""
+        self._opening = self._clock_log()
+        self._opened = True
+        self._begin()
+
+    def clock(self) -> int:
+        """Read the clock."""
+        now = self._wall()
+        if now != self._now:
+            self._close_run()
+            self._now = now
+        self._count += 1
+        return now
+
+    def _close_run(self) -> None:
+        if self._count:
+            if len(self._readings) < MAX_RUNS:
+                self._readings.append((self._now, self._count))
+            else:
+                self._cut = True
+            self._count = 0
+
+    def _clock_log(self) -> ClockLog:
+        self._close_run()
+        return ClockLog.of(self._readings, cut=self._cut)
+
+    def due(self, place: str, due: bool) -> bool:
+        """Note what the clock says."""
+        self.answered(place, due)
+        return due
+
+    def answered(self, place: str, answer: int) -> None:
+        """Note which call was answered."""
+        log = self._decisions.get(place)
+        if log is None:
+            log = self._decisions[place] = RunLog()
+        log.add(answer)
+
+    def answers(self, place: str) -> None:
+        """Let calls be answered in their own time."""
+
+    def batches(
+        self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
+    ) -> Iterator[SourceBatch]:
+        """Read, and note the sizes of batches."""
+        add = self._batches.add
+        for batch in reader.read(split, position, limits):
+            add(len(batch.records))
+            yield batch
+        add(READER_ENDED)
+
+    def routers(self, memories: list[Any]) -> list[Any]:
+        """Note where the exchanges stand."""
+        self._routers = tuple(memories)
+        return memories
+
+    def trace(self, vertex: int, subtask: int) -> SubtaskTrace:
+        """Return what was noted since the epoch began; the next epoch has an opening only if the subtask is opened."""
+        if not self._opened:  # it failed before
+            self.begin_epoch()
+        trace = SubtaskTrace(
+            vertex,
+            subtask,
+            self._opening,
+            self._clock_log(),
+            {place: log.pack() for place, log in self._decisions.items()},
+            self._batches.pack(),
+            self._routers,
+        )
+        self._opening = ClockLog()
+        self._begin()
+        return trace
+
+
+WALL: Final = WallPace()
