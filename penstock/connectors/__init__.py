@@ -1,1 +1,34 @@
-"""Sources and sinks: their interface, and one module or folder per system. Quick to import, pyarrow only where a file needs it."""
+"""Sources and sinks: the interface, and one module or folder per system.
+
+Quick to import: what a connector needs beyond Python is loaded when it is used.
+"""
+
+from __future__ import annotations
+
+from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.source import (
+    Boundedness,
+    ReadLimits,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+    SplitProgress,
+)
+
+__all__ = [
+    "Boundedness",
+    "CommitRequest",
+    "Committer",
+    "ReadLimits",
+    "Sink",
+    "SinkWriter",
+    "Source",
+    "SourceBatch",
+    "SourceReader",
+    "SourceSplit",
+    "SplitEnumerator",
+    "SplitProgress",
+    "WriterContext",
+]

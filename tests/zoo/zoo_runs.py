@@ -19,7 +19,7 @@ from penstock.checkpoint import shared_files
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.job_master import JobMaster
-from penstock.runtime.state.rocksdb.backend import backend as rocksdb
+from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.task import subtask
 from penstock.testing.mini_cluster import MiniCluster
 

@@ -39,7 +39,14 @@ def test_pyflinks_names_are_where_pyflink_has_them(module, name):
 
 @pytest.mark.parametrize(
     "module",
-    ["buckets", "data_generator", "file_sink", "file_source", "number_sequence", "staged_sinks"],
+    [
+        "data_generator",
+        "files.buckets",
+        "files.sink",
+        "files.source",
+        "number_sequence",
+        "staged_sinks",
+    ],
 )
 def test_the_examples_of_docstrings_work(module):
     results = doctest.testmod(importlib.import_module(f"penstock.connectors.{module}"))
@@ -68,8 +75,8 @@ def test_the_example_source_and_sink_work():
 
 
 def test_a_task_that_unpickles_connectors_loads_nothing_heavy():
-    modules = ["collection", "csv_format", "data_generator", "file_sink", "file_source", "function_sink",
-               "json_format", "columnar_format", "number_sequence", "staged_sinks"]  # fmt: skip
+    modules = ["collection", "data_generator", "files.sink", "files.source", "formats.columnar", "formats.csv",
+               "formats.json", "function_sink", "number_sequence", "staged_sinks"]  # fmt: skip
     imports = ", ".join(f"penstock.connectors.{module}" for module in modules)
     heavy = "{'pyarrow', 'pyspark', 'pandas', 'numpy', 'cloudpickle', 'penstock.datastream', 'penstock.graph'}"
     code = f"import sys, {imports}; print(sorted({heavy} & set(sys.modules)))"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.common.time import Duration
 from penstock.graph.state_descriptors import ListStateDescriptor, StateTtlConfig
-from penstock.runtime.state.rocksdb.backend import lists as rocksdb_lists
+from penstock.runtime.state.rocksdb import lists as rocksdb_lists
 from penstock.state.chains import _tables_of as tables_of
 
 from .worlds import World, contents

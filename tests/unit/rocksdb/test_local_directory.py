@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from penstock.runtime.state.rocksdb.backend import local_directory
+from penstock.runtime.state.rocksdb import local_directory
 from penstock.runtime.state.rocksdb.local_directory import LocalDirectory
 
 A_WEEK_AGO = time.time() - 7 * 24 * 3600

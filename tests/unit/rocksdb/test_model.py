@@ -22,8 +22,8 @@ from penstock.graph.state_descriptors import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.rocksdb.backend import backend as rocksdb
-from penstock.runtime.state.rocksdb.backend import lists as rocksdb_lists
+from penstock.runtime.state.rocksdb import backend as rocksdb
+from penstock.runtime.state.rocksdb import lists as rocksdb_lists
 
 from .worlds import BACKENDS, MAX_PARALLELISM, World
 

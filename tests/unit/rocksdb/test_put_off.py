@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from penstock.checkpoint import shared_files
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.graph.state_descriptors import MapStateDescriptor, ValueStateDescriptor
-from penstock.runtime.state.rocksdb.backend import backend as rocksdb
-from penstock.runtime.state.rocksdb.backend import store as rocksdb_store
+from penstock.runtime.state.rocksdb import backend as rocksdb
+from penstock.runtime.state.rocksdb import store as rocksdb_store
 
 from .worlds import World, contents
 

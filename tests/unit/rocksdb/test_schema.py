@@ -14,7 +14,7 @@ from penstock.graph.state_descriptors import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.rocksdb.backend import backend as rocksdb
+from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.state.schema import StateSchema, difference
 
 from .worlds import World, contents

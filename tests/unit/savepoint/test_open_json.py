@@ -84,7 +84,7 @@ def test_the_progress_of_a_split_can_be_read():
     progress = SplitProgress(SourceSplit("file 1", ("a.csv", 0)), position=17, watermark=5)
     data = to_json((progress,))
     name, fields = data["$tuple"][0]["$object"]
-    assert name == "penstock.connectors:SplitProgress"
+    assert name == "penstock.connectors.source:SplitProgress"
     assert (fields["position"], fields["watermark"]) == (17, 5)
     assert fields["split"]["$object"][1]["payload"] == {"$tuple": ["a.csv", 0]}
     assert from_json(data) == (progress,)
