@@ -28,10 +28,10 @@ from penstock.replay.running import (
     breakpoints,
     pass_over,
 )
-from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.source import SourceOperator
 from penstock.runtime.records import Batch
 from penstock.runtime.task.subtask import Subtask
+from penstock.runtime.user_code import UserCodeError
 
 _PACKAGE: Final = f"{Path(__file__).resolve().parents[1]}/"
 _LIBRARIES: Final = tuple(

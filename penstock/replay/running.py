@@ -26,11 +26,11 @@ from penstock.replay.sinks import Collection, switch_off_sinks
 from penstock.replay.state_check import ReplayStateIO, StateComparison, compare, wrote_full
 from penstock.runtime.network.buffers import Row
 from penstock.runtime.network.messages import ACK, FAILURE, TaskAck
-from penstock.runtime.operators.base import UserCodeError, user_traceback
 from penstock.runtime.task import subtask_cache
 from penstock.runtime.task.slot_task import run_slot
 from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.time.pace import SlotTrace, SubtaskTrace
+from penstock.runtime.user_code import UserCodeError, user_traceback
 
 _UNTRACED_FACTOR = 10
 UNTRACED_S = 5.0

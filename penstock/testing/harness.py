@@ -20,7 +20,7 @@ from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.graph.operator_specs import OperatorSpec
 from penstock.graph.transformations import OperatorTransformation
 from penstock.runtime.metrics import MetricGroup
-from penstock.runtime.operators.base import OperatorContext, StreamOperator, method_of
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import Batch
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend
@@ -29,6 +29,7 @@ from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
 from penstock.runtime.task.context import RuntimeContext
 from penstock.runtime.task.typed_output import typed_output
 from penstock.runtime.time.timers import TimerManager
+from penstock.runtime.user_code import method_of
 
 _NO_KEY: Any = object()
 

@@ -11,13 +11,8 @@ from penstock.errors import ArgumentError
 from penstock.graph.deployment import ResultEdge
 from penstock.graph.key_groups import holds_nan, key_group_of, subtask_of
 from penstock.runtime.network.buffers import encode
-from penstock.runtime.operators.base import (
-    call_each,
-    close_functions,
-    method_of,
-    open_function,
-)
 from penstock.runtime.records import Batch
+from penstock.runtime.user_code import call_each, close_functions, method_of, open_function
 
 _ROUTES_KEPT = 200_000
 _MAX_RECORDS = 16_384

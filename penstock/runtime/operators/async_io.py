@@ -24,10 +24,11 @@ from penstock.runtime.operators.async_queue import (
     OrderedQueue,
     UnorderedQueue,
 )
-from penstock.runtime.operators.base import OperatorContext, StreamOperator, is_checkpointed
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector, has_side_outputs
 from penstock.runtime.records import MIN_WATERMARK, Batch
 from penstock.runtime.state.operator_state import SPLIT
+from penstock.runtime.user_code import is_checkpointed
 
 # List state, so that a change of parallelism deals the records out: (value, timestamp, barriers crossed, results or None).
 IN_FLIGHT: Final = f"{SPLIT}in flight"

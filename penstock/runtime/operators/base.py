@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-from penstock.errors import PenstockError
-from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
+from penstock.runtime.records import Batch
 from penstock.runtime.time.pace import WALL, Pace
+from penstock.runtime.user_code import UserCodeError, shorten
 
 
 class Output(Protocol):
@@ -27,14 +25,6 @@ class Output(Protocol):
 
     def emit_status(self, idle: bool) -> None:
         """Say that this output turned idle or active."""
-
-
-class UserCodeError(PenstockError, RuntimeError):
-    """The user's function raised. Carries the operator and, where known, the record; `__cause__` is the exception."""
-
-    operator_id: str | None = None
-    record_known = False
-    record: Any = None
 
 
 @dataclass(slots=True)
@@ -119,7 +109,7 @@ class StreamOperator:
 
     def guard(self, error: BaseException, record: Any = None, known: bool = False) -> UserCodeError:
         """Wrap what the user's function raised."""
-        shown = _shorten(record) if known else None
+        shown = shorten(record) if known else None
         wrapped = UserCodeError(
             f"{type(error).__name__}: {error}",
             detail=f"in operator '{self.context.operator_name}', subtask {self.context.subtask + 1} of "
@@ -129,108 +119,3 @@ class StreamOperator:
         wrapped.operator_id = self.context.operator_id
         wrapped.record_known, wrapped.record = known, record
         return wrapped
-
-
-def _shorten(record: Any, limit: int = 200) -> str:
-    try:
-        text = repr(record)
-    except Exception as error:  # noqa: BLE001 - the user's __repr__ may fail; the first error matters more
-        text = f"<{type(record).__name__}, repr failed: {error}>"
-    return text if len(text) <= limit else text[: limit - 3] + "..."
-
-
-_PACKAGE: Final = f"{Path(__file__).resolve().parents[2]}/"
-
-
-def user_traceback(error: BaseException) -> str:
-    """Format an exception, and those that led to it, with the user's frames only, where there are any."""
-    shown = traceback.TracebackException.from_exception(error)
-    part: traceback.TracebackException | None = shown
-    while part is not None:
-        own = [frame for frame in part.stack if not frame.filename.startswith(_PACKAGE)]
-        if own:
-            part.stack = traceback.StackSummary.from_list(own)
-        part = part.__cause__ or part.__context__
-    return "".join(shown.format())
-
-
-def method_of(function: Any, name: str) -> Callable[..., Any]:
-    """Return the method that does the work of a user function: `function.<name>`, or the callable itself."""
-    method: Callable[..., Any] | None = getattr(function, name, None)
-    return method if callable(method) else function
-
-
-def is_checkpointed(function: Any) -> bool:
-    """Whether a user function has both methods of a CheckpointedFunction."""
-    return all(
-        callable(getattr(function, method, None))
-        for method in ("initialize_state", "snapshot_state")
-    )
-
-
-def open_function(function: Any, runtime_context: Any) -> None:
-    """Restore the function's state if it keeps any by itself, then call its `open` if it has one."""
-    if is_checkpointed(function):
-        runtime_context.initialize_function(function)
-    opener = getattr(function, "open", None)
-    if callable(opener):
-        opener(runtime_context)
-
-
-def close_functions(functions: Sequence[Any]) -> None:
-    """Call `close` of each function that has one."""
-    for function in functions:
-        closer = getattr(function, "close", None)
-        if callable(closer):
-            closer()
-
-
-class RecordFailedError(Exception):
-    """User code raised on one record of many; `cause` is what it raised."""
-
-    def __init__(self, cause: Exception, record: Any) -> None:
-        super().__init__(cause, record)
-        self.cause = cause
-        self.record = record
-
-
-def call_each(call: Callable[..., Any], values: list[Any], *columns: Iterable[Any]) -> list[Any]:
-    """Return what a user's function returns for each record; raises RecordFailedError.
-
-    A StopIteration of the user's function would end `map` as if there were no more records.
-    """
-    iterator = iter(values)
-    try:
-        results = list(map(call, iterator, *columns))
-        if len(results) != len(values):
-            raise RuntimeError("the function raised StopIteration")
-    except Exception as error:
-        raise RecordFailedError(
-            error, values[position_of_failure(iterator, len(values))]
-        ) from error
-    return results
-
-
-def position_of_failure(iterator: Any, total: int) -> int:
-    """Return the index of the record that a list iterator handed out last."""
-    remaining: int = iterator.__length_hint__()
-    return total - remaining - 1
-
-
-__all__ = [
-    "MAX_WATERMARK",
-    "MIN_WATERMARK",
-    "Batch",
-    "OperatorContext",
-    "Output",
-    "RecordFailedError",
-    "StreamOperator",
-    "UserCodeError",
-    "call_each",
-    "close_functions",
-    "is_checkpointed",
-    "method_of",
-    "open_function",
-    "position_of_failure",
-    "user_traceback",
-]

@@ -10,10 +10,11 @@ from typing import Any, NoReturn
 
 from penstock.common.time_domain import TimeDomain
 from penstock.errors import InvalidProgramError
-from penstock.runtime.operators.base import OperatorContext, method_of
+from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.process import KeyedProcessOperator, ProcessOperator
 from penstock.runtime.records import Batch
 from penstock.runtime.time.timers import TimerService
+from penstock.runtime.user_code import method_of
 
 
 class _NoKey:

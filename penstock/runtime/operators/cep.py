@@ -15,16 +15,11 @@ from typing import Any
 from penstock.cep.engine import Match
 from penstock.errors import PenstockError, RecordError
 from penstock.graph.operator_specs import CepSpec, DynamicCepSpec
-from penstock.runtime.operators.base import (
-    OperatorContext,
-    StreamOperator,
-    UserCodeError,
-    close_functions,
-    open_function,
-)
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.cep_engine import Order, PatternEngine
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.records import Batch
+from penstock.runtime.user_code import UserCodeError, close_functions, open_function
 
 RUNS = "cep/runs"
 DYNAMIC_RUNS = "cep/dynamic-runs"  # by key and pattern

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from penstock.cep.engine import KeyRuns, Match, Nfa, PatternPlan, StepResult, compile_pattern
 from penstock.cep.engine.nfa import NOTHING
 from penstock.errors import PenstockError
-from penstock.runtime.operators.base import RecordFailedError, call_each
+from penstock.runtime.user_code import RecordFailedError, call_each
 
 Order = Callable[[int, Any], Any]  # of timestamp and event: the key to sort by
 

@@ -22,12 +22,7 @@ from penstock.graph.operator_specs import (
     ProcessSpec,
 )
 from penstock.runtime.isolation import isolated
-from penstock.runtime.operators.base import (
-    OperatorContext,
-    StreamOperator,
-    position_of_failure,
-    user_traceback,
-)
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.operators.process import KeyedProcessOperator, ProcessOperator
 from penstock.runtime.operators.stateless import (
@@ -37,6 +32,7 @@ from penstock.runtime.operators.stateless import (
     MapOperator,
 )
 from penstock.runtime.records import Batch
+from penstock.runtime.user_code import position_of_failure, user_traceback
 
 # What says that the program is wrong, not the record.
 _NOT_THE_RECORD = (InvalidProgramError, UnsupportedOperationError, CheckpointError)

@@ -7,12 +7,7 @@ from typing import Any
 
 from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.graph.operator_specs import FullWindowPartitionSpec
-from penstock.runtime.operators.base import (
-    OperatorContext,
-    StreamOperator,
-    close_functions,
-    open_function,
-)
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.operators.window_contents import (
     AggregatedContents,
@@ -21,6 +16,7 @@ from penstock.runtime.operators.window_contents import (
 )
 from penstock.runtime.records import MAX_WATERMARK, Batch
 from penstock.runtime.state.table import MISSING
+from penstock.runtime.user_code import close_functions, open_function
 
 BLOCKS = "partition-blocks"
 _BLOCK = 4096

@@ -14,15 +14,11 @@ from typing import Any
 
 from penstock.errors import PenstockError, RecordError
 from penstock.graph.operator_specs import IntervalJoinSpec
-from penstock.runtime.operators.base import (
-    OperatorContext,
-    StreamOperator,
-    close_functions,
-    open_function,
-)
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.records import Batch
 from penstock.runtime.state.panes import PANE_PREFIX, PaneTable
+from penstock.runtime.user_code import close_functions, open_function
 
 Partners = tuple[list[int], list[list[Any]]]  # timestamps, ascending, and the values at each
 

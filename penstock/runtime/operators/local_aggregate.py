@@ -14,18 +14,18 @@ from typing import Any
 
 from penstock.errors import InvalidProgramError
 from penstock.graph.operator_specs import GlobalAggregateSpec, LocalAggregateSpec
-from penstock.runtime.operators.base import (
-    OperatorContext,
+from penstock.runtime.operators.base import OperatorContext
+from penstock.runtime.operators.time_window import Pane, TimeWindowOperator
+from penstock.runtime.operators.window_base import WindowOperatorBase
+from penstock.runtime.records import Batch
+from penstock.runtime.state.table import MISSING
+from penstock.runtime.user_code import (
     RecordFailedError,
     call_each,
     close_functions,
     method_of,
     open_function,
 )
-from penstock.runtime.operators.time_window import Pane, TimeWindowOperator
-from penstock.runtime.operators.window_base import WindowOperatorBase
-from penstock.runtime.records import Batch
-from penstock.runtime.state.table import MISSING
 from penstock.windowing.time_assigners import no_timestamp
 
 MAX_PARTIALS = 16_384  # so many accumulators, and they are sent

@@ -8,15 +8,11 @@ from typing import Any
 
 from penstock.common.time_domain import TimeDomain
 from penstock.errors import UnsupportedOperationError
-from penstock.runtime.operators.base import (
-    OperatorContext,
-    StreamOperator,
-    close_functions,
-    open_function,
-)
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.records import MIN_WATERMARK, Batch
 from penstock.runtime.time.timers import TimerService
+from penstock.runtime.user_code import close_functions, open_function
 
 
 class ProcessContext:

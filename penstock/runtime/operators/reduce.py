@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.runtime.isolation import isolated
-from penstock.runtime.operators.base import (
-    OperatorContext,
-    StreamOperator,
-    close_functions,
-    method_of,
-    open_function,
-)
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.records import MAX_WATERMARK, Batch
 from penstock.runtime.state.table import MISSING
+from penstock.runtime.user_code import close_functions, method_of, open_function
 
 
 class KeyedReduceOperator(StreamOperator):

@@ -15,11 +15,12 @@ from penstock.connectors.source import (
     SplitProgress,
 )
 from penstock.errors import InvalidProgramError, PenstockError
-from penstock.runtime.operators.base import OperatorContext, RecordFailedError, StreamOperator
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.assigning import TimestampAssignment
+from penstock.runtime.user_code import RecordFailedError
 
 
 class _Split:

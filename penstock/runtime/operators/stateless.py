@@ -11,17 +11,16 @@ from itertools import compress, repeat
 from typing import Any
 
 from penstock.runtime.isolation import isolated, isolating, keeps_objects
-from penstock.runtime.operators.base import (
-    OperatorContext,
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.emission import Collector, has_side_outputs
+from penstock.runtime.records import Batch
+from penstock.runtime.user_code import (
     RecordFailedError,
-    StreamOperator,
     call_each,
     close_functions,
     method_of,
     open_function,
 )
-from penstock.runtime.operators.emission import Collector, has_side_outputs
-from penstock.runtime.records import Batch
 
 
 class FunctionOperator(StreamOperator):

@@ -21,12 +21,13 @@ from typing import Any
 
 from penstock.errors import CheckpointError
 from penstock.graph.operator_specs import WindowSpec
-from penstock.runtime.operators.base import OperatorContext, position_of_failure
+from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.window_base import CONTENTS, PANES, WindowOperatorBase
 from penstock.runtime.operators.window_contents import AggregatedContents, ElementContents
 from penstock.runtime.records import Batch
 from penstock.runtime.state.panes import PaneTable
 from penstock.runtime.state.table import MISSING
+from penstock.runtime.user_code import position_of_failure
 from penstock.windowing import TimeWindow
 from penstock.windowing.time_assigners import no_timestamp
 

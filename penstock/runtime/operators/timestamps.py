@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from penstock.runtime.operators.base import OperatorContext, RecordFailedError, StreamOperator
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.assigning import TimestampAssignment
+from penstock.runtime.user_code import RecordFailedError
 
 
 class TimestampsAndWatermarksOperator(StreamOperator):

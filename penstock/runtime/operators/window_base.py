@@ -6,16 +6,11 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.graph.operator_specs import WindowSpec
-from penstock.runtime.operators.base import (
-    OperatorContext,
-    StreamOperator,
-    UserCodeError,
-    close_functions,
-    open_function,
-)
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.operators.window_contents import create_contents
 from penstock.runtime.operators.window_contexts import WindowContext
+from penstock.runtime.user_code import UserCodeError, close_functions, open_function
 
 CONTENTS = "window-contents"
 PANES = "panes/window-contents"

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from penstock.errors import InvalidProgramError
 from penstock.graph.operator_specs import WindowSpec
-from penstock.runtime.operators.base import method_of
+from penstock.runtime.user_code import method_of
 
 
 class WindowContents(Protocol):

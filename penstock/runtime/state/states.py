@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from penstock.runtime.operators.base import method_of
 from penstock.runtime.state.table import HashMapTable, TableDelta
+from penstock.runtime.user_code import method_of
 
 if TYPE_CHECKING:
     from penstock.runtime.state.keyed import KeyedStateBackend

@@ -8,9 +8,10 @@ from typing import Any
 from penstock.errors import PenstockError, RecordError
 from penstock.runtime.isolation import isolate_all
 from penstock.runtime.network.edges import EdgeOutput
-from penstock.runtime.operators.base import RecordFailedError, StreamOperator
+from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.records import Batch
 from penstock.runtime.task.typed_output import TypedOutput, typed_output
+from penstock.runtime.user_code import RecordFailedError
 
 
 class ChainOutput:

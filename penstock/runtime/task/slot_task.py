@@ -16,11 +16,11 @@ from penstock.errors import PenstockError
 from penstock.graph.deployment import LevelDeployment, SubtaskRestore, VertexDeployment
 from penstock.runtime.network.buffers import Row
 from penstock.runtime.network.messages import ACK, FAILURE, TaskFailure
-from penstock.runtime.operators.base import UserCodeError, user_traceback
 from penstock.runtime.task import subtask_cache
 from penstock.runtime.task.garbage import GarbageControl
 from penstock.runtime.task.subtask import ChannelError, Subtask, TaskEnvironment
 from penstock.runtime.time.pace import Pace, RunLog, SlotTrace
+from penstock.runtime.user_code import UserCodeError, user_traceback
 
 
 class _UpstreamFailedError(Exception):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
-from penstock.runtime.operators.base import RecordFailedError, call_each, method_of
 from penstock.runtime.records import MIN_WATERMARK, Batch
+from penstock.runtime.user_code import RecordFailedError, call_each, method_of
 
 EmitBatch = Callable[[Batch], None]
 EmitWatermark = Callable[[int], None]

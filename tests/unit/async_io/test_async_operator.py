@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.datastream import AsyncFunction, OutputTag
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.state_descriptors import ValueStateDescriptor
-from penstock.runtime.operators.base import UserCodeError
+from penstock.runtime.user_code import UserCodeError
 
 from .services import WM, NothingHappensError, Run, Service, Slow
 

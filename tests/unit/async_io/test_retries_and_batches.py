@@ -13,7 +13,7 @@ from penstock.datastream.async_retry_predicates import (
     exception_type_predicate,
     has_exception_predicate,
 )
-from penstock.runtime.operators.base import UserCodeError
+from penstock.runtime.user_code import UserCodeError
 
 from .services import WM
 

@@ -9,7 +9,7 @@ from penstock.datastream import OutputTag
 from penstock.errors import RecordError
 from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.graph.operator_specs import CepSpec
-from penstock.runtime.operators.base import UserCodeError
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 
 from .patterns import Has

@@ -30,10 +30,10 @@ from penstock.graph.operator_specs import (
     ProcessSpec,
 )
 from penstock.runtime.operators import create_operator
-from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.process import ProcessOperator
 from penstock.runtime.operators.stateless import MapOperator
 from penstock.runtime.records import Batch
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from penstock.testing.mini_cluster import MiniCluster
 from penstock.windowing._state import InternalDescriptor

@@ -13,7 +13,7 @@ from penstock.datastream.partition_windowed_stream import MapPartition, SortPart
 from penstock.errors import ArgumentError, ArgumentTypeError, UnsupportedOperationError
 from penstock.graph.operator_specs import FullWindowPartitionSpec
 from penstock.runtime.operators import full_window_partition
-from penstock.runtime.operators.base import UserCodeError
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from penstock.errors import RecordError
 from penstock.graph.operator_specs import IntervalJoinSpec
-from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.interval_join import IntervalJoinOperator
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 
 MAX = 2**63 - 1

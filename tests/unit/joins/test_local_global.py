@@ -18,8 +18,8 @@ from penstock.datastream.window import (
 from penstock.errors import InvalidProgramError, RecordError
 from penstock.graph.operator_specs import GlobalAggregateSpec, LocalAggregateSpec, WindowSpec
 from penstock.runtime.operators import local_aggregate
-from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.time_window import TimeWindowOperator
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster

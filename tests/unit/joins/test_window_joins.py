@@ -10,7 +10,7 @@ from penstock.datastream.co_group import CoGroupAdapter
 from penstock.datastream.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from penstock.datastream.joined_streams import FlatJoinAdapter, JoinAdapter
 from penstock.graph.operator_specs import CoGroupWindowSpec, WindowSpec
-from penstock.runtime.operators.base import UserCodeError
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from penstock.windowing import (
     CountEvictor,

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
-from penstock.runtime.operators.base import RecordFailedError
 from penstock.runtime.records import Batch
 from penstock.runtime.time.assigning import TimestampAssignment
+from penstock.runtime.user_code import RecordFailedError
 
 MIN = -(2**63)
 

@@ -9,8 +9,8 @@ from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.operator_specs import KeyedProcessSpec, ProcessSpec
 from penstock.graph.state_descriptors import ValueStateDescriptor
-from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.records import Batch
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 
 MIN, MAX = -(2**63), 2**63 - 1

@@ -25,8 +25,8 @@ from penstock.connectors.source import (
 )
 from penstock.errors import InvalidProgramError, RecordError
 from penstock.graph.operator_specs import SourceSpec
-from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader, new_part
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 
 from .brokers import WILD, Broker

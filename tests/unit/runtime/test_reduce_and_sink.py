@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from penstock.connectors.sink import Sink, SinkWriter
 from penstock.errors import RecordError
 from penstock.graph.operator_specs import KeyedReduceSpec, SinkSpec
-from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.records import Batch
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 
 MIN, MAX = -(2**63), 2**63 - 1

@@ -14,8 +14,8 @@ from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.graph.partitioning import Custom, Hash
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.routing import connected_sources, connected_targets, create_router
-from penstock.runtime.operators.base import RecordFailedError
 from penstock.runtime.records import Batch
+from penstock.runtime.user_code import RecordFailedError
 
 GROUPS = 128
 

@@ -19,7 +19,7 @@ from penstock.connectors.source import (
 )
 from penstock.errors import RecordError
 from penstock.graph.operator_specs import SourceSpec
-from penstock.runtime.operators.base import UserCodeError
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 
 MIN, MAX = -(2**63), 2**63 - 1

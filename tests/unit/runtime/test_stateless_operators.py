@@ -10,9 +10,9 @@ from penstock.common.types import Row
 from penstock.datastream import OutputTag
 from penstock.graph.operator_specs import FilterSpec, FlatMapSpec, MapSpec
 from penstock.graph.state_descriptors import ValueStateDescriptor
-from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.emission import has_side_outputs
 from penstock.runtime.records import Batch
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 
 SIDE = OutputTag("side")

@@ -7,7 +7,7 @@ import pytest
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.graph.operator_specs import TimestampsAndWatermarksSpec
-from penstock.runtime.operators.base import UserCodeError
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 
 MIN, MAX = -(2**63), 2**63 - 1

@@ -14,8 +14,8 @@ from penstock.datastream import (
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
 from penstock.errors import InvalidProgramError, UnsupportedOperationError
 from penstock.graph.operator_specs import BroadcastProcessSpec, KeyedBroadcastProcessSpec
-from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.state.broadcast import BroadcastState, ReadOnlyBroadcastState
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 
 from .functions import RULES, SUM, Price, Scaled, key_of

@@ -13,7 +13,7 @@ from penstock.graph.operator_specs import (
     CoProcessSpec,
     KeyedCoProcessSpec,
 )
-from penstock.runtime.operators.base import UserCodeError
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 
 from .functions import Label, Repeat, SharedSum, Side, key_of

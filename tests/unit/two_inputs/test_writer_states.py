@@ -17,10 +17,10 @@ from penstock.errors import RestoreRefusedError
 from penstock.graph.operator_specs import SinkSpec
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.writer_states import check_writer_states
-from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.records import Batch
 from penstock.runtime.state.operator_state import WRITERS
 from penstock.runtime.state.redistribution import count_writer_states
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 
 from .test_rescaling import JOB_ID, Program, values

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from penstock.common import Duration, Time
 from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
 from penstock.graph.operator_specs import WindowSpec
-from penstock.runtime.operators.base import UserCodeError
 from penstock.runtime.operators.window import create_window_operator
 from penstock.runtime.operators.window_evicting import (
     EvictingMergingWindowOperator,
     EvictingWindowOperator,
 )
+from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from penstock.windowing import (
     CountEvictor,
