@@ -62,12 +62,17 @@ def measure(case: Case, engine: str, work: Path, repeat: int) -> Measurement | N
 def _checked(
     case: Case, script: str, kind: str, options: tuple[str, ...], data: DataSet, work: Path
 ) -> Run:
-    source = data.write(work / "data")
-    output = work / "out"
-    shutil.rmtree(output, ignore_errors=True)
+    source, output = prepare(data, work)
     run = run_job(script, kind, source, output, *options)
     check(f"{case.title} on {kind}", run.totals, case.expect(source))
     return run
+
+
+def prepare(data: DataSet, work: Path) -> tuple[Path, Path]:
+    """Return where the data is and where a job may write: nothing is there yet."""
+    output = work / "out"
+    shutil.rmtree(output, ignore_errors=True)
+    return data.write(work / "data"), output
 
 
 def check(what: str, got: Totals, expected: Totals) -> None:
