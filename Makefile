@@ -20,8 +20,8 @@ demo: setup ## run the fraud detection demo (RESUME=dir goes on, DEMO="--help" s
 	@$(JAVA) $(PY) examples/fraud_demo.py $(if $(RESUME),--resume "$(RESUME)") $(DEMO)
 
 # Without Spark in several processes, then one suite after another: only one Spark session lives at a time.
-test: setup ## run all tests: unit and zoo, spark, faults, e2e
-	$(PYTEST) tests/unit tests/zoo -n logical --maxprocesses 4
+test: setup ## run all tests: unit, jobs and zoo, spark, faults, e2e
+	$(PYTEST) tests/unit tests/jobs tests/zoo -n logical --maxprocesses 4
 	$(PYTEST) tests/spark
 	$(PYTEST) tests/faults
 	$(PYTEST) tests/e2e

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.builders.clusters import own_cluster
+
 # The same examples every time, however busy the machine is. `--hypothesis-profile=explore` looks for new ones.
 settings.register_profile(
     "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -33,3 +35,10 @@ if (
 def penstock_home(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Jobs of tests are noted in a directory of their own, not in the user's home."""
     os.environ["PENSTOCK_HOME"] = str(tmp_path_factory.mktemp("penstock-home"))
+
+
+@pytest.fixture
+def cluster():
+    """Programs of this test run in this process."""
+    with own_cluster() as running:
+        yield running

@@ -1,0 +1,1 @@
+"""What tests build jobs, plans and their parts of."""

@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checkpoint_builders import (
-    OPERATORS,
-    READ,
-    SUM0,
-    SUM1,
-    ack,
-    start,
-)
-
 from penstock.checkpoint.messages import (
     CommitFinished,
     ManifestWritten,
@@ -20,6 +11,14 @@ from penstock.checkpoint.messages import (
     RunPipe,
     TaskId,
     WriteManifest,
+)
+from tests.builders.checkpoint_builders import (
+    OPERATORS,
+    READ,
+    SUM0,
+    SUM1,
+    ack,
+    start,
 )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import pytest
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from moto.server import create_backend_app
 from pyarrow import fs
@@ -147,3 +149,18 @@ class Place:
 
     def _path(self, path):
         return f"{BUCKET}/{self.prefix}/{path}".rstrip("/")
+
+
+@pytest.fixture(scope="session")
+def server():
+    running = S3Server()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def s3(server, monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    return Place(server, uuid.uuid4().hex)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import pytest
-from semantics.scripted import MONOTONOUS, collect, environment, read
 
 from penstock.common import Types
 from penstock.datastream import ConnectedStreams, StreamExecutionEnvironment
 from penstock.errors import ArgumentTypeError, InvalidProgramError
 from penstock.graph.compiler import compile_program
 from penstock.graph.settings import GraphSettings
+from tests.builders.scripted import MONOTONOUS, collect, environment, read
+from tests.builders.two_input_functions import (
+    RULES,
+    Label,
+    Price,
+    Repeat,
+    Scaled,
+    SharedSum,
+    Side,
+    key_of,
+)
 
-from .functions import RULES, Label, Price, Repeat, Scaled, SharedSum, Side, key_of
+pytestmark = pytest.mark.usefixtures("cluster")
 
 
 @pytest.fixture

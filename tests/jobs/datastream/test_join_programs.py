@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from semantics.scripted import MONOTONOUS, collect, environment, read
 
 from penstock.common import Row, Time, Types
 from penstock.datastream import (
@@ -31,6 +30,7 @@ from penstock.errors import (
 )
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.scripted import MONOTONOUS, collect, environment, read
 
 TEN = TumblingEventTimeWindows.of(Time.milliseconds(10))
 

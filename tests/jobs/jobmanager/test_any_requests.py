@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from counting_job import before_each_epoch, environment, totals
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from penstock.common import JobStatus
 from penstock.jobmanager.job_master import JobMaster
 from penstock.savepoint.reader import is_savepoint
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.counting_job import before_each_epoch, environment, totals
 
 LAST = 7  # the epoch before which the job is told to stop
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from counting_job import Counting, before_each_epoch, environment, totals
 
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
@@ -26,6 +25,7 @@ from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.scaling import JobScaling
 from penstock.savepoint.reader import is_savepoint
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.counting_job import Counting, before_each_epoch, environment, totals
 
 Act = Callable[[JobMaster, int], Any]
 RESTARTS = {"restart_strategy__type": "fixed-delay", "restart_strategy__fixed_delay__delay": "0 s"}

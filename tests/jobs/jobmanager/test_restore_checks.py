@@ -9,13 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from counting_job import Counting, Remembering, Total, before_each_epoch, environment, totals
 
 from penstock import state
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.errors import CheckpointError, JobCancelledError, RestoreRefusedError
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.counting_job import (
+    Counting,
+    Remembering,
+    Total,
+    before_each_epoch,
+    environment,
+    totals,
+)
 
 
 def remembering(env: Any, uid: str = "remember") -> Any:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from counting_job import Remembering, before_each_epoch, environment, totals
 
 from penstock.common import Encoder, Types
 from penstock.common.job_status import JobStatus
@@ -20,6 +19,7 @@ from penstock.errors import ArgumentError, CheckpointError, JobCancelledError, R
 from penstock.jobmanager.job_master import JobMaster
 from penstock.savepoint.reader import is_savepoint
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.counting_job import Remembering, before_each_epoch, environment, totals
 
 Build = Callable[[StreamExecutionEnvironment], Any]
 Act = Callable[[JobMaster, int], Any]

@@ -13,8 +13,7 @@ from penstock.datastream import (
     MapFunction,
 )
 from penstock.datastream.state import ValueStateDescriptor
-
-from .programs import key_of, read
+from tests.jobs.replay.programs import key_of, read
 
 BAD = 137  # of split 0
 ALLOWED = set()  # what fails no more, in this process

@@ -20,11 +20,10 @@ from penstock.replay.pace import Rereading
 from penstock.replay.recording import find_epoch
 from penstock.replay.targets import find_target
 from penstock.runtime.time.pace import RecordingPace
-
-from . import failing_jobs, with_breakpoints
-from .recorded_runs import record_run
-from .test_failures import BAD_RECORD, OFTEN, record_failure, scripted
-from .test_replayed_epochs import check_all_epochs, zoo, zoo_program
+from tests.jobs.replay import failing_jobs, with_breakpoints
+from tests.jobs.replay.recorded_runs import record_run
+from tests.jobs.replay.test_failures import BAD_RECORD, OFTEN, record_failure, scripted
+from tests.jobs.replay.test_replayed_epochs import check_all_epochs, zoo, zoo_program
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,8 @@ import pytest
 import penstock
 from penstock.cli import main
 from penstock.replay import ReplayRequest, Stop, debug, replay
-
-from . import failing_jobs
-from .recorded_runs import record_run
+from tests.jobs.replay import failing_jobs
+from tests.jobs.replay.recorded_runs import record_run
 
 OFTEN = {"execution.checkpointing.interval": "8 ms", "pipeline.auto-watermark-interval": "1 ms"}
 BAD_RECORD = ("0-2", 137, 2720)
@@ -268,7 +267,7 @@ def test_a_debugging_session_in_a_process_of_its_own(tmp_path, monkeypatch):
     run = record_run(job_to_debug.build, tmp_path / "checkpoints", parallelism=1)
     assert run.error is not None
 
-    package, tests = Path(penstock.__file__).parents[1], Path(__file__).parents[1]
+    package, tests = Path(penstock.__file__).parents[1], Path(__file__).parents[3]
 
     def penstock_replay(*arguments):
         return subprocess.run(

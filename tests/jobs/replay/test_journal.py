@@ -18,9 +18,8 @@ from penstock.replay import ReplayError, replay, running
 from penstock.replay.pace import ReplayedClock, ReplayedPace, Rereading
 from penstock.runtime.time import pace
 from penstock.runtime.time.pace import ClockLog, Packed, RecordingPace, RunLog
-
-from . import failing_jobs, programs
-from .recorded_runs import record_run
+from tests.jobs.replay import failing_jobs, programs
+from tests.jobs.replay.recorded_runs import record_run
 
 OFTEN = {"execution.checkpointing.interval": "8 ms"}
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from runtime.brokers import Broker
 
 from penstock.common import WatermarkStrategy
 from penstock.runtime.operators.redelivery import REDELIVERED
-
-from .programs import ShowTime
-from .recorded_runs import record_run
-from .test_replayed_epochs import OFTEN, check_all_epochs
+from tests.builders.brokers import Broker
+from tests.jobs.replay.programs import ShowTime
+from tests.jobs.replay.recorded_runs import record_run
+from tests.jobs.replay.test_replayed_epochs import OFTEN, check_all_epochs
 
 
 def build(env):

@@ -12,9 +12,8 @@ import pytest
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.jobmanager import epoch_journal
 from penstock.jobmanager.epoch_journal import read_record, record_name
-
-from . import programs
-from .recorded_runs import record_run
+from tests.jobs.replay import programs
+from tests.jobs.replay.recorded_runs import record_run
 
 sys.path.append(str(Path(__file__).parents[2] / "faults" / "jobs"))
 

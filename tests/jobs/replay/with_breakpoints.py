@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .failing_jobs import BAD, check
-from .programs import read
+from tests.jobs.replay.failing_jobs import BAD, check
+from tests.jobs.replay.programs import read
 
 
 def look_twice(value):

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from semantics.scripted import LOG, MONOTONOUS, _empty_log, environment, read  # noqa: F401
 
 from penstock.common import Configuration, Time
 from penstock.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
 from penstock.errors import JobExecutionError
-from penstock.runtime.task import subtask_cache
 from penstock.testing.faults import StepFault, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.scripted import LOG, MONOTONOUS, _empty_log, environment, read  # noqa: F401
 
 WAITS = {
     "ordered": AsyncDataStream.ordered_wait,
@@ -21,11 +19,7 @@ WAITS = {
 BATCHES = [[(n, n), (n + 1, n + 1)] for n in range(0, 10, 2)]
 
 
-@pytest.fixture(autouse=True)
-def cluster():
-    with MiniCluster() as running:
-        yield running
-    subtask_cache._entries.clear()
+pytestmark = pytest.mark.usefixtures("cluster")
 
 
 class SecondTime(AsyncFunction):

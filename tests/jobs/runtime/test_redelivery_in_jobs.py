@@ -13,8 +13,7 @@ from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.operators.redelivery import REDELIVERED
 from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
-
-from .brokers import Broker
+from tests.builders.brokers import Broker
 
 LENGTHS = (1, 25, 60)
 RECORDS = [(str(split), number) for split, length in enumerate(LENGTHS) for number in range(length)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from semantics.scripted import LOG, MONOTONOUS, Script, _empty_log, collect, take  # noqa: F401
 
 from penstock.common import Configuration, Time
 from penstock.datastream import (
@@ -17,8 +16,10 @@ from penstock.datastream import (
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import JobExecutionError
+from tests.builders.scripted import LOG, MONOTONOUS, Script, _empty_log, collect, take  # noqa: F401
+from tests.builders.two_input_functions import RULES, Price, Scaled, SharedSum, key_of
 
-from .functions import RULES, Price, Scaled, SharedSum, key_of
+pytestmark = pytest.mark.usefixtures("cluster")
 
 POISON = "poison"
 JOB_ID = "0123456789abcdef0123456789abcdef"

@@ -6,7 +6,6 @@ import logging
 from pathlib import Path
 
 import pytest
-from semantics.scripted import Script
 
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.common.time import Duration, Time
@@ -23,20 +22,14 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.runtime.task import subtask_cache
 from penstock.testing.faults import StepFault, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.clusters import own_cluster
+from tests.builders.scripted import Script
 
 RECORDS = [(f"key {n % 7}", n) for n in range(120)]
 
 
-@pytest.fixture(autouse=True)
-def cluster():
-    with MiniCluster() as running:
-        yield running
-    for *_, subtask in subtask_cache._entries.values():
-        subtask.close()
-    subtask_cache._entries.clear()
+pytestmark = pytest.mark.usefixtures("cluster")
 
 
 def environment(backend, directory, parallelism=2, **options):
@@ -102,7 +95,7 @@ def run(env):
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    with MiniCluster():
+    with own_cluster():
         return run(environment("hashmap", tmp_path_factory.mktemp("expected")))
 
 

@@ -6,14 +6,13 @@ import ast
 import contextlib
 from contextlib import contextmanager
 
-from semantics.scripted import Script
-
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.common.serialization import Encoder
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.errors import JobCancelledError
 from penstock.jobmanager.job_master import JobMaster
+from tests.builders.scripted import Script
 
 # One list of numbers for each epoch.
 EPOCHS = [list(range(start, start + 6)) for start in range(0, 24, 6)]

@@ -6,8 +6,7 @@ import pytest
 
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
-
-from .jobs import EXPECTED, at_step, environment, fail, once, write_files, written
+from tests.jobs.s3.jobs import EXPECTED, at_step, environment, fail, once, write_files, written
 
 
 @pytest.mark.parametrize(

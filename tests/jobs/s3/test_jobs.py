@@ -10,8 +10,7 @@ import pytest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import FencedError
-
-from .jobs import (
+from tests.jobs.s3.jobs import (
     EXPECTED,
     EXPECTED_AFTER_TWO,
     at_step,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from semantics.scripted import Script
-
 from penstock.cep import CEP, Pattern
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.common.time import Duration, Time
@@ -33,6 +31,7 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from penstock.errors import JobCancelledError
+from tests.builders.scripted import Script
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 LONG_AWAY = 10_000_000_000_000

@@ -20,9 +20,10 @@ from penstock.savepoint import open_json, scalars, table_files
 from penstock.savepoint.codec import from_json
 from penstock.testing.mini_cluster import MiniCluster
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
-from savepoint.plain_reader import read_metadata, read_tables, value_of
-from savepoint.programs import environment, run
-from savepoint.test_savepoints import Job, close_subtasks
+from tests.builders.clusters import close_subtasks
+from tests.jobs.savepoint.plain_reader import read_metadata, read_tables, value_of
+from tests.jobs.savepoint.programs import environment, run
+from tests.jobs.savepoint.test_savepoints import Job
 
 PAGE = Path(__file__).parents[3] / "docs" / "savepoints.md"
 

@@ -18,22 +18,16 @@ from penstock.errors import CheckpointError
 from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.state.keyed import KeyedStateBackend, read_chain
-from penstock.runtime.task import subtask_cache
 from penstock.savepoint.reader import dispose_savepoint, is_savepoint, list_tables, read_savepoint
 from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import safe_name, write_savepoint
 from penstock.testing.mini_cluster import MiniCluster
-from savepoint.programs import environment, matches_and_pairs, run
-from savepoint.values import exact
+from tests.builders.clusters import close_subtasks
+from tests.builders.values import exact
+from tests.jobs.savepoint.programs import environment, matches_and_pairs, run
 
 BACKENDS = ("hashmap", "rocksdb")
 NOWHERE = SnapshotStateIO("/nowhere")
-
-
-def close_subtasks():
-    for *_, subtask in subtask_cache._entries.values():
-        subtask.close()
-    subtask_cache._entries.clear()
 
 
 class Job:

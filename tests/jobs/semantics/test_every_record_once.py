@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 from penstock.datastream import FlatMapFunction, KeyedProcessFunction, OutputTag, ProcessFunction
-
-from .scripted import LOG, MONOTONOUS, Note, environment, read
+from tests.builders.scripted import LOG, MONOTONOUS, Note, environment, read
 
 N = 24
 ALL = range(N)

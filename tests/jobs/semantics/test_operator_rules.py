@@ -15,8 +15,7 @@ from penstock.datastream import (
 )
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import InvalidProgramError
-
-from .scripted import LOG, MIN, MONOTONOUS, Note, collect, environment, read
+from tests.builders.scripted import LOG, MIN, MONOTONOUS, Note, collect, environment, read
 
 PAIRS = [("a", 3, "x"), ("b", 5, "y"), ("a", 1, "z"), ("a", 1, "w"), ("b", 9, "v")]
 BATCH = RuntimeExecutionMode.BATCH

@@ -15,8 +15,7 @@ from penstock.graph.state_descriptors import (
     ValueStateDescriptor,
 )
 from penstock.testing import ManualClock, OperatorHarness
-
-from .scripted import LOG, MONOTONOUS, collect, environment, read
+from tests.builders.scripted import LOG, MONOTONOUS, collect, environment, read
 
 NEVER = StateTtlConfig.StateVisibility.NeverReturnExpired
 WHILE_THERE = StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp

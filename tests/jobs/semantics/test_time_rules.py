@@ -12,8 +12,7 @@ from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
 from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.graph.state_descriptors import ValueStateDescriptor
-
-from .scripted import LOG, MIN, MONOTONOUS, NONE, collect, environment, read, take
+from tests.builders.scripted import LOG, MIN, MONOTONOUS, NONE, collect, environment, read, take
 
 SECOND = 1000
 

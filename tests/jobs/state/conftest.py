@@ -8,25 +8,8 @@ import io
 import pytest
 
 from penstock import state
-from penstock.runtime.task import subtask_cache
-from penstock.testing.mini_cluster import MiniCluster
-
-from .jobs import checkpoint, environment, run_everything, run_windows
-
-
-@contextlib.contextmanager
-def cluster_of_its_own():
-    with MiniCluster() as running:
-        yield running
-    for *_, subtask in subtask_cache._entries.values():
-        subtask.close()
-    subtask_cache._entries.clear()
-
-
-@pytest.fixture
-def cluster():
-    with cluster_of_its_own() as running:
-        yield running
+from tests.builders.clusters import own_cluster
+from tests.jobs.state.jobs import checkpoint, environment, run_everything, run_windows
 
 
 @pytest.fixture(scope="module", params=["hashmap", "rocksdb"])
@@ -38,7 +21,7 @@ def backend(request):
 def ran(backend, tmp_path_factory):
     """Where the job with every kind of keyed state left its checkpoints."""
     directory = tmp_path_factory.mktemp("everything")
-    with cluster_of_its_own():
+    with own_cluster():
         run_everything(environment(backend, directory))
     return directory
 
@@ -52,7 +35,7 @@ def everything(ran):
 @pytest.fixture(scope="module")
 def ran_windows(backend, tmp_path_factory):
     directory = tmp_path_factory.mktemp("windows")
-    with cluster_of_its_own(), contextlib.redirect_stdout(io.StringIO()):
+    with own_cluster(), contextlib.redirect_stdout(io.StringIO()):
         run_windows(environment(backend, directory))
     return directory
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from semantics.scripted import Script
-
 from penstock.common import Configuration, Row, Types, WatermarkStrategy
 from penstock.common.time import Duration, Time
 from penstock.datastream import (
@@ -32,6 +30,7 @@ from penstock.datastream.window import (
     EventTimeSessionWindows,
     TumblingEventTimeWindows,
 )
+from tests.builders.scripted import Script
 
 VISIT = Types.ROW_NAMED(["page", "count"], [Types.STRING(), Types.INT()])
 # (user, number) pairs; the number is also the timestamp

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from penstock.cli.main import main
-
-from .jobs import checkpoint
+from tests.jobs.state.jobs import checkpoint
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import pytest
 from penstock import state
 from penstock.errors import ArgumentTypeError
 from penstock.state.diffs import _same
-
-from .jobs import checkpoint, environment, run_everything, run_operator_state
+from tests.jobs.state.jobs import checkpoint, environment, run_everything, run_operator_state
 
 
 class Plain:

@@ -13,8 +13,7 @@ from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.errors import CheckpointError, RestoreRefusedError
 from penstock.state.unpickling import load, load_leniently
-
-from .jobs import MONOTONOUS, checkpoint, environment, script
+from tests.jobs.state.jobs import MONOTONOUS, checkpoint, environment, script
 
 
 @pytest.fixture

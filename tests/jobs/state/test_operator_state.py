@@ -6,8 +6,7 @@ import pytest
 
 from penstock import state
 from penstock.cep import CEP, Pattern
-
-from .jobs import MONOTONOUS, checkpoint, environment, run_operator_state, script
+from tests.jobs.state.jobs import MONOTONOUS, checkpoint, environment, run_operator_state, script
 
 
 @pytest.fixture

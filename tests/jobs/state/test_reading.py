@@ -13,8 +13,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.table import TableDelta
 from penstock.savepoint.writer import write_savepoint
-
-from .jobs import checkpoint
+from tests.jobs.state.jobs import checkpoint
 
 
 @pytest.mark.parametrize(

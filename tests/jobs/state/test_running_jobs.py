@@ -15,9 +15,8 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage, set_fault_hook
 from penstock.cli.main import main
 from penstock.state import CheckpointDeletedError
-
-from .conftest import cluster_of_its_own
-from .jobs import checkpoint, environment, run_everything
+from tests.builders.clusters import own_cluster
+from tests.jobs.state.jobs import checkpoint, environment, run_everything
 
 # So many that no file of the first checkpoint is part of the last one.
 COUNT = 20
@@ -69,7 +68,7 @@ class RunningJob:
 def recorded(backend, tmp_path_factory):
     directory = tmp_path_factory.mktemp("running")
     options = {"penstock.state.inline-threshold": "1 b"}
-    with cluster_of_its_own():
+    with own_cluster():
         run_everything(
             environment(backend, directory, **options), [[("ann", n)] for n in range(1, COUNT + 1)]
         )

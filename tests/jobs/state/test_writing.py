@@ -22,8 +22,7 @@ from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
 from penstock.graph.key_groups import key_group_of
 from penstock.runtime.state.schema import StateSchema
 from penstock.state.edits import Put
-
-from .jobs import (
+from tests.jobs.state.jobs import (
     RULES,
     VISIT,
     checkpoint,

@@ -9,10 +9,9 @@ from hypothesis import HealthCheck, given, settings
 
 from penstock.cep import Pattern
 from penstock.common import Time
-
-from .brute_force import find_matches
-from .patterns import Has, buildable, events, patterns
-from .running import run
+from tests.unit.cep.brute_force import find_matches
+from tests.unit.cep.patterns import Has, buildable, events, patterns
+from tests.unit.cep.running import run
 
 END = 10_000
 

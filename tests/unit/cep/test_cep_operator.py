@@ -11,8 +11,7 @@ from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.graph.operator_specs import CepSpec
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
-
-from .patterns import Has
+from tests.unit.cep.patterns import Has
 
 LATE = OutputTag("late")
 TIMED_OUT = OutputTag("timed out")

@@ -8,8 +8,7 @@ import pytest
 
 from penstock.cep import AfterMatchSkipStrategy, Pattern, WithinType
 from penstock.cep.engine import KeyRuns, Nfa, SkipError, compile_pattern
-
-from .patterns import Has
+from tests.unit.cep.patterns import Has
 
 
 def find(pattern, events):

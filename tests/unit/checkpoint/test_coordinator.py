@@ -3,20 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from checkpoint_builders import (
-    OPERATORS,
-    READ,
-    SUM0,
-    SUM1,
-    ack,
-    delta,
-    file_of,
-    full,
-    manifest,
-    progress,
-    start,
-)
-from coordinator_runs import complete, rescaled, run_pipe
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator, Phase
 from penstock.checkpoint.handles import StateChain
@@ -41,6 +27,20 @@ from penstock.checkpoint.messages import (
 )
 from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, CheckpointError
+from tests.builders.checkpoint_builders import (
+    OPERATORS,
+    READ,
+    SUM0,
+    SUM1,
+    ack,
+    delta,
+    file_of,
+    full,
+    manifest,
+    progress,
+    start,
+)
+from tests.builders.coordinator_runs import complete, rescaled, run_pipe
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from checkpoint_builders import READ, SUM0, SUM1, ack, start
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.messages import (
@@ -16,6 +15,7 @@ from penstock.checkpoint.messages import (
     ManifestWritten,
     PipeFinished,
 )
+from tests.builders.checkpoint_builders import READ, SUM0, SUM1, ack, start
 
 
 @pytest.fixture

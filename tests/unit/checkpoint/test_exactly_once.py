@@ -12,7 +12,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import pytest
-from checkpoint_builders import OPERATORS, READ, SUM0, SUM1, delta, file_of, full, progress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,6 +38,16 @@ from penstock.checkpoint.messages import (
     WriteManifest,
 )
 from penstock.checkpoint.retention import orphaned
+from tests.builders.checkpoint_builders import (
+    OPERATORS,
+    READ,
+    SUM0,
+    SUM1,
+    delta,
+    file_of,
+    full,
+    progress,
+)
 
 FAULTS = [
     "none",

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from checkpoint_builders import manifest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from penstock.checkpoint.retries import is_transient, retried
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError, ConfigurationError
 from penstock.testing.storage_faults import StorageFaults, storage_faults
+from tests.builders.checkpoint_builders import manifest
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ import threading
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lease_builders import remote_owner
 
 from penstock.checkpoint import heartbeat_lease
 from penstock.checkpoint.heartbeat_lease import HeartbeatLease
 from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import FencedError
+from tests.builders.lease_builders import remote_owner
 
 
 class Time:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checkpoint_builders import manifest
-from lease_builders import remote_owner
 
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage, set_fault_hook
@@ -14,6 +12,8 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import FencedError
 from penstock.testing import MiniCluster
+from tests.builders.checkpoint_builders import manifest
+from tests.builders.lease_builders import remote_owner
 
 UNFINISHED = "._metadata.0123456789abcdef0123456789abcdef.tmp"
 

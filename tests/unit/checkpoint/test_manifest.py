@@ -4,7 +4,6 @@ import json
 import logging
 
 import pytest
-from checkpoint_builders import manifest, progress
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from penstock.checkpoint.manifest_store import ManifestStore, resolve_restore_pa
 from penstock.checkpoint.pickled import Pickled
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError
+from tests.builders.checkpoint_builders import manifest, progress
 
 ENCODED = encode(manifest(7, files=("shared/6-sum-0-a.state", "shared/7-sum-0-b.state")))
 

@@ -7,16 +7,16 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from checkpoint_builders import manifest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lease_builders import remote_owner
 
 from penstock.checkpoint import file_lock
 from penstock.checkpoint.file_lock import FileLock
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError, FencedError
+from tests.builders.checkpoint_builders import manifest
+from tests.builders.lease_builders import remote_owner
 
 
 def test_a_fenced_driver_changes_nothing(tmp_path):

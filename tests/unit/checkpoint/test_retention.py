@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from checkpoint_builders import manifest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.checkpoint.retention import CompletedCheckpoint, orphaned, retain
+from tests.builders.checkpoint_builders import manifest
 
 epochs_and_files = st.dictionaries(
     st.integers(1, 20), st.frozensets(st.sampled_from("abcdefgh")), min_size=1

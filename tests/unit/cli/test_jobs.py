@@ -14,7 +14,7 @@ from penstock.errors import CheckpointError
 from penstock.rest import processes
 from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
-from tests.unit.rest.fakes import NOW, FakeController
+from tests.builders.rest_fakes import NOW, FakeController
 
 TOKEN = "secret"
 CLICKS, ORDERS = "ab" + "1" * 30, "ac" + "2" * 30

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from semantics.scripted import MONOTONOUS, NONE, Script, collect, environment, take
 
 from penstock.common import Types
 from penstock.connectors.source import Boundedness, ReadLimits
@@ -13,6 +12,7 @@ from penstock.errors import ArgumentTypeError, InvalidProgramError
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.scripted import MONOTONOUS, NONE, Script, collect, environment, take
 
 
 def hybrid(*sources):

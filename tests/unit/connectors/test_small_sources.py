@@ -6,7 +6,6 @@ import pickle
 import random
 
 import pytest
-from connector_helpers import read_all, read_resuming, read_split
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from penstock.connectors.data_generator import DataGeneratorSource, RateLimiterS
 from penstock.connectors.number_sequence import NumberSequenceSource
 from penstock.connectors.source import Boundedness, ReadLimits
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+from tests.builders.connector_helpers import read_all, read_resuming, read_split
 
 
 @given(st.integers(-50, 50), st.integers(0, 100), st.integers(1, 9), st.integers(1, 20))

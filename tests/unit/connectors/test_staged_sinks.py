@@ -5,13 +5,13 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from connector_helpers import writer_context
 
 from penstock.common.types import Row
 from penstock.connectors.function_sink import FunctionSink
 from penstock.connectors.sink import CommitRequest
 from penstock.connectors.staged_sinks import CollectSink, PrintSink
 from penstock.errors import ArgumentTypeError, InvalidProgramError
+from tests.builders.connector_helpers import writer_context
 
 
 def written(sink, context, *batches):

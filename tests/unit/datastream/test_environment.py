@@ -22,8 +22,7 @@ from penstock.datastream._environment_settings import EnvironmentSettings
 from penstock.datastream.functions import SinkFunction, SourceFunction
 from penstock.errors import JobExecutionError
 from penstock.graph.operator_specs import SinkSpec, SourceSpec
-
-from .conftest import PathSink, QuietSource
+from tests.unit.datastream.conftest import PathSink, QuietSource
 
 
 def test_every_environment_is_a_new_one():

@@ -29,8 +29,7 @@ from penstock.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from penstock.errors import PenstockError
-
-from .conftest import PathSink, QuietSource
+from tests.unit.datastream.conftest import PathSink, QuietSource
 
 TUMBLING = TumblingProcessingTimeWindows.of(Time.seconds(1))
 

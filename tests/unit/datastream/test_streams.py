@@ -33,8 +33,7 @@ from penstock.graph.transformations import (
     SideOutputTransformation,
     UnionTransformation,
 )
-
-from .conftest import PathSink
+from tests.unit.datastream.conftest import PathSink
 
 
 class Add(MapFunction):

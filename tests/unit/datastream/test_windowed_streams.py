@@ -27,8 +27,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-
-from .conftest import QuietSource
+from tests.unit.datastream.conftest import QuietSource
 
 EVENT = TumblingEventTimeWindows.of(Time.seconds(5))
 PROCESSING = TumblingProcessingTimeWindows.of(Time.seconds(5))

@@ -11,8 +11,7 @@ import pytest
 from penstock.graph.describe import describe, type_name
 from penstock.graph.operator_specs import MapSpec, WindowSpec
 from penstock.graph.partitioning import Custom, Forward
-
-from .builder import Doubler, first, modulo
+from tests.unit.graph.builder import Doubler, first, modulo
 
 
 class Colour(enum.IntEnum):

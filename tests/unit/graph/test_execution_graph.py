@@ -15,8 +15,7 @@ from penstock.graph.execution_state import (
     may_follow,
     status_may_follow,
 )
-
-from .builder import SHAPES
+from tests.unit.graph.builder import SHAPES
 
 S = ExecutionState
 J = JobStatus

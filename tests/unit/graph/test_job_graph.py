@@ -8,8 +8,17 @@ import pytest
 
 from penstock.graph.compiler import compile_program, execution_plan_json
 from penstock.graph.partitioning import Forward, Rebalance
-
-from .builder import SHAPES, key_by, operator, partition, settings, side, sink, source, union
+from tests.unit.graph.builder import (
+    SHAPES,
+    key_by,
+    operator,
+    partition,
+    settings,
+    side,
+    sink,
+    source,
+    union,
+)
 
 
 def chains(*roots, **options):

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from penstock.graph.compiler import compile_program
 from penstock.graph.partitioning import Broadcast, Forward, Hash, Rebalance, Rescale
 from penstock.graph.transformations import OperatorTransformation
-
-from .builder import first, operator, partition, settings, side, source, union
+from tests.unit.graph.builder import first, operator, partition, settings, side, source, union
 
 
 def given(*strategies):

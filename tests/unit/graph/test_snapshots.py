@@ -10,8 +10,7 @@ import pytest
 
 from penstock.graph import execution_graph
 from penstock.graph.compiler import compile_program, execution_plan
-
-from .builder import SHAPES
+from tests.unit.graph.builder import SHAPES
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 

@@ -8,8 +8,17 @@ import pytest
 
 from penstock.graph.compiler import compile_program
 from penstock.graph.partitioning import Rebalance
-
-from .builder import SHAPES, key_by, keyed, operator, partition, settings, sink, source, union
+from tests.unit.graph.builder import (
+    SHAPES,
+    key_by,
+    keyed,
+    operator,
+    partition,
+    settings,
+    sink,
+    source,
+    union,
+)
 
 
 def plan(*roots, **options):

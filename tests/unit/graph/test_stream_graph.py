@@ -19,8 +19,7 @@ from penstock.graph.partitioning import (
 from penstock.graph.settings import GraphSettings, default_max_parallelism
 from penstock.graph.stream_graph_generator import generate
 from penstock.graph.transformations import OperatorTransformation, Transformation
-
-from .builder import (
+from tests.unit.graph.builder import (
     Doubler,
     Printer,
     first,

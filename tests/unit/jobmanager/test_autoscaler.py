@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plant import QUICK, Plant, constant, flaps, linear
 
 from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.jobmanager.autoscaler import Autoscaler, EpochObservation, SourceObservation
+from tests.unit.jobmanager.plant import QUICK, Plant, constant, flaps, linear
 
 UNITS = [None, "records", "bytes"]
 

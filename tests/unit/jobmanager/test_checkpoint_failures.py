@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 
 import pytest
-from counting_job import environment
 
 from penstock.checkpoint.handles import DamagedStateError
 from penstock.checkpoint.manifest_store import ManifestStore
@@ -13,6 +12,7 @@ from penstock.errors import CheckpointError, JobExecutionError, RestoreRefusedEr
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError, CheckpointFailures
 from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.counting_job import environment
 
 STORAGE = CheckpointError("could not write")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from counting_job import environment, totals
 
 from penstock.graph.settings import GraphSettings
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.launcher import create_job
+from tests.builders.counting_job import environment, totals
 
 
 def job_with(**options: str) -> Job:

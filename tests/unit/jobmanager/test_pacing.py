@@ -7,11 +7,11 @@ import time
 from typing import Any
 
 import pytest
-from counting_job import environment, totals
 
 from penstock.graph.settings import GraphSettings
 from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.pacing import Pacing
+from tests.builders.counting_job import environment, totals
 
 
 class Splits:

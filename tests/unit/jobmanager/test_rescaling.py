@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from counting_job import before_each_epoch, environment, totals
 
 from penstock.errors import (
     ArgumentError,
@@ -26,6 +25,7 @@ from penstock.jobmanager.replanning import fitted_to, rescaled
 from penstock.jobmanager.scaling import highest_parallelism
 from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.counting_job import before_each_epoch, environment, totals
 
 
 def job_of(parallelism: int = 2, **settings: Any) -> Job:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from two_drivers import EPOCHS, KILL, Driver, World, run_alone, run_drivers
+
+from tests.unit.jobmanager.two_drivers import EPOCHS, KILL, Driver, World, run_alone, run_drivers
 
 WAITING = 12  # steps in which a driver finds out that the one before it is silent
 # What the drivers hold the job with; "unshared" locks do not reach the other driver's machine.

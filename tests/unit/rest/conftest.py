@@ -13,8 +13,7 @@ from penstock.rest import publish
 from penstock.rest.publish import Publisher
 from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
-
-from .fakes import NOW, TOKEN, FakeController
+from tests.builders.rest_fakes import NOW, TOKEN, FakeController
 
 
 class Client:

@@ -9,8 +9,7 @@ import pytest
 from penstock.common.job_status import JobStatus
 from penstock.errors import ArgumentError, CheckpointError, UnsupportedOperationError
 from penstock.rest.published_jobs import ENDED_JOBS
-
-from .fakes import NOW
+from tests.builders.rest_fakes import NOW
 
 ID = "a" * 32
 JOB = f"/v1/jobs/{ID}"

@@ -10,8 +10,7 @@ import pytest
 
 from penstock.rest.routes import Services
 from penstock.rest.server import MAX_BODY_BYTES, RestServer
-
-from .fakes import TOKEN
+from tests.builders.rest_fakes import TOKEN
 
 JOB = f"/v1/jobs/{'a' * 32}"
 

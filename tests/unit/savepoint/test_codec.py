@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from penstock.common.types import Row, RowKind
 from penstock.savepoint.codec import PICKLED, from_json, infer, merge
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
-from savepoint.values import BERLIN, SOME_UUID, Color, Level, Pair, Point, columns, exact
+from tests.builders.values import BERLIN, SOME_UUID, Color, Level, Pair, Point, columns, exact
 
 
 def through_parquet(codec, values):

@@ -14,7 +14,7 @@ from penstock.connectors.source import SourceSplit, SplitProgress
 from penstock.savepoint.metadata import pretty
 from penstock.savepoint.open_json import Unopened, from_json, pickled_to_json, to_json
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
-from savepoint.values import BERLIN, Color, Point, exact, values
+from tests.builders.values import BERLIN, Color, Point, exact, values
 
 
 def through_text(data):

@@ -27,7 +27,7 @@ from penstock.savepoint.table_files import (
     write_table,
 )
 from penstock.windowing import TimeWindow
-from savepoint.values import Point, exact, hashable, values
+from tests.builders.values import Point, exact, hashable, values
 
 GROUPS = 16
 PLAIN = TableHeader(

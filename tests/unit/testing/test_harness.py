@@ -12,8 +12,7 @@ from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.records import Batch
 from penstock.testing import ManualClock, OperatorHarness
 from penstock.windowing import TumblingEventTimeWindows
-
-from .functions import Sum, by_field_0
+from tests.builders.window_functions import Sum, by_field_0
 
 SPEC = WindowSpec(TumblingEventTimeWindows(5, 0), None, reduce_function=Sum(), late_tag="late")
 

@@ -28,8 +28,7 @@ from penstock.windowing import (
     TimeWindow,
     TumblingEventTimeWindows,
 )
-
-from .functions import Sum, SumAndCount, by_field_0
+from tests.builders.window_functions import Sum, SumAndCount, by_field_0
 
 MAX = 2**63 - 1
 TUMBLING = TumblingEventTimeWindows(10, 0)

@@ -29,8 +29,7 @@ from penstock.windowing import (
     TumblingProcessingTimeWindows,
 )
 from penstock.windowing._state import InternalDescriptor
-
-from .functions import Sum, SumAndCount, by_field_0
+from tests.builders.window_functions import Sum, SumAndCount, by_field_0
 
 MAX = 2**63 - 1
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from connector_helpers import CrashError, FailingFileSystem, MovingFileSystem, writer_context
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +31,12 @@ from penstock.connectors.files.rolling import (
 from penstock.connectors.files.sink import FileSink, StreamingFileSink
 from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError, RecordError
+from tests.builders.connector_helpers import (
+    CrashError,
+    FailingFileSystem,
+    MovingFileSystem,
+    writer_context,
+)
 
 ON_CHECKPOINT = RollingPolicy.on_checkpoint_rolling_policy()
 BASE = BucketAssigner.base_path_bucket_assigner()

@@ -7,7 +7,6 @@ import os
 import pickle
 
 import pytest
-from connector_helpers import read_all, read_split
 
 from penstock.common.serialization import SimpleStringSchema
 from penstock.common.time import Duration
@@ -20,6 +19,7 @@ from penstock.connectors.files.source import (
 from penstock.connectors.formats.base import LineFormat, StreamFormat
 from penstock.connectors.source import Boundedness
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+from tests.builders.connector_helpers import read_all, read_split
 
 
 def text_source(*paths, **options):

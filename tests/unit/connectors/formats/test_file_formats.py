@@ -13,7 +13,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from connector_helpers import read_all, read_resuming, read_split, writer_context
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +42,7 @@ from penstock.connectors.formats.json import (
 )
 from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+from tests.builders.connector_helpers import read_all, read_resuming, read_split, writer_context
 
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
 

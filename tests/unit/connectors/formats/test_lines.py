@@ -7,7 +7,6 @@ import gzip
 import io
 
 import pytest
-from connector_helpers import read_all, read_resuming
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from penstock.connectors.files.source import FileSource
 from penstock.connectors.formats.base import StreamFormat
 from penstock.connectors.formats.lines import read_chunks, split_text
 from penstock.errors import ArgumentError, RecordError
+from tests.builders.connector_helpers import read_all, read_resuming
 
 contents = st.lists(
     st.tuples(

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from .services import run  # noqa: F401  - a fixture
+from tests.unit.runtime.operators.async_services import run  # noqa: F401  - a fixture

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.runtime.operators.async_io import IN_FLIGHT
-
-from .services import WM, Run, Service, Slow
+from tests.unit.runtime.operators.async_services import WM, Run, Service, Slow
 
 
 def in_flight(snapshot):

@@ -12,8 +12,7 @@ from penstock.datastream import AsyncFunction, OutputTag
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.user_code import UserCodeError
-
-from .services import WM, NothingHappensError, Run, Service, Slow
+from tests.unit.runtime.operators.async_services import WM, NothingHappensError, Run, Service, Slow
 
 
 def test_ordered_results_keep_the_order_of_the_input(run):

@@ -14,8 +14,7 @@ from penstock.datastream.async_retry_predicates import (
     has_exception_predicate,
 )
 from penstock.runtime.user_code import UserCodeError
-
-from .services import WM
+from tests.unit.runtime.operators.async_services import WM
 
 
 class Flaky(AsyncFunction):

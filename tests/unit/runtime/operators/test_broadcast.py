@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from semantics.scripted import MONOTONOUS, collect, environment, read
 
 from penstock.datastream import (
     BroadcastProcessFunction,
@@ -17,8 +16,10 @@ from penstock.graph.operator_specs import BroadcastProcessSpec, KeyedBroadcastPr
 from penstock.runtime.state.broadcast import BroadcastState, ReadOnlyBroadcastState
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
+from tests.builders.scripted import MONOTONOUS, collect, environment, read
+from tests.builders.two_input_functions import RULES, SUM, Price, Scaled, key_of
 
-from .functions import RULES, SUM, Price, Scaled, key_of
+pytestmark = pytest.mark.usefixtures("cluster")
 
 
 def prices():

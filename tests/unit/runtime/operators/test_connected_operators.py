@@ -15,8 +15,7 @@ from penstock.graph.operator_specs import (
 )
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
-
-from .functions import Label, Repeat, SharedSum, Side, key_of
+from tests.builders.two_input_functions import Label, Repeat, SharedSum, Side, key_of
 
 MIN = -(2**63)
 

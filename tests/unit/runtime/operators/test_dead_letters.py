@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from semantics.scripted import collect, environment, read
 
 from penstock.common import Types
 from penstock.datastream import (
@@ -37,6 +36,7 @@ from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from penstock.testing.mini_cluster import MiniCluster
 from penstock.windowing._state import InternalDescriptor
+from tests.builders.scripted import collect, environment, read
 
 DEAD = OutputTag("dead")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from semantics.scripted import MONOTONOUS, collect, environment, read
 
 from penstock.common import Time
 from penstock.datastream import AggregateFunction, OutputTag, ProcessWindowFunction
@@ -24,6 +23,7 @@ from penstock.testing import OperatorHarness
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
 from penstock.windowing import SlidingEventTimeWindows, TumblingEventTimeWindows
+from tests.builders.scripted import MONOTONOUS, collect, environment, read
 
 MAX = 2**63 - 1
 TUMBLING = TumblingEventTimeWindows(5, 0)

@@ -28,10 +28,9 @@ from penstock.graph.operator_specs import SourceSpec
 from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader, new_part
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
+from tests.builders.brokers import WILD, Broker
 
-from .brokers import WILD, Broker
-
-PAGE = Path(__file__).parents[3] / "docs" / "sources-and-sinks.md"
+PAGE = Path(__file__).parents[4] / "docs" / "sources-and-sinks.md"
 SPLIT = SourceSplit("s")
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 PAST = 0.0  # a deadline that has come

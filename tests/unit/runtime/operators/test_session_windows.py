@@ -12,8 +12,7 @@ from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.window import create_window_operator
 from penstock.testing import OperatorHarness
 from penstock.windowing import DynamicEventTimeSessionWindows, EventTimeSessionWindows
-
-from .functions import Show, Sum, SumAndCount, by_field_0
+from tests.builders.window_functions import Show, Sum, SumAndCount, by_field_0
 
 MAX = 2**63 - 1
 GAP = 5

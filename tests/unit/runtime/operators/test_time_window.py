@@ -13,8 +13,7 @@ from penstock.runtime.operators.time_window import TimeWindowOperator
 from penstock.runtime.operators.window import WindowOperator
 from penstock.testing import OperatorHarness
 from penstock.windowing import SlidingEventTimeWindows, TumblingEventTimeWindows
-
-from .functions import Show, Sum, SumAndCount, Trail, by_field_0
+from tests.builders.window_functions import Show, Sum, SumAndCount, Trail, by_field_0
 
 records = st.lists(
     st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.integers(-20, 60)), max_size=12

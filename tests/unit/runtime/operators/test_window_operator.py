@@ -22,8 +22,7 @@ from penstock.windowing import (
     TimeWindow,
     TumblingEventTimeWindows,
 )
-
-from .functions import Show, Sum, SumAndCount, Tag, by_field_0, value_state
+from tests.builders.window_functions import Show, Sum, SumAndCount, Tag, by_field_0, value_state
 
 MAX = 2**63 - 1
 TUMBLING = TumblingEventTimeWindows(5, 0)

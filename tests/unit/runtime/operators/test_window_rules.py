@@ -20,8 +20,7 @@ from penstock.windowing import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-
-from .functions import Show, StartEndCount, Sum, SumAndCount, by_field_0
+from tests.builders.window_functions import Show, StartEndCount, Sum, SumAndCount, by_field_0
 
 MAX = 2**63 - 1
 SECOND = 1000

@@ -7,7 +7,6 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from semantics.scripted import LOG, _empty_log  # noqa: F401
 
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
@@ -22,8 +21,10 @@ from penstock.runtime.state.operator_state import WRITERS
 from penstock.runtime.state.redistribution import count_writer_states
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
+from tests.builders.scripted import LOG, _empty_log  # noqa: F401
+from tests.jobs.runtime.test_rescaling import JOB_ID, Program, values
 
-from .test_rescaling import JOB_ID, Program, values
+pytestmark = pytest.mark.usefixtures("cluster")
 
 EXTRAS = {"job_id": "job", "attempt": "t1", "staging": "/staging"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .worlds import BACKENDS, World
+from tests.unit.runtime.state.worlds import BACKENDS, World
 
 
 @pytest.fixture(params=BACKENDS)

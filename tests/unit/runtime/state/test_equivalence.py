@@ -15,8 +15,7 @@ from penstock.graph.state_descriptors import (
     ValueStateDescriptor,
 )
 from penstock.windowing import TimeWindow
-
-from .worlds import World, contents
+from tests.unit.runtime.state.worlds import World, contents
 
 KEYS = st.sampled_from(["a", "b", 1, True, 2.5, ("t", 1), None])
 NUMBERS = st.integers(0, 5)

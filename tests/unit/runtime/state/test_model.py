@@ -24,8 +24,7 @@ from penstock.graph.state_descriptors import (
 )
 from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.state.rocksdb import lists as rocksdb_lists
-
-from .worlds import BACKENDS, MAX_PARALLELISM, World
+from tests.unit.runtime.state.worlds import BACKENDS, MAX_PARALLELISM, World
 
 TTL = 100
 KEYS = ["a", 1, True, 1.0, 2.5, None, ("t", 1), ("t", 1.0), b"b"]

@@ -27,6 +27,8 @@ from penstock.runtime.state.redistribution import redistribute, restore_local, s
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 
+pytestmark = pytest.mark.usefixtures("cluster")
+
 MIN = -(2**63)
 
 
@@ -344,7 +346,7 @@ def test_union_list_state_is_united_also_if_nothing_changed():
 
 
 def test_errors_of_initialize_state_name_the_operator(cluster):
-    from semantics.scripted import collect, environment
+    from tests.builders.scripted import collect, environment
 
     class Bad(Buffer):
         def initialize_state(self, context):

@@ -16,8 +16,7 @@ from penstock.graph.state_descriptors import (
 )
 from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.state.schema import StateSchema, difference
-
-from .worlds import World, contents
+from tests.unit.runtime.state.worlds import World, contents
 
 ROW = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
 

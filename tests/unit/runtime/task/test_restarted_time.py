@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from runtime.pipes import Numbers, edge, gate, level, reads, run, vertex
 
 from penstock.common import WatermarkStrategy
 from penstock.datastream import ProcessFunction
@@ -14,6 +13,7 @@ from penstock.graph.operator_specs import ProcessSpec, SourceSpec, TimestampsAnd
 from penstock.graph.partitioning import Forward
 from penstock.runtime.network.buffers import Row, decode, encode
 from penstock.runtime.network.messages import BARRIER, DATA, STATUS, WATERMARK, BarrierMessage
+from tests.builders.pipes import Numbers, edge, gate, level, reads, run, vertex
 
 NONE = WatermarkStrategy.no_watermarks()
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()

@@ -34,8 +34,7 @@ from penstock.runtime.network.messages import (
 from penstock.runtime.task import subtask_cache
 from penstock.runtime.task.local_pipe import read_acks, run_pipe_locally
 from penstock.runtime.task.subtask import ChannelError
-
-from . import pipes
+from tests.builders import pipes
 
 MIN, MAX = -(2**63), 2**63 - 1
 LOG = []

@@ -11,8 +11,7 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
 from penstock.graph.key_groups import key_group_of
 from penstock.graph.state_descriptors import MapStateDescriptor, ValueStateDescriptor
-
-from .worlds import MAX_PARALLELISM, World, contents
+from tests.unit.runtime.state.worlds import MAX_PARALLELISM, World, contents
 
 
 def fill(backend, keys, value="x"):

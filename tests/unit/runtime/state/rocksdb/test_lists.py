@@ -10,8 +10,7 @@ from penstock.common.time import Duration
 from penstock.graph.state_descriptors import ListStateDescriptor, StateTtlConfig
 from penstock.runtime.state.rocksdb import lists as rocksdb_lists
 from penstock.state.chains import _tables_of as tables_of
-
-from .worlds import World, contents
+from tests.unit.runtime.state.worlds import World, contents
 
 TTL = 100
 

@@ -15,8 +15,7 @@ from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, Prede
 from penstock.errors import ConfigurationError
 from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.jobmanager.rocksdb_options import PREDEFINED, rocksdb_settings
-
-from .worlds import World
+from tests.unit.runtime.state.worlds import World
 
 PREFIX = "state.backend.rocksdb."
 KB, MB = 1 << 10, 1 << 20
@@ -159,7 +158,7 @@ def test_no_option_is_without_a_test():
 
 
 def test_no_option_is_without_a_place_in_the_documentation():
-    page = Path(__file__).parents[3].joinpath("docs/state.md").read_text()
+    page = Path(__file__).parents[5].joinpath("docs/state.md").read_text()
     table = page.partition("### Options")[2].partition("\n## ")[0]
     for name in [*DATABASE, *ELSEWHERE]:
         assert f"{PREFIX}{name}`" in table or f"`.{name}`" in table, name

@@ -14,8 +14,7 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.graph.state_descriptors import MapStateDescriptor, ValueStateDescriptor
 from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.state.rocksdb import store as rocksdb_store
-
-from .worlds import World, contents
+from tests.unit.runtime.state.worlds import World, contents
 
 AT_ONCE = 20_000
 PART = 15_000

@@ -8,8 +8,7 @@ import pytest
 
 from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.state.rocksdb.tables import load
-
-from .worlds import World
+from tests.unit.runtime.state.worlds import World
 
 
 class Counted:

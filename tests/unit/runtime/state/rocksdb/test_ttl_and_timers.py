@@ -15,8 +15,7 @@ from penstock.graph.state_descriptors import (
 )
 from penstock.runtime.state.rocksdb.key_codec import order_of
 from penstock.runtime.time.timers import TimerManager
-
-from .worlds import World, contents
+from tests.unit.runtime.state.worlds import World, contents
 
 
 def expiring(descriptor, **settings):

@@ -1,0 +1,22 @@
+"""A MiniCluster of a test's own, after which nothing of its jobs is left in this process."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from penstock.runtime.task import subtask_cache
+from penstock.testing.mini_cluster import MiniCluster
+
+
+def close_subtasks():
+    """Close the subtasks that jobs left in the cache: each may have a database open."""
+    for *_, subtask in subtask_cache._entries.values():
+        subtask.close()
+    subtask_cache._entries.clear()
+
+
+@contextmanager
+def own_cluster():
+    with MiniCluster() as running:
+        yield running
+    close_subtasks()
