@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import http.client
 import json
 import threading
 
 import pytest
 
-from penstock.rest import publish
-from penstock.rest.publish import Publisher
 from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
+from tests.builders.publishing import publisher  # noqa: F401  - a fixture
 from tests.builders.rest_fakes import NOW, TOKEN, FakeController
 
 
@@ -79,27 +77,3 @@ def make_controller():
 @pytest.fixture
 def make_client():
     return Client
-
-
-class SettlingPublisher(Publisher):
-    """A publisher that a test can wait for."""
-
-    def settle(self):
-        for thread in threading.enumerate():
-            if thread.name == "penstock-publish":
-                thread.join(10)
-
-
-@pytest.fixture
-def publisher(tmp_path, monkeypatch):
-    """The publisher of this process, for one test."""
-    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
-    polling_often = functools.partialmethod(RestServer.serve_forever, poll_interval=0.01)
-    monkeypatch.setattr(RestServer, "serve_forever", polling_often)
-    own = SettlingPublisher()
-    monkeypatch.setattr(publish, "_publisher", own)
-    yield own
-    own.close(0)
-    if own.endpoint is not None and own.endpoint.server is not None:
-        own.endpoint.server.shutdown()
-        own.endpoint.server.server_close()
