@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import ArgumentTypeError
+from penstock.metrics import metricbase
 
 
-class Counter:
+class Counter(metricbase.Counter):
     """A number that is counted up and down."""
 
     def __init__(self) -> None:
@@ -35,7 +36,7 @@ class Counter:
         self._count = 0
 
 
-class Distribution:
+class Distribution(metricbase.Distribution):
     """Sum, count, minimum and maximum of reported values."""
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class Distribution:
         return {"sum": self._sum, "count": self._count, "min": self._min, "max": self._max}
 
 
-class Meter:
+class Meter(metricbase.Meter):
     """Events per second over a time span."""
 
     def __init__(self, time_span_in_seconds: int = 60) -> None:
@@ -86,7 +87,7 @@ class Meter:
         self._since = time.monotonic()
 
 
-class MetricGroup:
+class MetricGroup(metricbase.MetricGroup):
     """A named group of metrics; groups nest."""
 
     def __init__(self, prefix: str = "") -> None:

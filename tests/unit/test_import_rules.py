@@ -18,15 +18,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "pyflink_compat": set(),  # only gives other names to modules
     "common": set(),
+    "metrics": set(),
     "files": {"common"},
     "windowing": {"common"},
     "connectors": {"files", "common"},
     "graph": {"connectors", "common"},
-    "runtime": {"graph", "connectors", "windowing", "common", "cep"},
+    "runtime": {"graph", "connectors", "windowing", "common", "cep", "metrics"},
     "checkpoint": {"connectors", "files", "common"},
     "savepoint": {"runtime", "checkpoint", "graph", "windowing", "files", "common"},
     "datastream": {"graph", "connectors", "windowing", "common"},
-    "table": {"graph", "connectors", "common", "datastream"},
+    "table": {"common"},
     "cep": {"graph", "common", "datastream"},
     "spark": {"runtime", "graph", "checkpoint", "common", "pyflink_compat"},
     "jobmanager": {
@@ -58,7 +59,6 @@ TOP = {"cli", "rest", "web", "testing"}
 # reachable, and tables of state become DataFrames.
 CALL_TIME = {
     "datastream": {"jobmanager"},
-    "table": {"jobmanager"},
     "jobmanager": {"rest"},
     "state": {"spark"},
 }

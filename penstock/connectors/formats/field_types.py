@@ -163,6 +163,8 @@ def _named(names: Any, types: Any) -> FieldType:
 def _from_object(given: Any) -> FieldType:
     """Translate TypeInformation and DataType objects by the names of their classes and accessors."""
     name = type(given).__name__
+    if name == "MultisetType":  # it has an element type as an array does, and no format has it
+        raise _unknown(given)
     basic = getattr(given, "basic_type", None)
     if basic is not None and getattr(basic, "name", None) in _NAMES:
         return _simple(_NAMES[basic.name])

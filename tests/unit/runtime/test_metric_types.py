@@ -1,0 +1,21 @@
+"""Metrics have the types that PyFlink's programs import."""
+
+from __future__ import annotations
+
+from penstock.pyflink_compat import pyflink_names
+from penstock.runtime.metrics import MetricGroup
+
+
+def test_what_a_group_hands_out_is_of_the_types_that_programs_import() -> None:
+    with pyflink_names():
+        from pyflink.metrics import Counter, Distribution, Meter, Metric
+        from pyflink.metrics import MetricGroup as Group
+        from pyflink.metrics.metricbase import Counter as SameCounter
+    group = MetricGroup()
+    assert isinstance(group, Group)
+    assert isinstance(group.add_group("a"), Group)
+    assert isinstance(group.counter("n"), Counter)
+    assert isinstance(group.distribution("d"), Distribution)
+    assert isinstance(group.meter("m"), Meter)
+    assert issubclass(Counter, Metric)
+    assert Counter is SameCounter
