@@ -38,9 +38,9 @@ from penstock.connectors.source import (
 )
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.task import subtask_cache
 from penstock.spark.pipe import SparkPipe
+from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 
 TOUCHED = 1000
@@ -151,7 +151,9 @@ class Job:
         stream = env.from_source(Asked(self.name), strategy, "asked")
         stream.key_by(lambda record: record[0]).process(Update()).print()
         start = time.perf_counter()
-        self.client = env.execute_async(f"cost law, {self.name}")
+        self._watching = None  # whoever measures
+        with watched_steps(self._on_step):
+            self.client = env.execute_async(f"cost law, {self.name}")
         self.master = self.client._controller.master
         for first in range(0, keys, 500_000):
             last = min(first + 500_000, keys)
@@ -161,6 +163,10 @@ class Job:
         print(
             f"{self.name}: {size:.0f} MB of state, {time.perf_counter() - start:.0f} s", flush=True
         )
+
+    def _on_step(self, step, epoch):
+        if self._watching is not None:
+            self._watching(step, epoch)
 
     def settle(self):
         """Merge the database's files, as in a job that has run for a while; on Spark, workers have it."""
@@ -183,7 +189,7 @@ class Job:
 
         before = self.master.store.latest()
         manifests = []
-        JobMaster.step_hooks.append(on_step)
+        self._watching = on_step
         start = what[1] if what[0] == "fill" else 0
         _waiting[self.name].append(SourceSplit(f"split-{self.splits}", what, start, bounded=True))
         (source,) = self.master._runner.sources
@@ -193,7 +199,7 @@ class Job:
                 if self.master.status is JobStatus.FAILED:
                     self.client.get_job_execution_result().result()
         finally:
-            JobMaster.step_hooks.remove(on_step)
+            self._watching = None
         known = set() if before is None else before.files()
         added = sum(
             handle.size + sum(file.size for file in handle.files if file.name not in known)

@@ -50,7 +50,7 @@ from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from penstock.datastream.window import SlidingEventTimeWindows
-from penstock.jobmanager.job_master import JobMaster
+from penstock.testing.faults import watched_steps
 
 SPLITS = 2
 FACTOR = 1.3
@@ -426,10 +426,10 @@ def run(base: Path, backend: str, seconds: float, rate: int, pause_s: float) -> 
     )
     build(env, base / "output", rate)
     epochs = Epochs()
-    JobMaster.step_hooks.append(epochs)
     sampler = Sampler(base, epochs)
     judge = Judge(seconds)
-    client = env.execute_async(f"long run, {backend}")
+    with watched_steps(epochs):
+        client = env.execute_async(f"long run, {backend}")
     try:
         while not epochs.take():  # until Spark is there
             _fail_if_ended(client)
@@ -441,7 +441,6 @@ def run(base: Path, backend: str, seconds: float, rate: int, pause_s: float) -> 
             _fail_if_ended(client)
             time.sleep(pause_s)
     finally:
-        JobMaster.step_hooks.remove(epochs)
         if not client.get_job_status().result().is_globally_terminal_state():
             client.cancel().result()
     return judge

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from penstock.graph.deployment import LevelDeployment
 from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.network import messages
 from penstock.runtime.network.buffers import Row, decode
-from penstock.runtime.task.local_pipe import read_acks
+from penstock.runtime.task.local_pipe import deliver
 from penstock.runtime.task.slot_task import run_slot
 from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
@@ -165,18 +165,20 @@ class _Recorder:
         self.rows: list[tuple[int, Row]] = []
         self.attempts: dict[str, str] = {}
 
-    def __call__(self, levels: Sequence[LevelDeployment], slots: Sequence[int]) -> Any:
-        arriving: list[list[Row]] = [[] for _ in range(slots[0])]
-        for level, count in zip(levels, slots, strict=True):
+    def __call__(
+        self, levels: Sequence[LevelDeployment], on_ack: Callable[[messages.TaskAck], None]
+    ) -> None:
+        arriving: list[list[Row]] = [[] for _ in range(levels[0].slots)]
+        for level in levels:
             leaving: list[list[Row]] = [[] for _ in range(max(level.next_slots, 1))]
-            for slot in range(count):
+            for slot in range(level.slots):
                 attempt = uuid.uuid4().hex[:12]
                 self.attempts[attempt] = f"attempt {level.level}.{slot}"
                 for row in run_slot(level, slot, attempt, arriving[slot]):
                     self.rows.append((level.level, row))
                     leaving[row.target % len(leaving)].append(row)
             arriving = leaving
-        return read_acks(row for rows in arriving for row in rows)
+        deliver((row for rows in arriving for row in rows), on_ack)
 
 
 def _run(directory: str) -> dict[str, str]:

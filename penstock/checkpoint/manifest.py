@@ -112,7 +112,7 @@ class SourceSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A completed checkpoint. Mappings are by vertex id (`vertices`, `metrics`) or operator id (the others).
+    """A completed checkpoint. Mappings are by vertex id (`vertices`) or operator id (the others).
 
     `final` says that the job has nothing more to do after the commits of this epoch. `commits` holds a pickled
     CommitRequest per sink.
@@ -126,7 +126,6 @@ class Manifest:
     operators: Mapping[str, OperatorSnapshot] = field(default_factory=dict)
     sources: Mapping[str, SourceSnapshot] = field(default_factory=dict)
     commits: Mapping[str, Pickled] = field(default_factory=dict)
-    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     final: bool = False
 
     @property
@@ -280,7 +279,6 @@ def _to_json(manifest: Manifest) -> dict[str, Any]:
             for name, source in manifest.sources.items()
         },
         "commits": {name: commit.to_json() for name, commit in manifest.commits.items()},
-        "metrics": {name: dict(values) for name, values in manifest.metrics.items()},
         "next_wakeup": manifest.next_wakeup,
     }
 
@@ -329,6 +327,5 @@ def _from_json(value: dict[str, Any]) -> Manifest:
         operators=operators,
         sources=sources,
         commits={name: Pickled.from_json(commit) for name, commit in value["commits"].items()},
-        metrics=value["metrics"],
         final=value["final"],
     )

@@ -101,7 +101,6 @@ class Ack(Event):
     next_wakeup: int | None = None
     finished: bool = False
     local: bytes | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

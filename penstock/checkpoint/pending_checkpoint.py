@@ -145,11 +145,6 @@ class PendingCheckpoint:
         self, job_id: str, job_name: str, now_ms: int, requests: Mapping[str, CommitRequest]
     ) -> Manifest:
         """Return the manifest; only for an epoch without problems."""
-        metrics: dict[str, dict[str, float]] = {}
-        for task in sorted(self.acks):
-            totals = metrics.setdefault(task.vertex, {})
-            for name, value in self.acks[task][0].metrics.items():
-                totals[name] = totals.get(name, 0) + value
         return Manifest(
             job_id=job_id,
             job_name=job_name,
@@ -162,7 +157,6 @@ class PendingCheckpoint:
                 name: Pickled.of(request, f"the committables of '{name}'")
                 for name, request in requests.items()
             },
-            metrics=metrics,
             final=self._is_final(),
         )
 

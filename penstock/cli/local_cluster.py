@@ -8,6 +8,7 @@ from penstock.common.configuration import Configuration
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
+from penstock.jobmanager.epoch_runner import StepHook
 from penstock.rest.publish import publish
 from penstock.testing.mini_cluster import MiniCluster
 
@@ -21,8 +22,12 @@ class LocalCluster(MiniCluster):
         settings: GraphSettings,
         configuration: Configuration,
         job_name: str,
+        *,
+        step_hooks: Sequence[StepHook] = (),
     ) -> LocalJobController:
         """Start a program and publish its job."""
-        controller = super().submit(transformations, settings, configuration, job_name)
+        controller = super().submit(
+            transformations, settings, configuration, job_name, step_hooks=step_hooks
+        )
         publish(controller, configuration)
         return controller

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from penstock.common.configuration import Configuration
 from penstock.errors import InvalidProgramError
@@ -20,6 +21,10 @@ from penstock.graph.transformations import (
 _MAX_DEPTH = 12
 
 
+# Called as (moment, epoch): "before run_pipe", "after write_manifest", ...
+StepHook: TypeAlias = Callable[[str, int], None]
+
+
 class Executor(Protocol):
     """What runs programs."""
 
@@ -29,11 +34,14 @@ class Executor(Protocol):
         settings: GraphSettings,
         configuration: Configuration,
         job_name: str,
+        *,
+        step_hooks: Sequence[StepHook] = (),
     ) -> Any:
-        """Start a program and return the controller of its job."""
+        """Start a program and return the controller of its job; hooks are called around the steps of its checkpoints."""
 
 
 _executor: Executor | None = None
+_step_hooks: tuple[StepHook, ...] = ()
 
 
 def set_executor(executor: Executor | None) -> Executor | None:
@@ -41,6 +49,17 @@ def set_executor(executor: Executor | None) -> Executor | None:
     global _executor
     before, _executor = _executor, executor
     return before
+
+
+@contextmanager
+def watched_steps(*hooks: StepHook) -> Iterator[None]:
+    """Give these hooks to all jobs that are submitted meanwhile."""
+    global _step_hooks
+    before, _step_hooks = _step_hooks, (*_step_hooks, *hooks)
+    try:
+        yield
+    finally:
+        _step_hooks = before
 
 
 def submit(
@@ -51,11 +70,14 @@ def submit(
 ) -> Any:
     """Start a program and return the controller of its job."""
     check_serializable(transformations)
-    if _executor is not None:
-        return _executor.submit(transformations, settings, configuration, job_name)
-    from penstock.jobmanager import launcher
+    executor = _executor
+    if executor is None:
+        from penstock.jobmanager import launcher
 
-    return launcher.submit(transformations, settings, configuration, job_name)
+        executor = launcher
+    return executor.submit(
+        transformations, settings, configuration, job_name, step_hooks=_step_hooks
+    )
 
 
 def check_serializable(transformations: Iterable[Transformation]) -> None:

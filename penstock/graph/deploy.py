@@ -64,9 +64,9 @@ def _deploy_vertex(vertex: StageVertex) -> VertexDeployment:
         gates=tuple(
             InputGate(
                 gate=gate.gate,
-                source_vertex=gate.source,
+                source_vertex=gate.source_vertex,
                 input_index=gate.input_index,
-                source_parallelism=gate.channels,
+                source_parallelism=gate.source_parallelism,
                 partitioning=gate.partitioning.NAME,
                 local=gate.local,
             )
@@ -77,8 +77,8 @@ def _deploy_vertex(vertex: StageVertex) -> VertexDeployment:
                 index=index,
                 operator=output.operator,
                 side_tag=output.side_tag,
-                target_vertex=output.target,
-                target_gate=output.gate,
+                target_vertex=output.target_vertex,
+                target_gate=output.target_gate,
                 target_parallelism=output.target_parallelism,
                 target_max_parallelism=output.target_max_parallelism,
                 partitioning=output.partitioning.NAME,

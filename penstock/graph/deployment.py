@@ -119,6 +119,7 @@ class LevelDeployment:
 
     settings: JobSettings
     level: int
+    slots: int  # tasks of this level
     epoch: int
     attempt_number: int
     vertices: tuple[VertexDeployment, ...]
@@ -129,4 +130,3 @@ class LevelDeployment:
     state_io: Any  # StateIO
     staging: str
     longest_read_s: float | None = None  # how long sources read at most, whatever their clock says
-    faults: Any = None  # penstock.testing fault plan, for tests

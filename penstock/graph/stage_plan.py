@@ -23,9 +23,9 @@ class StageInput:
     """An edge as its target sees it. Gates number the edges of a vertex; those of a union share an input index."""
 
     gate: int
-    source: int  # vertex index
+    source_vertex: int  # vertex index
     input_index: int
-    channels: int  # parallelism of the source vertex
+    source_parallelism: int
     partitioning: Partitioning
     local: bool
 
@@ -33,9 +33,9 @@ class StageInput:
         """Return the input as JSON values."""
         return {
             "gate": self.gate,
-            "source": self.source,
+            "source_vertex": self.source_vertex,
             "input_index": self.input_index,
-            "channels": self.channels,
+            "source_parallelism": self.source_parallelism,
             "partitioning": self.partitioning.NAME,
             "local": self.local,
         }
@@ -46,9 +46,9 @@ class StageOutput:
     """An edge as its source sees it. `operator` is the sender's index in the chain."""
 
     operator: int
-    target: int  # vertex index
+    target_vertex: int  # vertex index
     input_index: int
-    gate: int
+    target_gate: int
     target_level: int
     target_parallelism: int
     target_max_parallelism: int
@@ -60,9 +60,9 @@ class StageOutput:
         """Return the output as JSON values."""
         return {
             "operator": self.operator,
-            "target": self.target,
+            "target_vertex": self.target_vertex,
             "input_index": self.input_index,
-            "gate": self.gate,
+            "target_gate": self.target_gate,
             "target_level": self.target_level,
             "target_parallelism": self.target_parallelism,
             "target_max_parallelism": self.target_max_parallelism,
@@ -172,7 +172,7 @@ class StagePlan:
             way = "local" if output.local else f"exchange to level {output.target_level}"
             origin = vertex.operators[output.operator].name if len(vertex.operators) > 1 else ""
             parts = [
-                f"      {output.partitioning.NAME} -> [{output.target}] gate {output.gate}",
+                f"      {output.partitioning.NAME} -> [{output.target_vertex}] gate {output.target_gate}",
                 f"from '{origin}'" if origin else "",
                 f"side output '{output.side_tag}'" if output.side_tag is not None else "",
                 way,
@@ -209,9 +209,9 @@ def generate(job_graph: JobGraph) -> StagePlan:
         source = places[edge.source_vertex]
         return StageInput(
             gate=gates[edge.edge_id],
-            source=source,
+            source_vertex=source,
             input_index=edge.input_index,
-            channels=job_graph.vertices[source].parallelism,
+            source_parallelism=job_graph.vertices[source].parallelism,
             partitioning=edge.partitioning,
             local=is_local(edge),
         )
@@ -220,9 +220,9 @@ def generate(job_graph: JobGraph) -> StagePlan:
         target = places[edge.target_vertex]
         return StageOutput(
             operator=edge.source_operator,
-            target=target,
+            target_vertex=target,
             input_index=edge.input_index,
-            gate=gates[edge.edge_id],
+            target_gate=gates[edge.edge_id],
             target_level=levels[target],
             target_parallelism=job_graph.vertices[target].parallelism,
             target_max_parallelism=job_graph.vertices[target].max_parallelism,

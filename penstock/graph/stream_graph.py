@@ -33,7 +33,6 @@ class StreamNode:
     chaining: str = "ALWAYS"  # or "HEAD" or "NEVER"
     output_type: Any = None
     key_selectors: tuple[Any, ...] = ()  # one per input, None where the input is not keyed
-    input_count: int = 0
     buffer_timeout: int | None = None
     side_types: tuple[tuple[str, Any], ...] = ()  # declared types of side outputs, by tag
 

@@ -162,7 +162,6 @@ class _Generator:
             chaining=operator.chaining,
             output_type=operator.output_type,
             key_selectors=tuple(operator.key_selectors),
-            input_count=len(inputs),
             buffer_timeout=operator.buffer_timeout,
             side_types=tuple(operator.side_types.items()),
         )

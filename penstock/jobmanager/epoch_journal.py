@@ -36,7 +36,7 @@ from penstock.jobmanager.job import Job
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 from penstock.runtime.time.pace import SlotTrace
 
-VERSION = 1
+VERSION = 2
 
 Outcome = Literal["running", "completed", "failed"]
 
@@ -54,8 +54,6 @@ class PlanRecord:
     vertex_ids: tuple[str, ...]
     uids: Mapping[str, str]  # by operator id
     sinks: frozenset[str]  # operator ids
-    levels: tuple[tuple[int, ...], ...]
-    slots: tuple[int, ...]
     retained: int
     script_directory: str | None
     python_files: tuple[str, ...]
@@ -151,24 +149,30 @@ class EpochJournal:
         job: Job,
         base: Manifest | None,
         levels: Sequence[LevelDeployment],
-        slots: Sequence[int],
-        run: Callable[[], list[TaskAck]],
-    ) -> list[TaskAck]:
+        run: Callable[[Callable[[TaskAck], None]], None],
+        on_ack: Callable[[TaskAck], None],
+    ) -> None:
         """Run an epoch between the two entries that it has in the journal, if the job keeps one."""
         if not job.settings.journal:
-            return run()
-        record = self._attempt(self._begin, job, base, levels, slots)
+            run(on_ack)
+            return
+        traces: list[SlotTrace] = []
+
+        def note(ack: TaskAck) -> None:
+            if ack.trace is not None:
+                traces.append(ack.trace)
+            on_ack(ack)
+
+        record = self._attempt(self._begin, job, base, levels)
         try:
-            acks = run()
+            run(note)
         except Exception as error:
             if record is not None:
-                self._attempt(self._note_failure, record, error)
+                self._attempt(self._note_failure, record, error, traces)
             raise
         if record is not None:
-            traces = tuple(ack.trace for ack in acks if ack.trace is not None)
-            done = replace(record, outcome="completed", traces=traces)
+            done = replace(record, outcome="completed", traces=tuple(traces))
             self._attempt(self._note_end, record_name(record.epoch), done)
-        return acks
 
     def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -178,11 +182,7 @@ class EpochJournal:
             return None
 
     def _begin(
-        self,
-        job: Job,
-        base: Manifest | None,
-        levels: Sequence[LevelDeployment],
-        slots: Sequence[int],
+        self, job: Job, base: Manifest | None, levels: Sequence[LevelDeployment]
     ) -> EpochRecord:
         own = base is not None and base.job_id == self._job_id
         restore = {key: point for level in levels for key, point in level.restore.items()}
@@ -198,7 +198,7 @@ class EpochJournal:
             attempt=first.attempt_number,
             started_ms=clock.now_ms(),
             deadline=first.deadline,
-            plan=self._plan_of(job, slots),
+            plan=self._plan_of(job),
             state_io=first.state_io,
             restore=_dump(restore, base if own else None),
             assignments=_dump(assignments, None),
@@ -207,14 +207,16 @@ class EpochJournal:
         self._write(record_name(record.epoch), record)
         return record
 
-    def _note_failure(self, record: EpochRecord, error: Exception) -> None:
+    def _note_failure(
+        self, record: EpochRecord, error: Exception, traces: Sequence[SlotTrace]
+    ) -> None:
         failed = replace(record, outcome="failed", failure=f"{type(error).__name__}: {error}")
         if isinstance(error, TaskFailedError):
-            traces = [ack.trace for ack in error.acks] + [error.failure.trace]
+            last = error.failure.trace
             failed = replace(
                 failed,
                 failure=replace(error.failure, trace=None),
-                traces=tuple(trace for trace in traces if trace is not None),
+                traces=(*traces, last) if last is not None else tuple(traces),
             )
         self._note_end(record_name(record.epoch, failed=True), failed)
 
@@ -227,7 +229,7 @@ class EpochJournal:
         if self._kept is not None:
             self._kept[name] = (record.epoch - 1, record.plan)
 
-    def _plan_of(self, job: Job, slots: Sequence[int]) -> str:
+    def _plan_of(self, job: Job) -> str:
         """Return the name of the plan's file, written when the plan is first seen."""
         if self._plan is not None and self._plan[0] is job:
             return self._plan[1]
@@ -242,8 +244,6 @@ class EpochJournal:
                 vertex_ids=tuple(vertex.id for vertex in job.plan.vertices),
                 uids={each.operator_id: each.uid for each in operators if each.uid is not None},
                 sinks=frozenset(e.operator_id for e in operators if isinstance(e.spec, SinkSpec)),
-                levels=tuple(tuple(level.vertices) for level in job.plan.levels),
-                slots=tuple(slots),
                 retained=job.checkpoints.retained,
                 script_directory=_script_directory(),
                 python_files=job.python_files,

@@ -48,7 +48,9 @@ from penstock.runtime.operators.redelivery import REDELIVERED
 _log = logging.getLogger(__name__)
 
 StepHook = Callable[[str, int], None]
-RunEpoch = Callable[[int, "Manifest | None", dict[tuple[int, int], Any]], list[TaskAck]]
+RunEpoch = Callable[
+    [int, "Manifest | None", dict[tuple[int, int], Any], Callable[[TaskAck], None]], None
+]
 
 
 class EpochFailedError(PenstockError, RuntimeError):
@@ -222,17 +224,21 @@ class EpochRunner:
         return events or []
 
     def _pipe(self, epoch: int) -> list[Event]:
+        self._acks = []
         assignments: dict[tuple[int, int], Any] = {}
         for source in self.sources:
             assignments |= source.assignments(drain=self._drain)
         try:
             self._store.check_lease()  # an epoch of a driver that has lost its job is work for nothing
-            self._acks = self._run_pipe(epoch, self.coordinator.base, assignments)
+            self._run_pipe(epoch, self.coordinator.base, assignments, self._on_ack)
         except Exception as error:  # noqa: BLE001 - whatever it was, the epoch has failed
             self._cause = error
             return [TaskFailed(epoch, str(error))]
-        events: list[Event] = [self._to_event(epoch, ack) for ack in self._acks]
-        return [*events, PipeFinished(epoch, clock.now_ms())]
+        return [PipeFinished(epoch, clock.now_ms())]
+
+    def _on_ack(self, ack: TaskAck) -> None:
+        self._acks.append(ack)
+        self._handle(self._to_event(self.coordinator.next_epoch, ack))
 
     def _tidy(self, instruction: DeleteCheckpoint | DeleteFiles) -> None:
         """Delete what is needed no more. The epoch is complete: storage that cannot delete is no reason to repeat it."""
@@ -340,10 +346,10 @@ def _expected_channels(job: Job) -> dict[TaskId, frozenset[TaskId]]:
     for vertex in vertices:
         for subtask in range(vertex.parallelism):
             channels[TaskId(vertex.id, subtask)] = frozenset(
-                TaskId(vertices[gate.source].id, source)
+                TaskId(vertices[gate.source_vertex].id, source)
                 for gate in vertex.inputs
                 for source in connected_sources(
-                    gate.partitioning.NAME, subtask, gate.channels, vertex.parallelism
+                    gate.partitioning.NAME, subtask, gate.source_parallelism, vertex.parallelism
                 )
             )
     return channels

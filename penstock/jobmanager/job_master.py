@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from penstock.checkpoint.handles import DamagedStateError
 from penstock.checkpoint.manifest import Manifest
@@ -21,6 +21,7 @@ from penstock.errors import CheckpointError, FencedError, JobCancelledError, Res
 from penstock.graph import execution_graph as graphs
 from penstock.graph.deployment import LevelDeployment
 from penstock.graph.execution_graph import ExecutionGraph
+from penstock.graph.levels import deploy_levels
 from penstock.graph.settings import check_parallelism
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError, CheckpointFailures
 from penstock.jobmanager.epoch_journal import EpochJournal
@@ -51,9 +52,13 @@ class Pipe(Protocol):
     """Where epochs run."""
 
     def run(
-        self, job_id: str, name: str, levels: Sequence[LevelDeployment], slots: Sequence[int]
-    ) -> list[TaskAck]:
-        """Run one epoch and return its ACKs."""
+        self,
+        job_id: str,
+        name: str,
+        levels: Sequence[LevelDeployment],
+        on_ack: Callable[[TaskAck], None],
+    ) -> None:
+        """Run one epoch to its end; hand over each ACK as it becomes known. Raises what a task failed with."""
 
     def map(
         self, job_id: str, name: str, function: Callable[[Any], Any], items: Sequence[Any]
@@ -73,10 +78,11 @@ class JobMaster:
     `run` blocks; `cancel`, `request_savepoint` and `request_rescale` may be called from any thread.
     """
 
-    step_hooks: ClassVar[list[StepHook]] = []
-
-    def __init__(self, job: Job, progress: Progress, pipe: Pipe) -> None:
+    def __init__(
+        self, job: Job, progress: Progress, pipe: Pipe, step_hooks: Sequence[StepHook] = ()
+    ) -> None:
         self.job = job
+        self._step_hooks = tuple(step_hooks)
         self._pipe = pipe
         self._status = JobStatus.CREATED
         self.started_ms = clock.now_ms()
@@ -262,36 +268,30 @@ class JobMaster:
         epoch: int,
         base: Manifest | None,
         assignments: dict[tuple[int, int], SourceAssignment],
-    ) -> list[TaskAck]:
+        on_ack: Callable[[TaskAck], None],
+    ) -> None:
         job = self.job
-        restore = restore_points(job.plan, base, anew=self._first_epoch)
-        slots = [level.slots for level in job.plan.levels]
-        levels = [
-            LevelDeployment(
-                settings=job.settings,
-                level=level.index,
-                epoch=epoch,
-                attempt_number=self.restarts,
-                vertices=tuple(job.deployments[index] for index in level.vertices),
-                restore={key: point for key, point in restore.items() if key[0] in level.vertices},
-                assignments=assignments if level.index == 0 else {},
-                next_slots=slots[level.index + 1] if level.index + 1 < len(slots) else 0,
-                deadline=self._deadline,
-                longest_read_s=self._pacing.interval_s,
-                state_io=self._state_io,
-                staging=self.store.staging,
-            )
-            for level in job.plan.levels
-        ]
+        levels = deploy_levels(
+            job.deployments,
+            job.settings,
+            epoch=epoch,
+            attempt_number=self.restarts,
+            restore=restore_points(job.plan, base, anew=self._first_epoch),
+            assignments=assignments,
+            deadline=self._deadline,
+            longest_read_s=self._pacing.interval_s,
+            state_io=self._state_io,
+            staging=self.store.staging,
+        )
         with CheckpointExpiredError.after(
             job.checkpoints.timeout_ms, lambda: self._pipe.cancel(job.job_id, epoch_only=True)
         ):
-            return self._journal.run(
+            self._journal.run(
                 job,
                 base,
                 levels,
-                slots,
-                lambda: self._pipe.run(job.job_id, job.name, levels, slots),
+                lambda note: self._pipe.run(job.job_id, job.name, levels, note),
+                on_ack,
             )
 
     # Requests
@@ -480,7 +480,7 @@ class JobMaster:
         self.execution_graph = follow(self.execution_graph, status, clock.now_ms())
 
     def _on_step(self, step: str, epoch: int) -> None:
-        for hook in self.step_hooks:
+        for hook in self._step_hooks:
             hook(step, epoch)
 
     def _report(self, started: float, ended: float) -> None:

@@ -21,6 +21,7 @@ from penstock.graph.deployment import JobSettings
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
+from penstock.jobmanager.epoch_runner import StepHook
 from penstock.jobmanager.job import CheckpointSettings, Job, Program
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.progress import create_progress
@@ -36,15 +37,16 @@ def submit(
     settings: GraphSettings,
     configuration: Configuration,
     job_name: str,
+    *,
+    step_hooks: Sequence[StepHook] = (),
 ) -> LocalJobController:
-    """Start a program as a job of this process."""
+    """Start a program as a job of this process; tests watch the steps of its checkpoints with hooks."""
     from penstock.rest.publish import publish
 
     job = create_job(transformations, settings, configuration, job_name)
     progress = create_progress(job.name, configuration.get(options.PROGRESS))
-    controller = LocalJobController(
-        JobMaster(job, progress, SparkPipe(job.spark_options, job.python_files))
-    )
+    pipe = SparkPipe(job.spark_options, job.python_files)
+    controller = LocalJobController(JobMaster(job, progress, pipe, step_hooks))
     publish(controller, configuration)
     controller.start()
     return controller

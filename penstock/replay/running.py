@@ -17,6 +17,7 @@ from typing import Any, Self
 from penstock.common import clock
 from penstock.errors import PenstockError
 from penstock.graph.deployment import LevelDeployment, VertexDeployment
+from penstock.graph.levels import deploy_levels
 from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.replay.errors import ReplayError
 from penstock.replay.pace import ReplayedPace
@@ -137,27 +138,20 @@ class EpochReplay:
             rocksdb = dataclasses.replace(settings.rocksdb, local_dirs=(local,))
             settings = dataclasses.replace(settings, rocksdb=rocksdb)
         self._restore = recording.load_restore()
-        assignments = recording.load_assignments()
         full = None
         if self._verify and recording.after is not None:
             full = wrote_full(self.vertices, recording.base, recording.after)
         self._state_io = ReplayStateIO(recording.state_io, self.vertices, full)
-        self.levels = [
-            LevelDeployment(
-                settings=settings,
-                level=level,
-                epoch=record.epoch,
-                attempt_number=record.attempt,
-                vertices=tuple(self.vertices[vertex] for vertex in members),
-                restore={key: each for key, each in self._restore.items() if key[0] in members},
-                assignments=assignments if level == 0 else {},
-                next_slots=plan.slots[level + 1] if level + 1 < len(plan.slots) else 0,
-                deadline=None,
-                state_io=self._state_io,
-                staging=local,
-            )
-            for level, members in enumerate(plan.levels)
-        ]
+        self.levels = deploy_levels(
+            self.vertices,
+            settings,
+            epoch=record.epoch,
+            attempt_number=record.attempt,
+            restore=self._restore,
+            assignments=recording.load_assignments(),
+            state_io=self._state_io,
+            staging=local,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -177,10 +171,9 @@ class EpochReplay:
         self.failed = None
         self._acks = []
         self._collection.clear()
-        slots = self.recording.plan.slots
-        arriving: list[list[Row]] = [[] for _ in range(slots[0])]
+        arriving: list[list[Row]] = [[] for _ in range(self.levels[0].slots)]
         for level in self.levels:
-            chosen: Sequence[int] = range(slots[level.level])
+            chosen: Sequence[int] = range(level.slots)
             is_last = target is not None and target.level == level.level
             if target is not None and is_last:
                 chosen = [target.slot]
@@ -391,7 +384,7 @@ class EpochReplay:
     def _expected_traces(self) -> list[tuple[int, int]]:
         """Return the slots that must have told their decisions: all, or those up to the failure."""
         record, plan = self.recording.record, self.recording.plan
-        places = [(level, slot) for level, slots in enumerate(plan.slots) for slot in range(slots)]
+        places = [(each.level, slot) for each in self.levels for slot in range(each.slots)]
         failure = record.failure
         if record.outcome != "failed" or failure is None or isinstance(failure, str):
             return places

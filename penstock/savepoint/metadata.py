@@ -81,7 +81,7 @@ class Savepoint:
             )
             for name, operator in manifest.operators.items()
         }
-        plain = replace(manifest, operators=operators, commits={}, metrics={}, final=False)
+        plain = replace(manifest, operators=operators, commits={}, final=False)
         return cls(plain, tables, drained)
 
 

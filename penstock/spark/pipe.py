@@ -19,7 +19,7 @@ from penstock.errors import JobCancelledError
 from penstock.graph.deployment import LevelDeployment
 from penstock.runtime.network.buffers import Row
 from penstock.runtime.network.messages import TaskAck
-from penstock.runtime.task.local_pipe import read_acks
+from penstock.runtime.task.local_pipe import deliver
 from penstock.spark.session import (
     add_python_files,
     cancel_jobs,
@@ -36,22 +36,24 @@ _log = logging.getLogger(__name__)
 
 
 def build_pipe(
-    context: SparkContext, levels: Sequence[LevelDeployment], slots: Sequence[int]
+    context: SparkContext, levels: Sequence[LevelDeployment]
 ) -> list[RDD[tuple[int, Row]]]:
     """Return one RDD per level; the rows of the last are the ACKs of the epoch."""
-    slot_numbers = context.parallelize(range(slots[0]), slots[0])
-    stages = [slot_numbers.mapPartitionsWithIndex(stage_body(levels[0]))]
-    for level, count in zip(levels[1:], slots[1:], strict=True):
-        arriving = stages[-1].partitionBy(count, slot_of)
+    slots = levels[0].slots
+    stages = [
+        context.parallelize(range(slots), slots).mapPartitionsWithIndex(stage_body(levels[0]))
+    ]
+    for level in levels[1:]:
+        arriving = stages[-1].partitionBy(level.slots, slot_of)
         stages.append(arriving.mapPartitionsWithIndex(stage_body(level)))
     return stages
 
 
 def run_pipe(
-    context: SparkContext, levels: Sequence[LevelDeployment], slots: Sequence[int]
-) -> list[TaskAck]:
-    """Run one epoch and return its ACKs; raises TaskFailedError if a task's user code failed."""
-    stages = build_pipe(context, levels, slots)
+    context: SparkContext, levels: Sequence[LevelDeployment], on_ack: Callable[[TaskAck], None]
+) -> None:
+    """Run one epoch, then hand over its ACKs; raises TaskFailedError if a task's user code failed."""
+    stages = build_pipe(context, levels)
     try:
         pairs = stages[-1].collect()
     finally:
@@ -59,7 +61,7 @@ def run_pipe(
             _delete_shuffle_files(context, stages[1:])
         except Exception as error:  # noqa: BLE001 - a context that has died tells so in many ways
             _log.warning("files of an exchange were not deleted, Spark does it later: %s", error)
-    return read_acks(row for _, row in pairs)
+    deliver((row for _, row in pairs), on_ack)
 
 
 def _delete_shuffle_files(context: SparkContext, stages: Sequence[RDD[tuple[int, Row]]]) -> None:
@@ -100,11 +102,15 @@ class SparkPipe:
                 self._runs.remove(run)
 
     def run(
-        self, job_id: str, name: str, levels: Sequence[LevelDeployment], slots: Sequence[int]
-    ) -> list[TaskAck]:
-        """Run one epoch."""
+        self,
+        job_id: str,
+        name: str,
+        levels: Sequence[LevelDeployment],
+        on_ack: Callable[[TaskAck], None],
+    ) -> None:
+        """Run one epoch. Its ACKs are known when the Spark job ends, all at once."""
         with self._under_way(job_id, name, is_epoch=True) as context:
-            return run_pipe(context, levels, slots)
+            run_pipe(context, levels, on_ack)
 
     def map(
         self, job_id: str, name: str, function: Callable[[Any], Any], items: Sequence[Any]

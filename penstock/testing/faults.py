@@ -18,8 +18,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+from penstock.datastream._execution import watched_steps
 from penstock.errors import ArgumentError
-from penstock.jobmanager.job_master import JobMaster
+
+__all__ = [
+    "EXIT_CODE",
+    "MOMENTS",
+    "STEPS",
+    "InjectedFaultError",
+    "ProtocolFaults",
+    "StepFault",
+    "protocol_faults",
+    "watched_steps",
+]
 
 STEPS = ("run_pipe", "write_manifest", "commit_sink", "delete_checkpoint", "delete_files")
 MOMENTS = tuple(f"{side} {step}" for step in STEPS for side in ("before", "after"))
@@ -68,7 +79,7 @@ class ProtocolFaults:
         return frozenset(self._waiting)
 
     def on_step(self, moment: str, epoch: int) -> None:
-        """Take note of a step; this is a hook for `JobMaster.step_hooks`."""
+        """Take note of a step; this is a hook for `watched_steps`."""
         self._seen[moment] += 1
         for fault in self._waiting:
             if fault.moment == moment and fault.occurrence == self._seen[moment]:
@@ -81,10 +92,7 @@ class ProtocolFaults:
 
 @contextmanager
 def protocol_faults(*faults: StepFault) -> Iterator[ProtocolFaults]:
-    """Let faults strike in the jobs that this process runs meanwhile."""
+    """Let faults strike in the jobs that this process starts meanwhile."""
     watcher = ProtocolFaults(*faults)
-    JobMaster.step_hooks.append(watcher.on_step)
-    try:
+    with watched_steps(watcher.on_step):
         yield watcher
-    finally:
-        JobMaster.step_hooks.remove(watcher.on_step)

@@ -12,6 +12,7 @@ from penstock.graph.deployment import LevelDeployment
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
+from penstock.jobmanager.epoch_runner import StepHook
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.progress import QuietProgress
@@ -53,10 +54,12 @@ class MiniCluster:
         settings: GraphSettings,
         configuration: Configuration,
         job_name: str,
+        *,
+        step_hooks: Sequence[StepHook] = (),
     ) -> LocalJobController:
         """Start a program; called by the environment."""
         job = create_job(transformations, settings, configuration, job_name)
-        master = JobMaster(job, QuietProgress(), _LocalPipe())
+        master = JobMaster(job, QuietProgress(), _LocalPipe(), step_hooks)
         self.masters.append(master)
         controller = LocalJobController(master)
         controller.start()
@@ -65,9 +68,13 @@ class MiniCluster:
 
 class _LocalPipe:
     def run(
-        self, job_id: str, name: str, levels: Sequence[LevelDeployment], slots: Sequence[int]
-    ) -> list[TaskAck]:
-        return run_pipe_locally(levels, slots)
+        self,
+        job_id: str,
+        name: str,
+        levels: Sequence[LevelDeployment],
+        on_ack: Callable[[TaskAck], None],
+    ) -> None:
+        run_pipe_locally(levels, on_ack)
 
     def map(
         self, job_id: str, name: str, function: Callable[[Any], Any], items: Sequence[Any]

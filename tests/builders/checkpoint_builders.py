@@ -53,7 +53,6 @@ def manifest(
             "source": SourceSnapshot(Pickled.of("seen"), (Pickled.of((progress("s", 3),)),))
         },
         "commits": {"sink": Pickled.of(CommitRequest(epoch, [f"out-{epoch}"]))},
-        "metrics": {"sum": {"records_in": 3}},
     }
     return Manifest(job_id, "a job", epoch, 1000 + epoch, **{**parts, **more})
 
@@ -73,7 +72,7 @@ def start(epoch: int = 1, **changes) -> StartEpoch:
 def ack(task: TaskId, epoch: int = 1, attempt: str | None = None, **changes) -> Ack:
     """The ack that a healthy task sends in the plan of `start`."""
     token = attempt or f"{task.vertex}{task.subtask}a{epoch}"
-    values: dict = {"watermark": 10 * epoch, "metrics": {"records": 1}}
+    values: dict = {"watermark": 10 * epoch}
     if task == READ:
         values["splits"] = {"source": (progress("s", epoch),)}
     else:

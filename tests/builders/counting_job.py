@@ -24,7 +24,7 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from penstock.jobmanager.job_master import JobMaster
+from penstock.testing.faults import watched_steps
 
 KEYS = 5
 
@@ -143,8 +143,5 @@ def before_each_epoch(act: Callable[[int], Any]) -> Iterator[None]:
         if moment == "before run_pipe":
             act(epoch)
 
-    JobMaster.step_hooks.append(hook)
-    try:
+    with watched_steps(hook):
         yield
-    finally:
-        JobMaster.step_hooks.remove(hook)

@@ -25,6 +25,7 @@ from penstock.graph.deployment import (
     VertexCode,
     VertexDeployment,
 )
+from penstock.graph.levels import count_slots
 from penstock.runtime.network.messages import ACK, FAILURE
 from penstock.runtime.task.slot_task import run_slot
 
@@ -115,6 +116,7 @@ def level(number, *vertices, next_slots=0, settings=None, **options):
     return LevelDeployment(
         settings=settings or JobSettings("job", "job"),
         level=number,
+        slots=count_slots(number, vertices),
         vertices=vertices,
         next_slots=next_slots,
         **{**values, **options},

@@ -17,10 +17,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "faults" / "jobs"))
 import zoo  # isort: skip
 from penstock.checkpoint import shared_files
 from penstock.common import Configuration
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import StreamExecutionEnvironment, _execution
 from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.task import subtask
+from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 
 Results = Counter[str]
@@ -46,7 +47,7 @@ def follow_epochs(monkeypatch: pytest.MonkeyPatch, *, deadlines: bool = True) ->
     """Let all clocks of tasks follow the epochs; without `deadlines` sources read what their readers give."""
     clock = EpochClock()
     monkeypatch.setattr(subtask, "wall_clock", clock)
-    monkeypatch.setattr(JobMaster, "step_hooks", [clock.on_step])
+    monkeypatch.setattr(_execution, "_step_hooks", (clock.on_step,))
     put_off_files(monkeypatch)
     if not deadlines:
         read = subtask.Subtask.read_source
@@ -100,12 +101,8 @@ def run(
             if moment == "before run_pipe" and between is not None:
                 between(cluster.masters[0], epoch)
 
-        JobMaster.step_hooks.append(hook)
-        try:
-            with stream.execute_and_collect() as found:
-                return Counter(map(repr, found)), cluster.masters[0]
-        finally:
-            JobMaster.step_hooks.remove(hook)
+        with watched_steps(hook), stream.execute_and_collect() as found:
+            return Counter(map(repr, found)), cluster.masters[0]
 
 
 def stop_at(last: int, target: Path, *, drain: bool) -> tuple[Any, list[Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -58,12 +57,8 @@ class TaskFailure:
 
 
 class TaskFailedError(PenstockError, RuntimeError):
-    """User code or a record failed inside a task; nothing of the epoch counts.
+    """User code or a record failed inside a task; nothing of the epoch counts."""
 
-    `acks` are those that arrived nevertheless: they tell what happened before the failure.
-    """
-
-    def __init__(self, failure: TaskFailure, acks: Sequence[TaskAck] = ()) -> None:
+    def __init__(self, failure: TaskFailure) -> None:
         super().__init__(failure.message, detail=failure.detail)
         self.failure = failure
-        self.acks = tuple(acks)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from penstock.common import JobStatus
 from penstock.jobmanager.job_master import JobMaster
 from penstock.savepoint.reader import is_savepoint
+from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.counting_job import before_each_epoch, environment, totals
 
@@ -83,13 +84,10 @@ def run(
     with (
         MiniCluster() as cluster,
         before_each_epoch(lambda epoch: disturbance.before(cluster.masters[0], epoch)),
+        watched_steps(disturbance.hook),
     ):
-        JobMaster.step_hooks.append(disturbance.hook)
-        try:
-            for each in totals(env).execute_and_collect():
-                found[each] += 1
-        finally:
-            JobMaster.step_hooks.remove(disturbance.hook)
+        for each in totals(env).execute_and_collect():
+            found[each] += 1
     return found, cluster.masters[0], disturbance
 
 

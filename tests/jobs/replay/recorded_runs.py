@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 import random
 import uuid
@@ -14,13 +13,11 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import Configuration
 from penstock.connectors.sink import Sink, SinkWriter
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import StreamExecutionEnvironment, _execution
 from penstock.errors import JobExecutionError
-from penstock.jobmanager.epoch_journal import EpochJournal
-from penstock.jobmanager.job_master import JobMaster
 from penstock.replay import replay
 from penstock.runtime.task import subtask, subtask_cache
-from penstock.runtime.task.local_pipe import read_acks
+from penstock.runtime.task.local_pipe import deliver
 from penstock.runtime.task.slot_task import run_slot
 from penstock.testing import MiniCluster, mini_cluster
 
@@ -55,13 +52,13 @@ class _TapeWriter(SinkWriter):
 def run_pipe_out_of_order(generator):
     """A pipe in which blocks of upstream slots arrive in any order, as they do on a cluster."""
 
-    def run(levels, slots):
-        arriving = [[] for _ in range(slots[0])]
-        for level, count in zip(levels, slots, strict=True):
+    def run(levels, on_ack):
+        arriving = [[] for _ in range(levels[0].slots)]
+        for level in levels:
             next_slots = max(level.next_slots, 1)
             blocks = [[] for _ in range(next_slots)]
             shipped = pickle.loads(pickle.dumps(level, 5))
-            for slot in range(count):
+            for slot in range(level.slots):
                 sent = [[] for _ in range(next_slots)]
                 for row in run_slot(shipped, slot, uuid.uuid4().hex, arriving[slot]):
                     sent[row.target % next_slots].append(row)
@@ -70,7 +67,7 @@ def run_pipe_out_of_order(generator):
             for each in blocks:
                 generator.shuffle(each)
             arriving = [[row for rows in each for row in rows] for each in blocks]
-        return read_acks(row for rows in arriving for row in rows)
+        deliver((row for rows in arriving for row in rows), on_ack)
 
     return run
 
@@ -149,8 +146,6 @@ def record_run(
     tape = Tape()
     error = None
     with pytest.MonkeyPatch.context() as patch, MiniCluster() as cluster:
-        if "_journal" not in inspect.getsource(JobMaster):
-            patch.setattr(JobMaster, "_run_pipe", _journalled(JobMaster._run_pipe))
         if seed is not None:
             generator = random.Random(seed)
             patch.setattr(mini_cluster, "run_pipe_locally", run_pipe_out_of_order(generator))
@@ -159,40 +154,11 @@ def record_run(
         if epoch_ms is not None:
             clock = EpochClock(epoch_ms)
             patch.setattr(subtask, "wall_clock", clock)
-            patch.setattr(JobMaster, "step_hooks", [*JobMaster.step_hooks, clock.on_step])
+            hooks = (*_execution._step_hooks, clock.on_step)
+            patch.setattr(_execution, "_step_hooks", hooks)
         build(env).sink_to(tape).name("tape")
         try:
             env.execute("recorded")
         except JobExecutionError as failure:
             error = failure
     return RecordedRun(directory, cluster, tape, error)
-
-
-class _JournallingPipe:
-    def __init__(self, master, base, journal):
-        self._master, self._base, self._journal = master, base, journal
-        self.inner = master._pipe
-
-    def run(self, job_id, name, levels, slots):
-        return self._journal.run(
-            self._master.job,
-            self._base,
-            levels,
-            slots,
-            lambda: self.inner.run(job_id, name, levels, slots),
-        )
-
-    def cancel(self, job_id, **how):
-        self.inner.cancel(job_id, **how)
-
-
-def _journalled(run_pipe):
-    def run(self, epoch, base, assignments):
-        journal = self.__dict__.setdefault("_test_journal", EpochJournal(self.store))
-        pipe = self._pipe = _JournallingPipe(self, base, journal)
-        try:
-            return run_pipe(self, epoch, base, assignments)
-        finally:
-            self._pipe = pipe.inner
-
-    return run

@@ -9,9 +9,8 @@ import pytest
 
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.operators.redelivery import REDELIVERED
-from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
+from penstock.testing.faults import MOMENTS, StepFault, protocol_faults, watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.brokers import Broker
 
@@ -40,11 +39,8 @@ def before_each_epoch(act):
         if moment == "before run_pipe":
             act(epoch)
 
-    JobMaster.step_hooks.append(hook)
-    try:
+    with watched_steps(hook):
         yield
-    finally:
-        JobMaster.step_hooks.remove(hook)
 
 
 def collect(stream):

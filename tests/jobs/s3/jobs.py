@@ -11,7 +11,7 @@ from penstock.common.serialization import Encoder
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.errors import JobCancelledError
-from penstock.jobmanager.job_master import JobMaster
+from penstock.testing.faults import watched_steps
 from tests.builders.scripted import Script
 
 # One list of numbers for each epoch.
@@ -82,11 +82,8 @@ def at_step(moment, act):
         if found == moment:
             act(epoch)
 
-    JobMaster.step_hooks.append(hook)
-    try:
+    with watched_steps(hook):
         yield
-    finally:
-        JobMaster.step_hooks.remove(hook)
 
 
 def once(epoch, act):

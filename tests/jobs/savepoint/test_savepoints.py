@@ -16,11 +16,11 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
 from penstock.graph.key_groups import key_group_of, key_group_range
-from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.state.keyed import KeyedStateBackend, read_chain
 from penstock.savepoint.reader import dispose_savepoint, is_savepoint, list_tables, read_savepoint
 from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import safe_name, write_savepoint
+from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.clusters import close_subtasks
 from tests.builders.values import exact
@@ -264,11 +264,8 @@ def stopping_with_a_savepoint(cluster, target, epoch):
         if (moment, number) == ("before run_pipe", epoch):
             answers.append(cluster.masters[0].request_savepoint(str(target), stops=True))
 
-    JobMaster.step_hooks.append(hook)
-    try:
+    with watched_steps(hook):
         yield answers
-    finally:
-        JobMaster.step_hooks.remove(hook)
 
 
 def test_a_job_moves_from_place_to_place_and_nothing_is_lost(tmp_path):

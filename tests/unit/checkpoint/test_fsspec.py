@@ -17,6 +17,7 @@ from penstock.errors import CheckpointError
 from penstock.files.file_systems import open_file_system
 from penstock.files.filesystem import resolve
 from penstock.jobmanager.job_master import JobMaster
+from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 
 
@@ -56,11 +57,8 @@ def run(base: str, name: str, act: Any = None, **options: str) -> list[int]:
             if moment == "before run_pipe" and act is not None:
                 act(cluster.masters[0], epoch)
 
-        JobMaster.step_hooks.append(hook)
-        try:
+        with watched_steps(hook):
             return list(sums.execute_and_collect())
-        finally:
-            JobMaster.step_hooks.remove(hook)
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])

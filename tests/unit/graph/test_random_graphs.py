@@ -188,9 +188,9 @@ def test_levels_respect_edges_and_are_as_low_as_they_can_be(recipe) -> None:
         assert (vertex.level == 0) == vertex.is_source
         lowest = 0
         for edge in vertex.inputs:
-            sender = plan.vertices[edge.source]
-            assert edge.source < vertex.index
-            assert edge.channels == sender.parallelism
+            sender = plan.vertices[edge.source_vertex]
+            assert edge.source_vertex < vertex.index
+            assert edge.source_parallelism == sender.parallelism
             forward = isinstance(edge.partitioning, Forward)
             assert edge.local == (forward and sender.level == vertex.level)
             assert edge.local or sender.level < vertex.level
@@ -202,12 +202,20 @@ def test_levels_respect_edges_and_are_as_low_as_they_can_be(recipe) -> None:
 def test_inputs_and_outputs_are_two_views_of_one_set_of_edges(recipe) -> None:
     plan = compiled(recipe).stage_plan
     received = {
-        (edge.source, vertex.index, edge.gate): (edge.input_index, edge.partitioning, edge.local)
+        (edge.source_vertex, vertex.index, edge.gate): (
+            edge.input_index,
+            edge.partitioning,
+            edge.local,
+        )
         for vertex in plan.vertices
         for edge in vertex.inputs
     }
     sent = {
-        (vertex.index, edge.target, edge.gate): (edge.input_index, edge.partitioning, edge.local)
+        (vertex.index, edge.target_vertex, edge.target_gate): (
+            edge.input_index,
+            edge.partitioning,
+            edge.local,
+        )
         for vertex in plan.vertices
         for edge in vertex.outputs
     }

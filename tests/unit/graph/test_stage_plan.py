@@ -100,7 +100,9 @@ def test_every_edge_of_a_vertex_has_its_own_gate() -> None:
     numbers, one = source("a"), source("b", parallelism=1)
     both = operator("both", union(numbers, one, numbers), partition(one, Rebalance()))
     vertex = plan(both).vertices[-1]
-    assert [(e.gate, e.source, e.input_index, e.channels) for e in vertex.inputs] == [
+    assert [
+        (e.gate, e.source_vertex, e.input_index, e.source_parallelism) for e in vertex.inputs
+    ] == [
         (0, 0, 0, 2),
         (1, 1, 0, 1),
         (2, 0, 0, 2),
@@ -111,7 +113,7 @@ def test_every_edge_of_a_vertex_has_its_own_gate() -> None:
 def test_outputs_know_what_a_router_needs() -> None:
     counted = keyed("count", operator("m", source()), parallelism=3, max_parallelism=12)
     output = plan(counted).vertices[0].outputs[0]
-    assert (output.operator, output.target, output.gate) == (1, 1, 0)
+    assert (output.operator, output.target_vertex, output.target_gate) == (1, 1, 0)
     assert (output.target_parallelism, output.target_max_parallelism) == (3, 12)
 
 

@@ -25,7 +25,7 @@ class Spark:
         monkeypatch.setattr(pipes, "add_python_files", lambda *_: None)
         monkeypatch.setattr(pipes, "in_job_group", self._group)
         monkeypatch.setattr(pipes, "cancel_jobs", self.cancelled.append)
-        monkeypatch.setattr(pipes, "run_pipe", lambda *_: [self.on_epoch()])
+        monkeypatch.setattr(pipes, "run_pipe", lambda *_: self.on_epoch())
 
     def _start(self, _: Any) -> Spark:
         self.on_start()
@@ -58,17 +58,19 @@ def test_a_job_that_is_cancelled_while_spark_starts_runs_nothing(spark: Spark) -
     spark.on_start = lambda: pipe.cancel("job")
     spark.on_epoch = lambda: pytest.fail("the epoch ran")
     with pytest.raises(JobCancelledError):
-        pipe.run("job", "counts", [], [])
-    spark.on_start = spark.on_epoch = lambda: None
-    assert pipe.run("job", "counts", [], []) == [None]  # the next one is another one
+        pipe.run("job", "counts", [], print)
+    ran: list[str] = []
+    spark.on_start, spark.on_epoch = lambda: None, lambda: ran.append("the next one")
+    pipe.run("job", "counts", [], print)
+    assert ran == ["the next one"]
 
 
 def test_what_runs_is_cancelled_and_what_ended_or_is_of_another_job_is_not(spark: Spark) -> None:
     pipe = SparkPipe({})
     spark.on_epoch = lambda: pipe.cancel("other")
-    pipe.run("job", "first", [], [])
+    pipe.run("job", "first", [], print)
     spark.on_epoch = lambda: pipe.cancel("job")
-    pipe.run("job", "second", [], [])
+    pipe.run("job", "second", [], print)
     pipe.cancel("job")
     assert spark.cancelled == [spark.groups["second"]]
 
@@ -81,5 +83,5 @@ def test_an_epoch_whose_time_is_over_takes_no_savepoint_with_it(
 ) -> None:
     pipe = SparkPipe({})
     spark.on_epoch = lambda: pipe.cancel("job", epoch_only=epoch_only)
-    pipe.map("job", "savepoint", lambda _: pipe.run("job", "epoch", [], []), [1])
+    pipe.map("job", "savepoint", lambda _: pipe.run("job", "epoch", [], print), [1])
     assert set(spark.cancelled) == {spark.groups[name] for name in cancelled}

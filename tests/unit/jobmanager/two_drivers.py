@@ -199,12 +199,12 @@ class Driver:
             sleep=self.world.sleep,
         )
 
-    def _pipe(self, epoch, base, assignments):
+    def _pipe(self, epoch, base, assignments, on_ack):
         self._attempts += 1
         name = f"{epoch}-{self.number}-{self._attempts}"
         self.store.storage.write_new(f"shared/{name}.state", b"x")
         self.world.staged.add(name)
-        return [
+        on_ack(
             TaskAck(
                 vertex=0,
                 subtask=0,
@@ -215,7 +215,7 @@ class Driver:
                 committables={"sink": [name]},
                 finished=epoch == EPOCHS,
             )
-        ]
+        )
 
 
 def run_drivers(world, order, drivers):

@@ -32,7 +32,7 @@ from penstock.runtime.network.messages import (
     TaskFailedError,
 )
 from penstock.runtime.task import subtask_cache
-from penstock.runtime.task.local_pipe import read_acks, run_pipe_locally
+from penstock.runtime.task.local_pipe import deliver, run_pipe_locally
 from penstock.runtime.task.subtask import ChannelError
 from tests.builders import pipes
 
@@ -531,11 +531,12 @@ def two_levels(specs, records):
     return [
         pipes.level(0, source, next_slots=3, assignments=assignments),
         pipes.level(1, target),
-    ], [2, 3]
+    ]
 
 
 def test_a_pipe_in_one_process_runs_all_slots_of_all_levels():
-    found = run_pipe_locally(*two_levels([MapSpec(lambda n: n)], [(n, n) for n in range(10)]))
+    found = []
+    run_pipe_locally(two_levels([MapSpec(lambda n: n)], [(n, n) for n in range(10)]), found.append)
     assert sorted((ack.vertex, ack.subtask) for ack in found) == [
         (0, 0),
         (0, 1),
@@ -551,7 +552,7 @@ def test_a_pipe_in_one_process_runs_all_slots_of_all_levels():
 
 def test_a_failure_anywhere_in_the_pipe_is_raised_with_its_story():
     with pytest.raises(TaskFailedError, match="KeyError: 'two'") as caught:
-        run_pipe_locally(*two_levels([MapSpec(boom)], [(n, n) for n in range(10)]))
+        run_pipe_locally(two_levels([MapSpec(boom)], [(n, n) for n in range(10)]), [].append)
     assert caught.value.failure.vertex == 1
     assert "record 2" in caught.value.detail
 
@@ -559,5 +560,23 @@ def test_a_failure_anywhere_in_the_pipe_is_raised_with_its_story():
 def test_failures_win_over_acks():
     rows = pipes.run(pipes.level(0, source_vertex(), assignments={(0, 0): pipes.reads([(1, 1)])}))
     failed = failing_level(MapSpec(boom))
+    found = []
     with pytest.raises(TaskFailedError):
-        read_acks([*[row for row in rows if row.kind == ACK], *failed])
+        deliver([*failed, *[row for row in rows if row.kind == ACK]], found.append)
+    assert [ack.vertex for ack in found] == [0]  # they tell what happened before the failure
+
+
+ARRIVED = []
+
+
+def note_acks(n):
+    LOG.append(len(ARRIVED))
+    return n
+
+
+def test_acks_of_a_level_are_handed_over_before_the_next_one_runs():
+    ARRIVED.clear()
+    run_pipe_locally(two_levels([MapSpec(note_acks)], [(n, n) for n in range(6)]), ARRIVED.append)
+    assert len(ARRIVED) == 5
+    assert len(LOG) == 6
+    assert min(LOG) == 2

@@ -1,0 +1,69 @@
+"""From the vertices of a plan to what the tasks of each level are told in one epoch. A pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.graph.deployment import (
+    JobSettings,
+    LevelDeployment,
+    SubtaskRestore,
+    VertexDeployment,
+)
+
+
+def deploy_levels(
+    vertices: Sequence[VertexDeployment],
+    settings: JobSettings,
+    *,
+    epoch: int,
+    attempt_number: int,
+    restore: Mapping[tuple[int, int], SubtaskRestore],
+    assignments: Mapping[tuple[int, int], Any],
+    state_io: Any,
+    staging: str,
+    deadline: float | None = None,
+    longest_read_s: float | None = None,
+) -> tuple[LevelDeployment, ...]:
+    """Return what each level is told in an epoch, level 0 first.
+
+    `restore` and `assignments` are of all subtasks; each level gets its own. Sources have a slot per subtask, subtasks of
+    later vertices share the slot of their number.
+    """
+    hosted = [
+        tuple(vertex for vertex in vertices if vertex.level == level)
+        for level in range(1 + max(vertex.level for vertex in vertices))
+    ]
+    slots = [count_slots(level, members) for level, members in enumerate(hosted)]
+    return tuple(
+        LevelDeployment(
+            settings=settings,
+            level=level,
+            slots=slots[level],
+            epoch=epoch,
+            attempt_number=attempt_number,
+            vertices=members,
+            restore=_of_level(restore, members),
+            assignments=_of_level(assignments, members),
+            next_slots=slots[level + 1] if level + 1 < len(slots) else 0,
+            deadline=deadline,
+            longest_read_s=longest_read_s,
+            state_io=state_io,
+            staging=staging,
+        )
+        for level, members in enumerate(hosted)
+    )
+
+
+def count_slots(level: int, vertices: Sequence[VertexDeployment]) -> int:
+    """Return how many tasks a level has, given the vertices on it."""
+    parallelisms = [vertex.parallelism for vertex in vertices]
+    return sum(parallelisms) if level == 0 else max(parallelisms)
+
+
+def _of_level(
+    values: Mapping[tuple[int, int], Any], members: Sequence[VertexDeployment]
+) -> dict[tuple[int, int], Any]:
+    numbers = {vertex.vertex for vertex in members}
+    return {task: value for task, value in values.items() if task[0] in numbers}

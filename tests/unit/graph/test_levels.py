@@ -1,0 +1,54 @@
+"""What the tasks of each level are told in an epoch."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.graph.compiler import compile_program
+from penstock.graph.deploy import deploy
+from penstock.graph.deployment import JobSettings, SubtaskRestore
+from penstock.graph.levels import deploy_levels
+
+from .builder import SHAPES, keyed, settings, sink, source
+
+
+def deployed(roots, options, **values):
+    plan = compile_program(roots, options).stage_plan
+    given = {"restore": {}, "assignments": {}, "state_io": None, "staging": "/staging", **values}
+    levels = deploy_levels(
+        deploy(plan), JobSettings("j", "a job"), epoch=7, attempt_number=2, **given
+    )
+    return plan, levels
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_levels_are_those_of_the_plan(shape: str) -> None:
+    plan, levels = deployed(*SHAPES[shape]())
+    assert [(each.level, each.slots) for each in levels] == [
+        (each.index, each.slots) for each in plan.levels
+    ]
+    assert [tuple(vertex.vertex for vertex in each.vertices) for each in levels] == [
+        each.vertices for each in plan.levels
+    ]
+    assert [each.next_slots for each in levels] == [*[each.slots for each in plan.levels][1:], 0]
+    assert {(each.epoch, each.attempt_number) for each in levels} == {(7, 2)}
+
+
+def test_each_level_is_told_of_its_own_subtasks_only() -> None:
+    tasks = [(vertex, subtask) for vertex in (0, 1) for subtask in (0, 1)]
+    restore = {task: SubtaskRestore(snapshot=f"{task}") for task in tasks}
+    roots = [sink("s", keyed("k", source("a")))]
+    _, (first, second) = deployed(
+        roots, settings(parallelism=2), restore=restore, assignments={(0, 0): "a", (0, 1): "b"}
+    )
+    assert set(first.restore) == {(0, 0), (0, 1)}
+    assert set(second.restore) == {(1, 0), (1, 1)}
+    assert first.assignments == {(0, 0): "a", (0, 1): "b"}
+    assert second.assignments == {}
+
+
+def test_all_levels_get_what_is_the_same_for_all() -> None:
+    _, levels = deployed([keyed("k", source("a"))], settings(), deadline=9.5, longest_read_s=2.0)
+    assert {(each.deadline, each.longest_read_s, each.staging) for each in levels} == {
+        (9.5, 2.0, "/staging")
+    }
