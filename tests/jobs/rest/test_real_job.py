@@ -32,8 +32,8 @@ def client(publisher, tmp_path):
         counts.uid("counts").filter(lambda _: False).print()
         submit = cluster.submit
 
-        def submit_and_publish(*arguments):
-            controller = submit(*arguments)
+        def submit_and_publish(*arguments, **options):
+            controller = submit(*arguments, **options)
             publish.publish(controller, env.get_configuration())
             return controller
 

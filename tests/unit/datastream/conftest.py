@@ -44,7 +44,7 @@ class FakeExecutor:
         self.controllers = []
         self.on_submit = lambda controller, transformations: controller.succeed()
 
-    def submit(self, transformations, settings, configuration, job_name):
+    def submit(self, transformations, settings, configuration, job_name, *, step_hooks=()):
         self.submitted.append((transformations, settings, configuration, job_name))
         controller = FakeController()
         self.controllers.append(controller)
