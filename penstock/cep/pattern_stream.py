@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from penstock.cep.adapters import NoKey, PatternOf, Selector, TimeoutSelector
 from penstock.cep.functions import (
     Match,
     PatternFlatSelectFunction,
@@ -73,7 +73,7 @@ class CEP:
         check_function(pattern_of, Pattern, "pattern_of", ("description",))
         if input.get_execution_environment() is not descriptions.get_execution_environment():
             raise InvalidProgramError("the streams belong to different environments")
-        return DynamicPatternStream(input, _PatternOf(pattern_of), descriptions=descriptions)
+        return DynamicPatternStream(input, PatternOf(pattern_of), descriptions=descriptions)
 
 
 def _check_two(compare: Any) -> None:
@@ -217,17 +217,17 @@ class PatternStream:
                 hint="give both, or none of them",
             )
         if tag is None:
-            return self._build(_Selector(function, method, flat), output_type)
+            return self._build(Selector(function, method, flat), output_type)
         check_instance(tag, OutputTag, "timed_out_partial_matches_tag")
         check_function(timeout, PatternTimeoutFunction, "timeout", ("match", "timestamp"))
-        return self._build(_TimeoutSelector(function, method, flat, tag, timeout), output_type)
+        return self._build(TimeoutSelector(function, method, flat, tag, timeout), output_type)
 
     def _build(self, function: Any, output_type: TypeInformation | None) -> DataStream:
         if self._event_time:
             check_timestamps(self._stream.transformation, "a pattern in event time")
         kind = _typed.check_type(output_type)
         keyed = isinstance(self._stream, KeyedStream)
-        stream = self._stream if keyed else self._stream.key_by(_NoKey())
+        stream = self._stream if keyed else self._stream.key_by(NoKey())
         settings = {
             "function": function,
             "event_time": self._event_time,
@@ -283,81 +283,3 @@ class DynamicPatternStream(PatternStream):
         environment = stream.get_execution_environment()
         environment.add_operator(operator)
         return DataStream(environment, operator)
-
-
-@dataclass(frozen=True, slots=True)
-class _PatternOf:
-    """The user's function, with the pattern built and checked."""
-
-    function: Any
-
-    def __call__(self, description: Any) -> tuple[Any, Any]:
-        pattern_id, pattern = _method(self.function, "pattern_of")(description)
-        if pattern is None:
-            return pattern_id, None
-        check_instance(pattern, Pattern, f"pattern '{pattern_id}'")
-        return pattern_id, pattern.build()
-
-
-class _NoKey:
-    """The key selector of a stream without keys: all events have one key."""
-
-    def get_key(self, value: Any) -> int:
-        return 0
-
-    def __call__(self, value: Any) -> int:
-        return 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Selector:
-    """A select function in the shape of a process function."""
-
-    function: Any
-    method: str
-    flat: bool
-
-    def _call(self) -> Callable[[Match], Any]:
-        return _method(self.function, self.method)
-
-    def process_match(self, match: Match, ctx: Any) -> Iterable[Any] | None:
-        """Select."""
-        result = self._call()(match)
-        return result if self.flat else (result,)
-
-    def open(self, runtime_context: Any) -> None:
-        """Open the user's functions."""
-        for function in self._functions():
-            opener = getattr(function, "open", None)
-            if callable(opener):
-                opener(runtime_context)
-
-    def close(self) -> None:
-        """Close the user's functions."""
-        for function in self._functions():
-            closer = getattr(function, "close", None)
-            if callable(closer):
-                closer()
-
-    def _functions(self) -> list[Any]:
-        return [self.function]
-
-
-@dataclass(frozen=True, slots=True)
-class _TimeoutSelector(_Selector):
-    tag: OutputTag
-    timeout: Any
-
-    def process_timed_out_match(self, match: Match, ctx: Any) -> Iterable[Any] | None:
-        """Select from a partial match, for the side output."""
-        result = _method(self.timeout, "timeout")(match, ctx.timestamp())
-        results = (result or ()) if self.flat else (result,)
-        return [(self.tag, each) for each in results]
-
-    def _functions(self) -> list[Any]:
-        return [self.function, self.timeout]
-
-
-def _method(function: Any, name: str) -> Callable[..., Any]:
-    method: Callable[..., Any] | None = getattr(function, name, None)
-    return method if callable(method) else function

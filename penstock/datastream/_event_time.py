@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from penstock.errors import InvalidProgramError
-from penstock.graph.operator_specs import SourceSpec, TimestampsAndWatermarksSpec
 from penstock.graph.transformations import OperatorTransformation, Transformation
 
 
 def can_have_timestamps(transformation: Transformation) -> bool:
-    """Whether any step before assigns timestamps, or reads a source that may bring them.
-
-    A source says that its records never have timestamps with an attribute `carries_timestamps = False`.
-    """
+    """Whether any step before assigns timestamps, or reads a source that may bring them."""
     seen: set[int] = set()
     stack = [transformation]
     while stack:
@@ -19,20 +15,10 @@ def can_have_timestamps(transformation: Transformation) -> bool:
         if step.id in seen:
             continue
         seen.add(step.id)
-        if isinstance(step, OperatorTransformation):
-            if isinstance(step.spec, TimestampsAndWatermarksSpec):
-                return True
-            if isinstance(step.spec, SourceSpec) and _source_has_timestamps(step.spec):
-                return True
+        if isinstance(step, OperatorTransformation) and step.spec.assigns_timestamps:
+            return True
         stack.extend(step.inputs)
     return False
-
-
-def _source_has_timestamps(spec: SourceSpec) -> bool:
-    strategy = spec.watermark_strategy
-    if strategy.emits_watermarks or strategy.timestamp_assigner is not None:
-        return True
-    return bool(getattr(spec.source, "carries_timestamps", True))
 
 
 def check_timestamps(transformation: Transformation, what: str) -> None:

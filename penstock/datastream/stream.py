@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -39,7 +38,6 @@ from penstock.errors import (
 from penstock.graph.operator_specs import (
     FilterSpec,
     FlatMapSpec,
-    KeyedProcessSpec,
     MapSpec,
     OperatorSpec,
     ProcessSpec,
@@ -313,15 +311,13 @@ class DataStream(OperatorSettings):
                 hint=f'write OutputTag("{output_tag.tag_id}")',
             )
         operator = self._physical("on_error()")
-        spec = operator.spec
-        if not isinstance(
-            spec, MapSpec | FlatMapSpec | FilterSpec | ProcessSpec | KeyedProcessSpec
-        ):
+        spec = operator.spec.with_error_tag(output_tag.tag_id)
+        if spec is None:
             raise InvalidProgramError(
                 f"on_error() is not available for '{operator.name}'",
                 hint="call it on the result of map(), flat_map(), filter() or process()",
             )
-        operator.spec = dataclasses.replace(spec, error_tag=output_tag.tag_id)
+        operator.spec = spec
         return self
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:

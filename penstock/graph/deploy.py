@@ -14,14 +14,6 @@ from penstock.graph.deployment import (
     VertexDeployment,
 )
 from penstock.graph.job_graph import ChainedNode
-from penstock.graph.operator_specs import (
-    FilterSpec,
-    FullWindowPartitionSpec,
-    SinkSpec,
-    SourceSpec,
-    TimestampsAndWatermarksSpec,
-    WindowSpec,
-)
 from penstock.graph.stage_plan import StagePlan, StageVertex
 
 
@@ -30,13 +22,9 @@ def deploy(plan: StagePlan) -> tuple[VertexDeployment, ...]:
     return tuple(_deploy_vertex(vertex) for vertex in plan.vertices)
 
 
-# They emit what they got, or what a connector made: the values are of their type.
-_NOT_CHECKED = FilterSpec | SinkSpec | SourceSpec | TimestampsAndWatermarksSpec
-
-
 def _output_types(operator: ChainedNode) -> dict[str | None, Any]:
     types: dict[str | None, Any] = dict(operator.side_types)
-    if not isinstance(operator.spec, _NOT_CHECKED):
+    if operator.spec.checks_output:
         types[None] = operator.output_type
     return {tag: kind for tag, kind in types.items() if kind is not None}
 
@@ -89,7 +77,7 @@ def _deploy_vertex(vertex: StageVertex) -> VertexDeployment:
         keyed=frozenset(
             position
             for position, operator in enumerate(vertex.operators)
-            if operator.is_keyed or isinstance(operator.spec, WindowSpec | FullWindowPartitionSpec)
+            if operator.is_keyed or operator.spec.keyed_without_keys
         ),
         code=cloudpickle.dumps(code, 5),
         slot_offset=vertex.slot_offset,

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import Boundedness, Source
 from penstock.errors import InvalidProgramError
-from penstock.graph.operator_specs import SinkSpec, SourceSpec
 from penstock.graph.partitioning import (
     Broadcast,
     Forward,
@@ -68,10 +67,10 @@ def _check_operator(operator: OperatorTransformation) -> None:
             hint="use one of " + ", ".join(_CHAINING),
         )
     is_source = operator.kind == "source"
-    if is_source != isinstance(operator.spec, SourceSpec):
+    if is_source != (operator.spec.reads_from is not None):
         raise InvalidProgramError(
             f"the {operator.kind} '{name}' is described by a {type(operator.spec).__name__}",
-            detail="sources have a SourceSpec, and nothing else has",
+            detail="the spec of a source reads from one, and no other does",
         )
     if is_source and (inputs or any(key is not None for key in operator.key_selectors)):
         raise InvalidProgramError(f"the source '{name}' has an input", hint="sources start streams")
@@ -129,8 +128,9 @@ def check_unique(nodes: Sequence[StreamNode]) -> None:
                 node.name,
             )
         ids[node.operator_id] = node.name
-        if isinstance(node.spec, SinkSpec) and isinstance(node.spec.sink, Sink):
-            path = node.spec.sink.output_path()
+        sink = node.spec.writes_to
+        if isinstance(sink, Sink):
+            path = sink.output_path()
             if path is not None and path in paths:
                 raise InvalidProgramError(
                     f"two sinks write to '{path}'",
@@ -163,6 +163,7 @@ def resolve_runtime_mode(mode: str, nodes: Iterable[StreamNode]) -> str:
 
 
 def _is_bounded(node: StreamNode) -> bool:
-    if not isinstance(node.spec, SourceSpec) or not isinstance(node.spec.source, Source):
+    source = node.spec.reads_from
+    if not isinstance(source, Source):
         return True
-    return node.spec.source.get_boundedness() is Boundedness.BOUNDED
+    return source.get_boundedness() is Boundedness.BOUNDED

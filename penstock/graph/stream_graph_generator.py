@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from penstock.errors import InvalidProgramError
 from penstock.graph.describe import spec_name
 from penstock.graph.operator_ids import PositionIds, check_uid_hash, id_of_uid
-from penstock.graph.operator_specs import KeyedReduceSpec, OperatorSpec
 from penstock.graph.partitioning import Forward, Partitioning, Rebalance
 from penstock.graph.program_checks import (
     check_edge,
@@ -62,18 +61,13 @@ def generate(transformations: Sequence[Transformation], settings: GraphSettings)
         job_name=settings.job_name,
         runtime_mode=mode,
         chaining_enabled=settings.chaining_enabled,
-        nodes=tuple(
-            dataclasses.replace(node, spec=_spec_for_mode(node.spec, mode)) for node in nodes
-        ),
+        nodes=tuple(map(_in_batch_mode, nodes) if mode == "BATCH" else nodes),
         edges=tuple(edges),
     )
 
 
-def _spec_for_mode(spec: OperatorSpec, mode: str) -> OperatorSpec:
-    """Return the spec as the runtime mode wants it: in BATCH a reduce emits one value per key."""
-    if mode == "BATCH" and isinstance(spec, KeyedReduceSpec) and spec.emit_updates:
-        return dataclasses.replace(spec, emit_updates=False)
-    return spec
+def _in_batch_mode(node: StreamNode) -> StreamNode:
+    return dataclasses.replace(node, spec=node.spec.in_batch_mode())
 
 
 def _inputs_first(roots: Iterable[Transformation]) -> list[Transformation]:

@@ -233,8 +233,6 @@ class EpochJournal:
         """Return the name of the plan's file, written when the plan is first seen."""
         if self._plan is not None and self._plan[0] is job:
             return self._plan[1]
-        from penstock.graph.operator_specs import SinkSpec
-
         operators = [each for vertex in job.plan.vertices for each in vertex.operators]
         data = _encode(
             PlanRecord(
@@ -243,7 +241,7 @@ class EpochJournal:
                 vertices=job.deployments,
                 vertex_ids=tuple(vertex.id for vertex in job.plan.vertices),
                 uids={each.operator_id: each.uid for each in operators if each.uid is not None},
-                sinks=frozenset(e.operator_id for e in operators if isinstance(e.spec, SinkSpec)),
+                sinks=frozenset(e.operator_id for e in operators if e.spec.writes_to is not None),
                 retained=job.checkpoints.retained,
                 script_directory=_script_directory(),
                 python_files=job.python_files,

@@ -9,7 +9,6 @@ from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.connectors.source import Boundedness
 from penstock.graph.deployment import JobSettings, VertexDeployment
 from penstock.graph.job_graph import JobGraph
-from penstock.graph.operator_specs import SinkSpec, SourceSpec
 from penstock.graph.settings import GraphSettings
 from penstock.graph.stage_plan import StagePlan
 from penstock.graph.transformations import Transformation
@@ -70,17 +69,18 @@ class Job:
         found = []
         for vertex in self.plan.vertices:
             head = vertex.operators[0]
-            if isinstance(head.spec, SourceSpec):
-                found.append((vertex.index, head.operator_id, head.spec.source, vertex.parallelism))
+            source = head.spec.reads_from
+            if source is not None:
+                found.append((vertex.index, head.operator_id, source, vertex.parallelism))
         return found
 
     def sinks(self) -> dict[str, Any]:
         """Return the sinks by operator id."""
         return {
-            operator.operator_id: operator.spec.sink
+            operator.operator_id: operator.spec.writes_to
             for vertex in self.plan.vertices
             for operator in vertex.operators
-            if isinstance(operator.spec, SinkSpec)
+            if operator.spec.writes_to is not None
         }
 
     @property

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.checkpoint.manifest import Manifest
-from penstock.graph.operator_specs import SinkSpec
 from penstock.jobmanager.job import Job
 from penstock.runtime.network.messages import TaskAck
 
@@ -71,7 +70,7 @@ def _written(job: Job, acks: Sequence[TaskAck]) -> dict[str, int]:
         operator.operator_id: operator.name.removeprefix("Sink: ")
         for vertex in job.plan.vertices
         for operator in vertex.operators
-        if isinstance(operator.spec, SinkSpec)
+        if operator.spec.writes_to is not None
     }
     written = dict.fromkeys(names.values(), 0)
     for ack in acks:

@@ -18,7 +18,6 @@ from penstock.common import clock
 from penstock.errors import PenstockError
 from penstock.graph.deployment import LevelDeployment, VertexDeployment
 from penstock.graph.levels import deploy_levels
-from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.replay.errors import ReplayError
 from penstock.replay.pace import ReplayedPace
 from penstock.replay.recording import Recording
@@ -370,7 +369,7 @@ class EpochReplay:
             info.name
             for vertex, code in zip(self.vertices, self._code, strict=True)
             for info, spec in zip(vertex.operators, code.specs, strict=True)
-            if isinstance(spec, AsyncWaitSpec)
+            if spec.waits_for_others
         ]
         if waiting and (silent or cut):
             yield f"calls of {_quoted(waiting)} may be answered in another order, or another epoch"

@@ -72,10 +72,10 @@ def switch_off_sinks(
     vertex: VertexDeployment, code: VertexCode, collection: Collection
 ) -> VertexDeployment:
     """Return a vertex whose sinks collect."""
-    if not any(isinstance(spec, SinkSpec) for spec in code.specs):
+    if all(spec.writes_to is None for spec in code.specs):
         return vertex
     collecting = SinkSpec(CollectingSink(collection.token))
-    specs = tuple(collecting if isinstance(spec, SinkSpec) else spec for spec in code.specs)
+    specs = tuple(collecting if spec.writes_to is not None else spec for spec in code.specs)
     return dataclasses.replace(
         vertex, code=cloudpickle.dumps(dataclasses.replace(code, specs=specs), 5)
     )

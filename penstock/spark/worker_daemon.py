@@ -13,7 +13,9 @@ import pyspark.worker
 
 import penstock.checkpoint.state_io
 import penstock.runtime.task.slot_task  # noqa: F401 - loaded for the workers
+from penstock.runtime.operators.registry import preload
 
 if __name__ == "__main__":
+    preload()
     gc.freeze()
     pyspark.daemon.manager()

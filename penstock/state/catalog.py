@@ -8,12 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.errors import ArgumentError
-from penstock.runtime.operators.async_io import IN_FLIGHT
-from penstock.runtime.operators.cep import DYNAMIC_RUNS, QUEUE, RUNS
-from penstock.runtime.operators.full_window_partition import BLOCKS
-from penstock.runtime.operators.window import MERGING_SET
-from penstock.runtime.operators.window_base import CONTENTS
-from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION, WRITERS
+from penstock.graph.operator_specs import StateTable, spec_kinds
+from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
 from penstock.runtime.state.panes import PANE_PREFIX
 from penstock.runtime.state.schema import StateSchema
 
@@ -22,30 +18,6 @@ EVENT_TIMERS: Final = "timers/event"
 PROCESSING_TIMERS: Final = "timers/processing"
 _STATE: Final = "state/"
 _WINDOW: Final = "window/"
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A table that an operator keeps: how its values look, what its namespace is, whether users care."""
-
-    kind: str
-    text: str
-    namespace: str | None = None
-    internal: bool = False
-
-
-_KNOWN: Final = {
-    CONTENTS: _Known("contents", "contents of windows", "window"),
-    "reduced": _Known("reducing", "the reduced value"),
-    "interval-join-left": _Known("list", "elements of the left side", "timestamp"),
-    "interval-join-right": _Known("list", "elements of the right side", "timestamp"),
-    MERGING_SET: _Known("map", "windows in flight, and what their contents are kept under", None, True),
-    RUNS: _Known("value", "partial matches", None, True),
-    DYNAMIC_RUNS: _Known("value", "partial matches", "pattern", True),
-    QUEUE: _Known("list", "(timestamp, event) pairs that wait for the watermark", None, True),
-    BLOCKS: _Known("value", "records of a partition, in blocks", "block", True),
-}  # fmt: skip
-_OPERATORS_OWN: Final = {IN_FLIGHT, WRITERS}
 _OPERATOR_KINDS: Final = {SPLIT: "operator list", UNION: "union list", BROADCAST: "broadcast"}
 
 
@@ -169,11 +141,21 @@ def describe_table(
             schema=schema,
         )
     name = table.removeprefix(PANE_PREFIX)
-    known = _KNOWN.get(name) or _Known("value", "objects of the operator", None, True)
-    scope = (known.namespace or "namespace") if namespaced else None
+    known = _own_table(name)
+    scope = (known.scope or "namespace") if namespaced else None
     return StateInfo(
         name, table, known.kind, known.text, False, scope, entries, size, known.internal, schema
     )
+
+
+def _own_table(name: str) -> StateTable:
+    """Return what a kind of operator says about a table; operators that are not loaded here say nothing."""
+    own = (table for kind in spec_kinds() for table in kind.state_tables if table.name == name)
+    return next(own, StateTable(name, internal=True))
+
+
+def _is_own_state(name: str) -> bool:
+    return any(name in kind.operator_states for kind in spec_kinds())
 
 
 def describe_operator_state(name: str, values: Sequence[Any]) -> StateInfo:
@@ -183,7 +165,7 @@ def describe_operator_state(name: str, values: Sequence[Any]) -> StateInfo:
             own = name.removeprefix(prefix)
             held = values[:1] if prefix == BROADCAST else values
             count = sum(map(len, held))
-            internal = name in _OPERATORS_OWN
+            internal = prefix == SPLIT and _is_own_state(own)
             return StateInfo(own, name, kind, "any type", entries=count, internal=internal)
     return StateInfo(name, name, "operator", "object", entries=len(values), internal=True)
 

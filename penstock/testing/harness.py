@@ -373,7 +373,7 @@ def _last_operator(
 
 
 def _create(spec: OperatorSpec) -> StreamOperator:
-    from penstock.runtime.operators import create_operator
+    from penstock.runtime.operators.registry import create_operator
 
     return create_operator(spec)
 

@@ -23,12 +23,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "windowing": {"common"},
     "connectors": {"files", "common"},
     "graph": {"connectors", "common"},
-    "runtime": {"graph", "connectors", "windowing", "common", "cep", "metrics"},
+    "runtime": {"graph", "connectors", "windowing", "common", "metrics"},
     "checkpoint": {"connectors", "files", "common"},
     "savepoint": {"runtime", "checkpoint", "graph", "windowing", "files", "common"},
     "datastream": {"graph", "connectors", "windowing", "common"},
     "table": {"common"},
-    "cep": {"graph", "common", "datastream"},
+    "cep": {"runtime", "graph", "common", "datastream"},
     "spark": {"runtime", "graph", "checkpoint", "common", "pyflink_compat"},
     "jobmanager": {
         "spark",
@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "common",
         "pyflink_compat",
     },
-    "state": {"savepoint", "runtime", "checkpoint", "graph", "windowing", "files", "common", "cep"},
+    "state": {"savepoint", "runtime", "checkpoint", "graph", "windowing", "files", "common"},
     "replay": {
         "jobmanager",
         "runtime",

@@ -15,7 +15,7 @@ from itertools import repeat
 from typing import Any, Final, NoReturn
 
 from penstock.errors import UnsupportedOperationError
-from penstock.graph.operator_specs import AsyncWaitSpec
+from penstock.graph.operator_specs import AsyncWaitSpec, functions
 from penstock.runtime.operators.async_calls import CallFailedError, Calls
 from penstock.runtime.operators.async_queue import (
     Control,
@@ -31,7 +31,7 @@ from penstock.runtime.state.operator_state import SPLIT
 from penstock.runtime.user_code import is_checkpointed
 
 # List state, so that a change of parallelism deals the records out: (value, timestamp, barriers crossed, results or None).
-IN_FLIGHT: Final = f"{SPLIT}in flight"
+IN_FLIGHT: Final = f"{SPLIT}{functions.IN_FLIGHT}"
 # (records before it, watermark, idle): belongs to the subtask, as after a change of parallelism upstream tells it again.
 _CONTROLS: Final = "controls"
 _MAX_DOUBLINGS: Final = 12

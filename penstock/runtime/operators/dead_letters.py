@@ -13,14 +13,6 @@ from typing import Any
 
 from penstock.common.dead_letter import DeadLetter
 from penstock.errors import CheckpointError, InvalidProgramError, UnsupportedOperationError
-from penstock.graph.operator_specs import (
-    FilterSpec,
-    FlatMapSpec,
-    KeyedProcessSpec,
-    MapSpec,
-    OperatorSpec,
-    ProcessSpec,
-)
 from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
@@ -216,19 +208,3 @@ class TolerantKeyedProcessOperator(KeyedProcessOperator):
         """Open the user's function."""
         super().open(context)
         self.function = _GuardedFunction(self, self.function)
-
-
-_OPERATORS: dict[type[OperatorSpec], tuple[type[StreamOperator], type[StreamOperator]]] = {
-    MapSpec: (MapOperator, TolerantMapOperator),
-    FilterSpec: (FilterOperator, TolerantFilterOperator),
-    FlatMapSpec: (FlatMapOperator, TolerantFlatMapOperator),
-    ProcessSpec: (ProcessOperator, TolerantProcessOperator),
-    KeyedProcessSpec: (KeyedProcessOperator, TolerantKeyedProcessOperator),
-}
-
-
-def create_function_operator(
-    spec: MapSpec | FilterSpec | FlatMapSpec | ProcessSpec | KeyedProcessSpec,
-) -> StreamOperator:
-    """Return the operator around a user function, which fails or sends dead letters, as the spec says."""
-    return _OPERATORS[type(spec)][spec.error_tag is not None](spec)

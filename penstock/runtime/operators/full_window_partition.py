@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.graph.operator_specs import FullWindowPartitionSpec
+from penstock.graph.operator_specs.windows import BLOCKS
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.operators.window_contents import (
@@ -18,7 +19,6 @@ from penstock.runtime.records import MAX_WATERMARK, Batch
 from penstock.runtime.state.table import MISSING
 from penstock.runtime.user_code import close_functions, open_function
 
-BLOCKS = "partition-blocks"
 _BLOCK = 4096
 
 
@@ -43,7 +43,7 @@ class FullWindowPartitionOperator(StreamOperator):
     def open(self, context: OperatorContext) -> None:
         """Find what was restored, and open the function."""
         super().open(context)
-        self.table = context.keyed_state.table(BLOCKS, namespaced=True)
+        self.table = context.keyed_state.table(BLOCKS.name, namespaced=True)
         self.collector = Collector(context.output)
         groups = key_group_range(context.subtask, context.parallelism, context.max_parallelism)
         self._key = next(

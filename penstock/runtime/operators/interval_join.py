@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.errors import PenstockError, RecordError
 from penstock.graph.operator_specs import IntervalJoinSpec
+from penstock.graph.operator_specs.two_inputs import LEFT, RIGHT
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.records import Batch
@@ -132,10 +133,10 @@ class IntervalJoinOperator(StreamOperator):
         self.collector = Collector(context.output)
         self.buffers = tuple(
             JoinBuffer(
-                self.backend.table(f"{PANE_PREFIX}interval-join-{side}", namespaced=True),
+                self.backend.table(f"{PANE_PREFIX}{side.name}", namespaced=True),
                 max(reach[1], 0),
             )
-            for side, reach in zip(("left", "right"), self._reach, strict=True)
+            for side, reach in zip((LEFT, RIGHT), self._reach, strict=True)
         )
         self._late_counter = context.runtime_context.get_metrics_group().counter(
             "numLateRecordsDropped"

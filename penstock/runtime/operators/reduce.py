@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.graph.operator_specs.functions import REDUCED
 from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
@@ -20,7 +21,7 @@ class KeyedReduceOperator(StreamOperator):
         super().open(context)
         self.reduce = method_of(self.spec.function, "reduce")
         self.backend = context.keyed_state
-        self.table = context.keyed_state.table("reduced")
+        self.table = context.keyed_state.table(REDUCED.name)
         open_function(self.spec.function, context.runtime_context)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:

@@ -1,73 +1,58 @@
-"""Which operator runs which description."""
+"""From a description to the operator that runs it, without a list of operators.
+
+A spec names its operator (`OperatorSpec.operator`), so operators of other packages are found in the same way as those of
+this one, and a process loads only what it runs.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
-from penstock.errors import UnsupportedOperationError
-from penstock.graph import operator_specs as specs
+from penstock.errors import InvalidProgramError, UnsupportedOperationError
+from penstock.graph.operator_specs import Implementation, OperatorSpec, spec_kinds
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.operators.broadcast import (
-    BroadcastProcessOperator,
-    KeyedBroadcastProcessOperator,
-)
-from penstock.runtime.operators.cep import CepOperator, DynamicCepOperator
-from penstock.runtime.operators.co_group_window import CoGroupWindowOperator
-from penstock.runtime.operators.co_map import CoFlatMapOperator, CoMapOperator
-from penstock.runtime.operators.co_process import CoProcessOperator, KeyedCoProcessOperator
-from penstock.runtime.operators.dead_letters import create_function_operator
-from penstock.runtime.operators.full_window_partition import FullWindowPartitionOperator
-from penstock.runtime.operators.interval_join import IntervalJoinOperator
-from penstock.runtime.operators.local_aggregate import (
-    GlobalAggregateOperator,
-    LocalAggregateOperator,
-)
-from penstock.runtime.operators.reduce import KeyedReduceOperator
-from penstock.runtime.operators.sink import SinkOperator
-from penstock.runtime.operators.source import SourceOperator
-from penstock.runtime.operators.timestamps import TimestampsAndWatermarksOperator
-from penstock.runtime.operators.window import create_window_operator
+
+Factory = Callable[[Any], StreamOperator]
 
 
-def _create_async_wait(spec: specs.AsyncWaitSpec) -> StreamOperator:
-    """Import asyncio, which takes 30 ms, only where it is needed."""
-    from penstock.runtime.operators.async_io import AsyncWaitOperator
-
-    return AsyncWaitOperator(spec)
-
-
-_OPERATORS: dict[type[specs.OperatorSpec], Callable[[Any], StreamOperator]] = {
-    specs.SourceSpec: SourceOperator,
-    specs.SinkSpec: SinkOperator,
-    specs.MapSpec: create_function_operator,
-    specs.FlatMapSpec: create_function_operator,
-    specs.FilterSpec: create_function_operator,
-    specs.TimestampsAndWatermarksSpec: TimestampsAndWatermarksOperator,
-    specs.ProcessSpec: create_function_operator,
-    specs.KeyedProcessSpec: create_function_operator,
-    specs.KeyedReduceSpec: KeyedReduceOperator,
-    specs.WindowSpec: create_window_operator,
-    specs.CepSpec: CepOperator,
-    specs.DynamicCepSpec: DynamicCepOperator,
-    specs.CoMapSpec: CoMapOperator,
-    specs.CoFlatMapSpec: CoFlatMapOperator,
-    specs.CoProcessSpec: CoProcessOperator,
-    specs.KeyedCoProcessSpec: KeyedCoProcessOperator,
-    specs.BroadcastProcessSpec: BroadcastProcessOperator,
-    specs.KeyedBroadcastProcessSpec: KeyedBroadcastProcessOperator,
-    specs.CoGroupWindowSpec: CoGroupWindowOperator,
-    specs.IntervalJoinSpec: IntervalJoinOperator,
-    specs.LocalAggregateSpec: LocalAggregateOperator,
-    specs.GlobalAggregateSpec: GlobalAggregateOperator,
-    specs.FullWindowPartitionSpec: FullWindowPartitionOperator,
-    specs.AsyncWaitSpec: _create_async_wait,
-}
-
-
-def create(spec: specs.OperatorSpec) -> StreamOperator:
+def create_operator(spec: OperatorSpec) -> StreamOperator:
     """Create the operator that a description stands for."""
-    factory = _OPERATORS.get(type(spec))
-    if factory is None:
-        raise UnsupportedOperationError(f"there is no operator for {type(spec).__name__}")
-    return factory(spec)
+    return _factory(spec.implementation, type(spec))(spec)
+
+
+def preload() -> None:
+    """Load the operators that most jobs use, in a process that tasks are forked from."""
+    for kind in spec_kinds():
+        if kind.preloaded:
+            _factory(kind.operator, kind)
+
+
+def _factory(implementation: Implementation, kind: type[OperatorSpec]) -> Factory:
+    if isinstance(implementation, str):
+        return _load(implementation, kind)
+    return implementation
+
+
+def _load(address: str, kind: type[OperatorSpec]) -> Factory:
+    if not address:
+        raise UnsupportedOperationError(
+            f"there is no operator for {kind.__name__}",
+            hint=f'let it say what runs it: `operator = "package.module:name"` in {kind.__name__}',
+        )
+    module, _, name = address.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidProgramError(
+            f"the operator of {kind.__name__} cannot be loaded",
+            detail=f"'{address}': {error}",
+            hint="its address is `package.module:name`, of a module that can be imported where tasks run",
+        ) from error
+    if not callable(found):
+        raise InvalidProgramError(
+            f"the operator of {kind.__name__} is no class and no function", detail=f"'{address}'"
+        )
+    factory: Factory = found
+    return factory

@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import Any
 
 from penstock.errors import CheckpointError, PenstockError
-from penstock.graph.operator_specs import WindowSpec
+from penstock.graph.operator_specs import WindowSpec, windows
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.window_base import CONTENTS, PANES, WindowOperatorBase
 from penstock.runtime.operators.window_contexts import AssignerContext, OperatorTriggerContext
@@ -23,7 +23,7 @@ from penstock.windowing import (
 )
 
 _CONTINUE = TriggerResult.CONTINUE
-MERGING_SET = "merging-window-set"
+MERGING_SET = windows.MERGING_SET.name
 
 
 class WindowOperator(WindowOperatorBase):

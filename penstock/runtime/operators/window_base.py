@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.errors import PenstockError
-from penstock.graph.operator_specs import WindowSpec
+from penstock.graph.operator_specs import WindowSpec, windows
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.operators.window_contents import create_contents
 from penstock.runtime.operators.window_contexts import WindowContext
+from penstock.runtime.state.panes import PANE_PREFIX
 from penstock.runtime.user_code import UserCodeError, close_functions, open_function
 
-CONTENTS = "window-contents"
-PANES = "panes/window-contents"
+CONTENTS = windows.CONTENTS.name
+PANES = f"{PANE_PREFIX}{CONTENTS}"
 
 
 class WindowOperatorBase(StreamOperator):

@@ -26,8 +26,8 @@ from penstock.runtime.network.messages import (
     TaskAck,
 )
 from penstock.runtime.network.routing import connected_sources
-from penstock.runtime.operators import create_operator
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.source import SourceOperator
 from penstock.runtime.records import MIN_WATERMARK, Batch
 from penstock.runtime.state.backends import create_backend

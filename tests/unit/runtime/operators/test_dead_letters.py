@@ -28,8 +28,8 @@ from penstock.graph.operator_specs import (
     MapSpec,
     ProcessSpec,
 )
-from penstock.runtime.operators import create_operator
 from penstock.runtime.operators.process import ProcessOperator
+from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.stateless import MapOperator
 from penstock.runtime.records import Batch
 from penstock.runtime.user_code import UserCodeError

@@ -6,8 +6,8 @@ import pytest
 
 from penstock.errors import CheckpointError, InvalidProgramError, RecordError
 from penstock.graph.operator_specs import WindowSpec
-from penstock.runtime.operators import create_operator
 from penstock.runtime.operators.merging_window import MergingWindowOperator
+from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.time_window import TimeWindowOperator
 from penstock.runtime.operators.window import WindowOperator, create_window_operator
 from penstock.runtime.records import Batch

@@ -13,17 +13,14 @@ from itertools import compress
 from typing import Any
 
 from penstock.cep.engine import Match
+from penstock.cep.matching import Order, PatternEngine
 from penstock.errors import PenstockError, RecordError
 from penstock.graph.operator_specs import CepSpec, DynamicCepSpec
+from penstock.graph.operator_specs.patterns import DYNAMIC_RUNS, QUEUE, RUNS
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.operators.cep_engine import Order, PatternEngine
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.records import Batch
 from penstock.runtime.user_code import UserCodeError, close_functions, open_function
-
-RUNS = "cep/runs"
-DYNAMIC_RUNS = "cep/dynamic-runs"  # by key and pattern
-QUEUE = "cep/queue"
 
 
 class MatchContext:
@@ -123,7 +120,7 @@ class CepOperatorBase(StreamOperator):
         self.timers = context.timers
         self.collector = Collector(context.output)
         self.match_context = MatchContext(context.clock)
-        self._queue = context.keyed_state.table(QUEUE)
+        self._queue = context.keyed_state.table(QUEUE.name)
         group = getattr(context.runtime_context, "get_metrics_group", None)
         self._late_counter = group().counter("numLateRecordsDropped") if callable(group) else None
 
@@ -307,12 +304,12 @@ class CepOperator(CepOperatorBase):
 
     def restore(self, context: OperatorContext) -> None:
         """Find the partial matches that were restored."""
-        for key, state in context.keyed_state.table(RUNS).items():
+        for key, state in context.keyed_state.table(RUNS.name).items():
             self.engine.restore(key, state)
 
     def write(self, engine: PatternEngine) -> None:
         """Write the changed keys of the pattern to the state."""
-        table, live = self.backend.table(RUNS), engine.live
+        table, live = self.backend.table(RUNS.name), engine.live
         for key in engine.changed:
             state = live.get(key)
             if state is None:
@@ -344,7 +341,7 @@ class DynamicCepOperator(CepOperatorBase):
         for pattern_id, record in self._records.items():
             _, plan = self._plan_of(record)
             self._engines[pattern_id] = self._create(pattern_id, plan)
-        table = context.keyed_state.table(DYNAMIC_RUNS, namespaced=True)
+        table = context.keyed_state.table(DYNAMIC_RUNS.name, namespaced=True)
         for (key, pattern_id), state in table.items():
             engine = self._engines.get(pattern_id)
             if engine is not None:
@@ -380,7 +377,7 @@ class DynamicCepOperator(CepOperatorBase):
         if before is not None and plan is not None and self._records.get(pattern_id) == record:
             return
         if before is not None:
-            table = self.backend.table(DYNAMIC_RUNS, namespaced=True)
+            table = self.backend.table(DYNAMIC_RUNS.name, namespaced=True)
             for key in {**before.live, **before.changed}:
                 table.remove((key, pattern_id))
             close_functions(before.plan.conditions())
@@ -392,7 +389,7 @@ class DynamicCepOperator(CepOperatorBase):
 
     def write(self, engine: PatternEngine) -> None:
         """Write the changed keys of a pattern to the state."""
-        table, live = self.backend.table(DYNAMIC_RUNS, namespaced=True), engine.live
+        table, live = self.backend.table(DYNAMIC_RUNS.name, namespaced=True), engine.live
         for key in engine.changed:
             state = live.get(key)
             if state is None:

@@ -1,0 +1,100 @@
+"""Users' functions in the shape that the operator calls. They run in tasks, so they do without the DataStream API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.cep.engine import Match
+from penstock.cep.pattern import Pattern
+from penstock.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    from penstock.datastream.output_tag import OutputTag
+
+
+@dataclass(frozen=True, slots=True)
+class PatternOf:
+    """The user's function, with the pattern built and checked."""
+
+    function: Any
+
+    def __call__(self, description: Any) -> tuple[Any, Any]:
+        """Return the id of a pattern, and its plan or None."""
+        pattern_id, pattern = _method(self.function, "pattern_of")(description)
+        if pattern is None:
+            return pattern_id, None
+        if not isinstance(pattern, Pattern):
+            raise ArgumentTypeError(
+                f"pattern '{pattern_id}' must be a Pattern, got {type(pattern).__name__}"
+            )
+        return pattern_id, pattern.build()
+
+
+class NoKey:
+    """The key selector of a stream without keys: all events have one key."""
+
+    def get_key(self, value: Any) -> int:
+        """Return the one key."""
+        return 0
+
+    def __call__(self, value: Any) -> int:
+        """Return the one key."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A select function in the shape of a process function."""
+
+    function: Any
+    method: str
+    flat: bool
+
+    def _call(self) -> Callable[[Match], Any]:
+        return _method(self.function, self.method)
+
+    def process_match(self, match: Match, ctx: Any) -> Iterable[Any] | None:
+        """Select."""
+        result = self._call()(match)
+        return result if self.flat else (result,)
+
+    def open(self, runtime_context: Any) -> None:
+        """Open the user's functions."""
+        for function in self._functions():
+            opener = getattr(function, "open", None)
+            if callable(opener):
+                opener(runtime_context)
+
+    def close(self) -> None:
+        """Close the user's functions."""
+        for function in self._functions():
+            closer = getattr(function, "close", None)
+            if callable(closer):
+                closer()
+
+    def _functions(self) -> list[Any]:
+        return [self.function]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeoutSelector(Selector):
+    """A select function with one for partial matches whose time was up."""
+
+    tag: OutputTag
+    timeout: Any
+
+    def process_timed_out_match(self, match: Match, ctx: Any) -> Iterable[Any] | None:
+        """Select from a partial match, for the side output."""
+        result = _method(self.timeout, "timeout")(match, ctx.timestamp())
+        results = (result or ()) if self.flat else (result,)
+        return [(self.tag, each) for each in results]
+
+    def _functions(self) -> list[Any]:
+        return [self.function, self.timeout]
+
+
+def _method(function: Any, name: str) -> Callable[..., Any]:
+    method: Callable[..., Any] | None = getattr(function, name, None)
+    return method if callable(method) else function

@@ -1,0 +1,82 @@
+"""What an operator of a plan is: frozen descriptions, without behaviour.
+
+The API writes them, the graph carries them, `penstock.runtime.operators` turns each into the operator that
+runs inside a Spark task. User functions appear as they were given: a plain callable, or an object with
+PyFlink's method for its kind (`map`, `flat_map`, ...), optionally with `open` and `close`. Where a spec has an
+`error_tag`, a record that its function raises on goes to that side output as a DeadLetter.
+
+What others must know about an operator, its spec says by itself: see `OperatorSpec`.
+"""
+
+from __future__ import annotations
+
+from penstock.graph.operator_specs.base import (
+    Implementation,
+    OperatorSpec,
+    StateTable,
+    TolerantSpec,
+    spec_kinds,
+)
+from penstock.graph.operator_specs.connectors import (
+    SinkSpec,
+    SourceSpec,
+    TimestampsAndWatermarksSpec,
+)
+from penstock.graph.operator_specs.functions import (
+    AsyncWaitSpec,
+    FilterSpec,
+    FlatMapSpec,
+    KeyedProcessSpec,
+    KeyedReduceSpec,
+    MapSpec,
+    ProcessSpec,
+)
+from penstock.graph.operator_specs.patterns import CepSpec, DynamicCepSpec
+from penstock.graph.operator_specs.two_inputs import (
+    BroadcastProcessSpec,
+    CoFlatMapSpec,
+    CoMapSpec,
+    CoProcessSpec,
+    IntervalJoinSpec,
+    KeyedBroadcastProcessSpec,
+    KeyedCoProcessSpec,
+)
+from penstock.graph.operator_specs.windows import (
+    CoGroupWindowSpec,
+    FullWindowPartitionSpec,
+    GlobalAggregateSpec,
+    LocalAggregateSpec,
+    WindowSpec,
+)
+
+__all__ = [
+    "AsyncWaitSpec",
+    "BroadcastProcessSpec",
+    "CepSpec",
+    "CoFlatMapSpec",
+    "CoGroupWindowSpec",
+    "CoMapSpec",
+    "CoProcessSpec",
+    "DynamicCepSpec",
+    "FilterSpec",
+    "FlatMapSpec",
+    "FullWindowPartitionSpec",
+    "GlobalAggregateSpec",
+    "Implementation",
+    "IntervalJoinSpec",
+    "KeyedBroadcastProcessSpec",
+    "KeyedCoProcessSpec",
+    "KeyedProcessSpec",
+    "KeyedReduceSpec",
+    "LocalAggregateSpec",
+    "MapSpec",
+    "OperatorSpec",
+    "ProcessSpec",
+    "SinkSpec",
+    "SourceSpec",
+    "StateTable",
+    "TimestampsAndWatermarksSpec",
+    "TolerantSpec",
+    "WindowSpec",
+    "spec_kinds",
+]

@@ -1,0 +1,69 @@
+"""Where streams begin and end, and where their records get timestamps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.graph.operator_specs.base import OperatorSpec
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec(OperatorSpec):
+    """Reads splits; assigns timestamps and watermarks per split."""
+
+    operator = "penstock.runtime.operators.source:SourceOperator"
+    preloaded = True
+    checks_output = False  # connectors make values of their type
+
+    source: Any  # penstock.connectors.source.Source
+    watermark_strategy: Any  # penstock.common.watermark_strategy.WatermarkStrategy
+
+    @property
+    def reads_from(self) -> Any:
+        """The source."""
+        return self.source
+
+    @property
+    def assigns_timestamps(self) -> bool:
+        """Whether the strategy does, or the source may bring them.
+
+        A source says that its records never have timestamps with an attribute `carries_timestamps = False`.
+        """
+        strategy = self.watermark_strategy
+        if strategy.emits_watermarks or strategy.timestamp_assigner is not None:
+            return True
+        return bool(getattr(self.source, "carries_timestamps", True))
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSpec(OperatorSpec):
+    """Writes records; pre-commits at the barrier."""
+
+    operator = "penstock.runtime.operators.sink:SinkOperator"
+    preloaded = True
+    checks_output = False
+    operator_states = ("writers",)
+
+    sink: Any  # penstock.connectors.sink.Sink
+
+    @property
+    def writes_to(self) -> Any:
+        """The sink."""
+        return self.sink
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampsAndWatermarksSpec(OperatorSpec):
+    """Assigns timestamps and emits watermarks, one generator per subtask."""
+
+    operator = "penstock.runtime.operators.timestamps:TimestampsAndWatermarksOperator"
+    preloaded = True
+    checks_output = False
+
+    watermark_strategy: Any
+
+    @property
+    def assigns_timestamps(self) -> bool:
+        """Always."""
+        return True

@@ -1,0 +1,106 @@
+"""Operators around one user function on one input."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from penstock.graph.operator_specs.base import (
+    SHOWN_IF_SET,
+    OperatorSpec,
+    StateTable,
+    TolerantSpec,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MapSpec(TolerantSpec):
+    """One result per record."""
+
+    operator = "penstock.runtime.operators.stateless:MapOperator"
+    tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantMapOperator"
+    preloaded = True
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMapSpec(TolerantSpec):
+    """Any number of results per record."""
+
+    operator = "penstock.runtime.operators.stateless:FlatMapOperator"
+    tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantFlatMapOperator"
+    preloaded = True
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSpec(TolerantSpec):
+    """Keeps the records that the function says True to."""
+
+    operator = "penstock.runtime.operators.stateless:FilterOperator"
+    tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantFilterOperator"
+    preloaded = True
+    checks_output = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec(TolerantSpec):
+    """A ProcessFunction on a stream without keys."""
+
+    operator = "penstock.runtime.operators.process:ProcessOperator"
+    tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantProcessOperator"
+    preloaded = True
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedProcessSpec(TolerantSpec):
+    """A KeyedProcessFunction: keyed state and timers."""
+
+    operator = "penstock.runtime.operators.process:KeyedProcessOperator"
+    tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantKeyedProcessOperator"
+    preloaded = True
+
+
+REDUCED = StateTable("reduced", "reducing", "the reduced value")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedReduceSpec(OperatorSpec):
+    """A rolling reduce per key. `emit_updates` is False in BATCH mode: one value per key at the end."""
+
+    operator = "penstock.runtime.operators.reduce:KeyedReduceOperator"
+    preloaded = True
+    state_tables = (REDUCED,)
+
+    function: Any
+    emit_updates: bool = True
+
+    def in_batch_mode(self) -> Self:
+        """Return the reduce that emits one value per key, at the end."""
+        return dataclasses.replace(self, emit_updates=False)
+
+
+IN_FLIGHT = "in flight"
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncWaitSpec(OperatorSpec):
+    """Asks an AsyncFunction about each record, with up to `capacity` records between input and output.
+
+    `timeout` (milliseconds; 0 for none) is for all attempts of a record together; `retry_strategy` is None if nothing is tried
+    again. With `max_batch` the function is asked about so many records in one call, by `async_invoke_batch`.
+    `barrier_wait` (milliseconds) is how long a barrier waits for calls in flight before it makes their records part of the
+    checkpoint.
+    """
+
+    # Not preloaded: it imports asyncio, which takes 30 ms.
+    operator = "penstock.runtime.operators.async_io:AsyncWaitOperator"
+    waits_for_others = True
+    operator_states = (IN_FLIGHT,)
+
+    function: Any
+    ordered: bool
+    timeout: int
+    capacity: int = 100
+    retry_strategy: Any = field(default=None, metadata=SHOWN_IF_SET)
+    max_batch: int | None = field(default=None, metadata=SHOWN_IF_SET)
+    barrier_wait: int = field(default=1000, metadata=SHOWN_IF_SET)
