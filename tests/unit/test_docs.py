@@ -13,7 +13,7 @@ import pytest
 from penstock.testing.mini_cluster import MiniCluster
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 GENERATOR = ROOT / "tools" / "gen_how_it_works.py"
 
 

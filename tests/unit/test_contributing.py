@@ -1,0 +1,111 @@
+"""CONTRIBUTING.md is done as it says: its packages are written to a directory, and its tests run."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from semantics.scripted import Script
+
+from penstock import state
+from penstock.common import Configuration, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.testing import MiniCluster
+
+GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
+BLOCKS = re.findall(r"```python\n# (\S+)\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+TESTS = [
+    (module, name)
+    for module, text in BLOCKS
+    if module.startswith("test_")
+    for name in re.findall(r"^def (test_\w+)", text, re.MULTILINE)
+]
+PACKAGES = sorted({module.partition("/")[0].removesuffix(".py") for module, _ in BLOCKS})
+
+
+@pytest.fixture
+def guide(tmp_path_factory, monkeypatch):
+    """Import a module as the guide writes it."""
+    root = tmp_path_factory.mktemp("guide")
+    for name, text in BLOCKS:
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)
+    monkeypatch.syspath_prepend(root)
+    _forget()
+    yield importlib.import_module
+    _forget()
+
+
+def _forget() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+def test_the_guide_has_both_chapters() -> None:
+    assert PACKAGES == ["changes", "lines", "test_changes", "test_lines"]
+    assert len(TESTS) == 6
+
+
+@pytest.mark.parametrize(("module", "name"), TESTS, ids=[name for _, name in TESTS])
+def test_the_tests_of_the_guide_pass(guide: Any, tmp_path: Path, module: str, name: str) -> None:
+    loaded: ModuleType = guide(module.removesuffix(".py"))
+    test = getattr(loaded, name)
+    test(*[tmp_path for _ in inspect.signature(test).parameters])
+
+
+class FailsOnce:
+    """Raises at one record, the first time that it sees it in this process."""
+
+    failed = False
+
+    def __call__(self, record: Any) -> Any:
+        if record == ("a", 3) and not FailsOnce.failed:
+            FailsOnce.failed = True
+            raise RuntimeError("pulled the plug")
+        return record
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_the_operator_of_the_guide_goes_on_from_a_checkpoint(
+    guide: Any, tmp_path: Path, backend: str
+) -> None:
+    """The job fails in its third epoch: what the operator remembers then comes from the checkpoint of the second."""
+    FailsOnce.failed = False
+    changes = guide("changes").changes
+    options = Configuration()
+    options.set_string("state.backend.type", backend)
+    options.set_string("execution.checkpointing.dir", str(tmp_path / "checkpoints"))
+    options.set_string(
+        "execution.checkpointing.externalized-checkpoint-retention", "RETAIN_ON_CANCELLATION"
+    )
+    options.set_string("restart-strategy.type", "fixed-delay")
+    options.set_string("restart-strategy.fixed-delay.delay", "1 ms")
+    epochs = [
+        [(("a", 1), 0)],
+        [(("a", 2), 0), (("b", 1), 0)],
+        [(("a", 2), 0), (("a", 3), 0)],
+        [(("b", 1), 0)],
+    ]
+    with MiniCluster() as cluster:
+        env = StreamExecutionEnvironment.get_execution_environment(options)
+        env.enable_checkpointing(10)
+        source = env.from_source(Script(epochs), WatermarkStrategy.no_watermarks(), "readings")
+        readings = source.map(FailsOnce()).key_by(lambda reading: reading[0])
+        changed = changes(readings, lambda reading: reading[1]).uid("changes")
+        with changed.execute_and_collect() as results:
+            assert list(results) == [("a", 1), ("a", 2), ("b", 1), ("a", 3)]
+        job = cluster.masters[0].job
+    assert FailsOnce.failed
+    snapshot = state.read(f"{job.checkpoints.directory}/{job.job_id}")
+    assert {row.key: row.value for row in snapshot.state("changes", "changes/last")} == {
+        "a": 3,
+        "b": 1,
+    }
+    assert "the last value of a key" in str(snapshot)
