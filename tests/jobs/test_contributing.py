@@ -11,12 +11,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from semantics.scripted import Script
 
 from penstock import state
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
+from tests.builders.scripted import Script
 
 GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 BLOCKS = re.findall(r"```python\n# (\S+)\n(.*?)```", GUIDE.read_text(), re.DOTALL)
@@ -72,7 +72,6 @@ class FailsOnce:
         return record
 
 
-@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_the_operator_of_the_guide_goes_on_from_a_checkpoint(
     guide: Any, tmp_path: Path, backend: str
 ) -> None:
