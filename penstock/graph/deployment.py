@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.graph.rocksdb_settings import RocksDBSettings
+from penstock.graph.state_backend import StateBackendSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class JobSettings:
     buffer_bytes: int = 65_536
     check_order: bool = False
     job_parameters: dict[str, str] = field(default_factory=dict)
-    rocksdb: RocksDBSettings | None = None  # None: state is kept in memory
+    state_backend: StateBackendSettings = field(default_factory=StateBackendSettings)
     pyflink_names: bool = False  # the program says `import pyflink`, and so may its modules
     journal: bool = False  # tasks tell what an epoch needs to be run again
 

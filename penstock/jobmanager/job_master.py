@@ -42,7 +42,7 @@ from penstock.jobmanager.starting_point import dispose_of_claimed, find_start
 from penstock.jobmanager.writer_states import check_writer_states
 from penstock.runtime.metrics import merge
 from penstock.runtime.network.messages import TaskAck
-from penstock.runtime.state.rocksdb.local_directory import remove_job
+from penstock.runtime.state.backends import remove_local_state
 from penstock.savepoint.state_io import SnapshotStateIO
 
 _log = logging.getLogger(__name__)
@@ -464,8 +464,7 @@ class JobMaster:
 
     def _clean_up(self, status: JobStatus) -> None:
         checkpoints = self.job.checkpoints
-        if self.job.settings.rocksdb is not None:
-            remove_job(self.job.settings.rocksdb.local_dirs, self.job.job_id)
+        remove_local_state(self.job.settings.state_backend, self.job.job_id)
         if checkpoints.temporary:
             shutil.rmtree(checkpoints.directory, ignore_errors=True)
         elif status is JobStatus.CANCELED and not checkpoints.retain_on_cancel:

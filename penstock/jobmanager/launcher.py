@@ -25,7 +25,7 @@ from penstock.jobmanager.epoch_runner import StepHook
 from penstock.jobmanager.job import CheckpointSettings, Job, Program
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.progress import create_progress
-from penstock.jobmanager.rocksdb_options import rocksdb_settings
+from penstock.runtime.state.backends import backend_settings
 from penstock.savepoint.reader import is_savepoint
 from penstock.spark.pipe import SparkPipe
 
@@ -59,7 +59,7 @@ def create_job(
     job_name: str,
 ) -> Job:
     """Compile a program and gather all that its JobMaster must know."""
-    rocksdb = rocksdb_settings(configuration)
+    state_backend = backend_settings(configuration)
     autoscaler = AutoscalerSettings.from_configuration(configuration)
     restart_strategy = from_configuration(
         configuration,
@@ -89,7 +89,7 @@ def create_job(
             buffer_bytes=configuration.get(options.BUFFER_BYTES),
             check_order=configuration.get(options.DEBUG_CHECK_ORDER),
             job_parameters=dict(configuration.get(options.GLOBAL_JOB_PARAMETERS)),
-            rocksdb=rocksdb,
+            state_backend=state_backend,
             pyflink_names=pyflink_compat.is_installed(),
             journal=configuration.get(options.REPLAY_JOURNAL) and not checkpoints.temporary,
         ),

@@ -132,10 +132,12 @@ class EpochReplay:
             switch_off_sinks(vertex, code, self._collection)
             for vertex, code in zip(plan.vertices, self._code, strict=True)
         )
-        settings = dataclasses.replace(plan.settings, job_id=self._job_id, journal=False)
-        if settings.rocksdb is not None:
-            rocksdb = dataclasses.replace(settings.rocksdb, local_dirs=(local,))
-            settings = dataclasses.replace(settings, rocksdb=rocksdb)
+        settings = dataclasses.replace(
+            plan.settings,
+            job_id=self._job_id,
+            journal=False,
+            state_backend=plan.settings.state_backend.in_directory(local),
+        )
         self._restore = recording.load_restore()
         full = None
         if self._verify and recording.after is not None:

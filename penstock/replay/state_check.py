@@ -17,7 +17,8 @@ from penstock.errors import CheckpointError
 from penstock.graph.deployment import SubtaskRestore, VertexDeployment
 from penstock.replay.errors import ReplayError
 from penstock.runtime.network.messages import TaskAck
-from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.backends import BACKENDS, read_chain
+from penstock.runtime.state.hashmap.backend import HashMapStateBackend
 
 Tables = dict[str, dict[Any, Any]]
 
@@ -101,12 +102,9 @@ class ReplayStateIO:
     ) -> StateChain:
         """Read a database into memory."""
         if self._full is not None:
-            from penstock.graph.rocksdb_settings import RocksDBSettings
-            from penstock.runtime.state.rocksdb.backend import read_deltas
-
             backend = _empty_backend()
             groups = self._vertices[int(name.operator.partition(".")[0])].max_parallelism
-            for deltas in read_deltas(directory, RocksDBSettings(), groups):
+            for deltas in BACKENDS[settings.name].read_files(directory, groups):
                 backend.apply(deltas)
             self.full_tables[name.operator, name.subtask] = _tables_of(backend)
         handle = StateHandle(
@@ -293,8 +291,8 @@ def _chain(manifest: Manifest | None, operator: str, subtask: int) -> StateChain
     return snapshot.subtasks[subtask]
 
 
-def _empty_backend() -> KeyedStateBackend:
-    return KeyedStateBackend(lambda: 0)
+def _empty_backend() -> HashMapStateBackend:
+    return HashMapStateBackend(lambda: 0, read_chain=read_chain)
 
 
 def _read(state_io: Any, chains: tuple[Any, ...], owned: range | None, groups: int) -> Tables:
@@ -309,6 +307,6 @@ def _tables(deltas: dict[str, Any]) -> Tables:
     return _tables_of(backend)
 
 
-def _tables_of(backend: KeyedStateBackend) -> Tables:
+def _tables_of(backend: HashMapStateBackend) -> Tables:
     tables = backend._tables  # noqa: SLF001 - there is no need for it while a job runs
     return {name: found for name, table in tables.items() if (found := dict(table.items()))}

@@ -16,7 +16,7 @@ from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
-from penstock.runtime.state.keyed import read_chain
+from penstock.runtime.state.backends import read_chain
 from penstock.runtime.state.table import TableDelta
 from penstock.savepoint.draining import with_time_at_its_start
 from penstock.savepoint.metadata import METADATA, STATE, Savepoint, WrittenTable, encode

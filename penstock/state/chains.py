@@ -270,9 +270,9 @@ def _described(store: RocksDBStore, table: str) -> StateSchema | None:
 
 
 def _stored_entries(store: RocksDBStore, table: str, max_parallelism: int) -> Iterator[Entry]:
-    from penstock.graph.rocksdb_settings import RocksDBSettings
     from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend, read_tables
     from penstock.runtime.state.rocksdb.local_directory import LocalDirectory
+    from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 
     described = read_tables(store).get(table)
     if described is None:

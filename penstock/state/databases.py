@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.checkpoint.handles import StateHandle
 from penstock.checkpoint.state_io import CheckpointStateIO
-from penstock.graph.rocksdb_settings import RocksDBSettings
+from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 
 if TYPE_CHECKING:
     from penstock.runtime.state.rocksdb.store import RocksDBStore

@@ -22,10 +22,10 @@ from penstock.graph.transformations import OperatorTransformation
 from penstock.runtime.metrics import MetricGroup
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import Batch
+from penstock.runtime.state.backends import BACKENDS
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.redistribution import redistribute
-from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
 from penstock.runtime.task.context import RuntimeContext
 from penstock.runtime.task.typed_output import typed_output
 from penstock.runtime.time.timers import TimerManager
@@ -100,11 +100,11 @@ class CollectingOutput:
 def _backend(
     kind: str, clock: ManualClock, max_parallelism: int, operator: str
 ) -> KeyedStateBackend:
-    if kind == "hashmap":
-        return KeyedStateBackend(clock, operator)
-    if kind == "rocksdb":
-        return RocksDBStateBackend.temporary(clock, max_parallelism, operator=operator)
-    raise ArgumentError(f"a state backend is 'hashmap' or 'rocksdb', not {kind!r}")
+    backend = BACKENDS.get(kind)
+    if backend is None:
+        names = " or ".join(map(repr, BACKENDS))
+        raise ArgumentError(f"a state backend is {names}, not {kind!r}")
+    return backend.create_temporary(clock, operator, max_parallelism)
 
 
 def _pairs(batch: Batch) -> list[tuple[Any, int | None]]:

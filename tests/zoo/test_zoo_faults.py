@@ -14,7 +14,7 @@ from zoo_runs import NONE, Results, differences, environment, follow_epochs, run
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.sources import SourceCoordinator
-from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.hashmap.backend import HashMapStateBackend
 from penstock.runtime.task import subtask, subtask_cache
 from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
 
@@ -80,7 +80,7 @@ def test_epochs_may_each_run_in_a_process_of_their_own(
 
 
 def lose_keyed_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(KeyedStateBackend, "restore", lambda *_: None)
+    monkeypatch.setattr(HashMapStateBackend, "restore", lambda *_: None)
 
 
 def lose_operator_state(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,27 +1,51 @@
-"""Which backend keeps the state of an operator."""
+"""The backends that there are, and what asks all of them.
+
+A new one is a folder beside this module with a StateBackend in it, a line in BACKENDS, and its name among the values of
+`state.backend.type`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
-from penstock.graph.deployment import JobSettings
-from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.common import options
+from penstock.common.configuration import Configuration
+from penstock.graph.state_backend import StateBackendSettings
+from penstock.runtime.state.hashmap.state_backend import HashMapBackend
+from penstock.runtime.state.keyed import Deltas, KeyedStateBackend
+from penstock.runtime.state.rocksdb.state_backend import RocksDBBackend
+from penstock.runtime.state.state_backend import StateBackend, StatePlace
+
+BACKENDS: Final[dict[str, StateBackend]] = {
+    "hashmap": HashMapBackend(),
+    "rocksdb": RocksDBBackend(),
+}
+
+
+def backend_settings(configuration: Configuration) -> StateBackendSettings:
+    """Return what the backend that a configuration names is told."""
+    return BACKENDS[configuration.get(options.STATE_BACKEND)].settings(configuration)
 
 
 def create_backend(
-    settings: JobSettings,
-    clock: Callable[[], int],
-    *,
-    operator: str,
-    place: str,
-    subtask: int,
-    max_parallelism: int,
+    settings: StateBackendSettings, clock: Callable[[], int], place: StatePlace
 ) -> KeyedStateBackend:
-    """Return an empty backend. `operator` is for messages, `place` names the operator's local directory."""
-    if settings.rocksdb is None:
-        return KeyedStateBackend(clock, operator)
-    from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
-    from penstock.runtime.state.rocksdb.local_directory import LocalDirectory
+    """Return an empty backend for one operator in one subtask; it can start from what any backend has written."""
+    return BACKENDS[settings.name].create(settings, clock, place, read_chain)
 
-    directory = LocalDirectory(settings.rocksdb.local_dirs, settings.job_id, place, subtask)
-    return RocksDBStateBackend(clock, directory, settings.rocksdb, max_parallelism, operator)
+
+def read_chain(
+    state_io: Any, chain: Any, max_parallelism: int, owned: range | None = None
+) -> Iterator[Deltas]:
+    """Read the tables of a chain, oldest first, of whatever backend it is.
+
+    With `owned`, entries of other key groups may be left out.
+    """
+    reader = next(backend for backend in BACKENDS.values() if backend.reads(chain))
+    return reader.read(state_io, chain, max_parallelism, owned)
+
+
+def remove_local_state(settings: StateBackendSettings, job_id: str) -> None:
+    """Delete what a job left on this machine besides its checkpoints."""
+    BACKENDS[settings.name].remove_job(settings, job_id)

@@ -1,66 +1,122 @@
-"""The keyed state of one operator in one subtask."""
+"""The keyed state of one operator in one subtask: what every backend offers, and what is the same in all of them."""
 
 from __future__ import annotations
 
-import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group_of
 from penstock.runtime.state import schema as schemas
-from penstock.runtime.state.panes import PANE_PREFIX, PaneTable
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.states import KeyedState
-from penstock.runtime.state.table import HashMapTable, TableDelta
+from penstock.runtime.state.table import TableDelta
+from penstock.runtime.state.timers import Timers
 from penstock.runtime.state.ttl import STATE_CLASSES
 
+Deltas = dict[str, TableDelta]  # by the name of the table
+# (state_io, chain, max_parallelism, owned) -> the tables of a chain of snapshots, oldest first, whichever backend wrote it
+ReadChain = Callable[[Any, Any, int, range | None], Iterator[Deltas]]
 
-class KeyedStateBackend:
+
+def load_tables(
+    state_io: Any,
+    chain: Any,
+    max_parallelism: int,  # noqa: ARG001 - only those who read databases must know it
+    owned: range | None,
+) -> Iterator[Deltas]:
+    """Read a chain of tables, as those of the hashmap backend and of savepoints are."""
+    deltas: Iterator[Deltas] = state_io.load(chain, owned)
+    return deltas
+
+
+class KeyedStateBackend(ABC):
     """Holds the operator's tables, and the key (and namespace) that state access works on.
 
     The operator sets `current_key` before it calls user code, and `current_namespace` (a window) where state belongs to
-    one.
+    one. `read_chain` reads the snapshots that another backend wrote.
     """
 
-    in_memory = True
+    in_memory: ClassVar[
+        bool
+    ]  # whether all state is objects: then nothing is to be gained by `expect` and `relieve`
 
-    def __init__(self, clock: Callable[[], int], operator: str = "") -> None:
+    def __init__(
+        self, clock: Callable[[], int], operator: str = "", read_chain: ReadChain = load_tables
+    ) -> None:
         self.clock = clock
         self.operator = operator
+        self.read_chain = read_chain
         self.current_key: Any = None
         self.current_namespace: Any = None
-        self.schemas: dict[
-            str, StateSchema
-        ] = {}  # what is known of states, by the name of their table
+        # what is known of states, by the name of their table
+        self.schemas: dict[str, StateSchema] = {}
         self._tables: dict[str, Any] = {}
         self._states: dict[str, KeyedState] = {}
 
+    # What a backend is made of
+
+    @abstractmethod
+    def create_table(self, name: str, namespaced: bool) -> Any:
+        """Return a new table: a StateTable; a PaneTable if its name begins with PANE_PREFIX."""
+
+    @abstractmethod
+    def create_timer_queue(self, name: str) -> Timers:
+        """Return the queue of the timers `name`, which begins with TIMER_PREFIX."""
+
+    def state_class(self, kind: str, ttl: bool) -> type[KeyedState]:
+        """Return the class of the objects that user functions get for a kind of state."""
+        return STATE_CLASSES[kind, ttl]
+
+    @abstractmethod
+    def convert_ttl(self, table: Any, wanted: StateSchema) -> None:
+        """Rewrite restored entries because their state now expires, or does so no longer."""
+
+    @abstractmethod
+    def snapshot(self) -> Deltas:
+        """End the epoch; return what each table changed, if the backend writes tables."""
+
+    @abstractmethod
+    def write_snapshot(self, state_io: Any, chain: Any, name: Any, *, force: bool) -> Any:
+        """End the epoch and make its state durable; return the new chain, or None if nothing has changed.
+
+        `chain` is the one that this snapshot continues, None if there is none; `force` asks for a snapshot in any case.
+        """
+
+    @abstractmethod
+    def restore(
+        self, state_io: Any, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
+    ) -> Any:
+        """Start from chains of snapshots; return the one that the next snapshot continues, or None.
+
+        `owned` are the key groups to keep, None for all. With several chains, or one that holds other subtasks' keys
+        too, or one of another backend or of a savepoint, the next snapshot starts a chain of its own.
+        """
+
+    def expect(self, keys: Collection[Any]) -> None:
+        """Prepare for records with these keys, where the backend can: they are processed next."""
+
+    def relieve(self) -> None:
+        """Make room in memory, where the backend can."""
+
+    def close(self) -> None:
+        """Release resources."""
+
+    # What all backends share
+
     def table(self, name: str, *, namespaced: bool = False) -> Any:
-        """Return the table `name`, created on first use: a HashMapTable, or what stands for one in another backend."""
+        """Return the table `name`, created on first use."""
         table = self._tables.get(name)
         if table is None:
-            table = self._tables[name] = self._create_table(name, namespaced)
+            table = self._tables[name] = self.create_table(name, namespaced)
         elif table.namespaced != namespaced:
             raise InvalidProgramError(
                 f"state '{name}' is used both per key and per key and window",
                 hint="give one of the two state descriptors another name",
             )
         return table
-
-    def _create_table(self, name: str, namespaced: bool) -> Any:
-        return (PaneTable if name.startswith(PANE_PREFIX) else HashMapTable)(namespaced)
-
-    def _state_class(self, kind: str, ttl: bool) -> type[KeyedState]:
-        return STATE_CLASSES[kind, ttl]
-
-    def create_timer_queue(self, name: str) -> Any:
-        """Return the queue of the timers `name`."""
-        from penstock.runtime.time.timers import TimerQueue
-
-        return TimerQueue(self, name)
 
     def has_entries(self, name: str) -> bool:
         """Whether the table `name` is there and holds anything."""
@@ -86,22 +142,12 @@ class KeyedStateBackend:
         self.schemas[name] = wanted
         table = self.table(name, namespaced=namespaced)
         if before is not None and before.ttl != wanted.ttl:
-            self._convert_ttl(table, wanted)
-        state = self._state_class(wanted.kind, wanted.ttl)(self, table, descriptor)
+            self.convert_ttl(table, wanted)
+        state = self.state_class(wanted.kind, wanted.ttl)(self, table, descriptor)
         self._states[name] = state
         return state
 
-    def snapshot(self) -> dict[str, TableDelta]:
-        """End the epoch: return what each table changed."""
-        deltas = {}
-        for name, table in self._tables.items():
-            delta = table.merge()
-            if delta.written or delta.removed:
-                delta.schema = self.schemas.get(name)
-                deltas[name] = delta
-        return deltas
-
-    def full_snapshot(self) -> dict[str, TableDelta]:
+    def full_snapshot(self) -> Deltas:
         """Return all there is, after `snapshot`, without state that has expired."""
         deltas = {name: table.full() for name, table in self._tables.items()}
         for name, state in self._states.items():
@@ -112,7 +158,7 @@ class KeyedStateBackend:
 
     def apply(
         self,
-        deltas: dict[str, TableDelta],
+        deltas: Deltas,
         owns: Callable[[Any], bool] | None = None,
         others: dict[str, StateSchema] | None = None,
     ) -> None:
@@ -124,19 +170,19 @@ class KeyedStateBackend:
             owned = delta if owns is None else _only_owned(delta, owns)
             schema = delta.schema
             if schema is not None:
-                self.schemas[name] = self._combined(name, schema, others or {})
+                self.schemas[name] = self.combined(name, schema, others or {})
                 if self.schemas[name].ttl != schema.ttl:
                     convert = schemas.ttl_converter(not schema.ttl, self.clock())
                     owned = replace(
                         owned,
                         written={
-                            entry: _converted(schema.kind, stored, convert)
+                            entry: convert_entry(schema.kind, stored, convert)
                             for entry, stored in owned.written.items()
                         },
                     )
             self.table(name, namespaced=delta.namespaced).apply(owned)
 
-    def _combined(
+    def combined(
         self, name: str, schema: StateSchema, others: dict[str, StateSchema]
     ) -> StateSchema:
         """Return the schema of a table that gets the entries of one more subtask."""
@@ -145,81 +191,18 @@ class KeyedStateBackend:
             return schema
         return schemas.combined(self.operator, name.partition("/")[2], other, schema)
 
-    def _convert_ttl(self, table: Any, wanted: StateSchema) -> None:
-        """Rewrite restored entries because their state now expires, or does so no longer."""
-        convert = schemas.ttl_converter(wanted.ttl, self.clock())
-        for entry, stored in list(table.items()):
-            table.put(entry, _converted(wanted.kind, stored, convert))
-
-    def write_snapshot(self, state_io: Any, chain: Any, name: Any, *, force: bool) -> Any:
-        """End the epoch and make its state durable; return the new chain, or None if nothing has changed.
-
-        `chain` is the one that this snapshot continues, None if there is none; `force` asks for a snapshot in any case.
-        """
-        delta = self.snapshot()
-        if not (delta or force):
-            return None
-        return state_io.store(chain, name, delta, self.full_snapshot)
-
-    def restore(
-        self, state_io: Any, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
-    ) -> Any:
-        """Start from chains of snapshots; return the one that the next snapshot continues, or None.
-
-        `owned` are the key groups to keep, None for all. With several chains, or one that holds other subtasks' keys
-        too, or one of another backend or of a savepoint, the next snapshot starts a chain of its own.
-        """
-        owns = owner_of(owned, max_parallelism)
-        for chain in chains:
-            others = dict(self.schemas)
-            for deltas in read_chain(state_io, chain, max_parallelism, owned):
-                self.apply(deltas, owns, others)
-        if len(chains) != 1 or owned is not None or database_of(chains[0]) is not None:
-            return None
-        return None if getattr(chains[0], "is_savepoint", False) else chains[0]
-
-    def expect(self, keys: Collection[Any]) -> None:
-        """Prepare for records with these keys, where the backend can: they are processed next."""
-
-    def relieve(self) -> None:
-        """Make room in memory, where the backend can."""
-
-    def close(self) -> None:
-        """Release resources."""
-
     def keys(self, name: str) -> list[Any]:
         """Return the keys that have an entry in state `name`."""
         table = self._tables.get(name)
         if table is None:
             return []
-        keys = (entry for entry, _ in table.items())
+        keys = table.keys()
         return list(dict.fromkeys(key[0] for key in keys)) if table.namespaced else list(keys)
 
 
 def database_of(chain: Any) -> Any:
     """Return the snapshot of a database that a chain is, or None if it is one of tables."""
     return getattr(chain, "database", None)
-
-
-def read_chain(
-    state_io: Any, chain: Any, max_parallelism: int, owned: range | None = None
-) -> Iterator[dict[str, TableDelta]]:
-    """Read the tables of a chain, oldest first, of whatever backend it is.
-
-    With `owned`, entries of other key groups may be left out.
-    """
-    database = database_of(chain)
-    if database is None:
-        yield from state_io.load(chain, owned)
-        return
-    from penstock.graph.rocksdb_settings import RocksDBSettings
-    from penstock.runtime.state.rocksdb.backend import read_deltas
-
-    with tempfile.TemporaryDirectory(prefix="penstock-state-") as directory:
-        path = Path(directory) / "database"
-        path.mkdir()
-        state_io.fetch_files(database, path, RocksDBSettings())
-        yield from read_deltas(path, RocksDBSettings(), max_parallelism)
 
 
 def owner_of(owned: range | None, max_parallelism: int) -> Callable[[Any], bool] | None:
@@ -229,7 +212,8 @@ def owner_of(owned: range | None, max_parallelism: int) -> Callable[[Any], bool]
     return lambda key: key_group_of(key, max_parallelism) in owned
 
 
-def _converted(kind: str, stored: Any, convert: Callable[[Any], Any]) -> Any:
+def convert_entry(kind: str, stored: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return an entry of some kind of state with its values converted."""
     if kind == "list":
         return [convert(element) for element in stored]
     if kind == "map":

@@ -1,134 +1,35 @@
-"""A state table organised by window first: window -> {key: value}.
+"""State tables organised by window first, as operators see them in every backend.
 
-Windows that end for all keys at once are read and dropped as a whole, without looking at each key. To the outside it
-is a namespaced table like any other: deltas and full snapshots hold `(key, window)` entries.
+Windows that end for all keys at once are read and dropped as a whole, without looking at each key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Container
+from typing import Any, Final, Protocol
 
-from penstock.runtime.state.table import MISSING, HashMapTable, TableDelta
+from penstock.runtime.state.table import StateTable
 
-PANE_PREFIX = "panes/"  # tables whose names begin so are PaneTables
+PANE_PREFIX: Final = "panes/"  # tables whose names begin so are PaneTables
 
 
-class PaneTable(HashMapTable):
-    """Entries as Python objects, by namespace and then by key.
+class PaneTable(StateTable, Protocol):
+    """Entries by namespace and then by key.
 
-    `data` and `touched` map a namespace to a dictionary by key. Every entry written since the last barrier is in
-    `touched`; one that is in both counts as touched. `_dropped` holds what went away since the last barrier and
-    was part of it.
+    `touched` has the entries of this epoch by namespace; in `data` are the namespaces that had entries before it.
     """
 
-    __slots__ = ("_dropped",)
+    touched: dict[Any, dict[Any, Any]]
 
-    def __init__(self, namespaced: bool = True) -> None:
-        super().__init__(namespaced)
-        self._dropped: list[tuple[Any, dict[Any, Any]]] = []
+    @property
+    def data(self) -> Container[Any]:
+        """The namespaces that had entries before this epoch."""
 
     def namespaces(self) -> list[Any]:
         """Return all namespaces that have entries."""
-        return list(dict.fromkeys([*self.data, *self.touched]))
 
-    def pane(self, namespace: Any) -> tuple[dict[Any, Any], dict[Any, Any] | None]:
-        """Return the dictionary to write a namespace's entries to, and the one of earlier epochs, if any."""
-        pane = self.touched.get(namespace)
-        if pane is None:
-            pane = self.touched[namespace] = {}
-        return pane, self.data.get(namespace)
+    def pane(self, namespace: Any) -> tuple[dict[Any, Any], Any]:
+        """Return the dictionary to write a namespace's entries to, and what answers `get` for those of earlier epochs."""
 
     def pop_pane(self, namespace: Any) -> dict[Any, Any]:
         """Remove a namespace and return its entries by key."""
-        base = self.data.pop(namespace, None)
-        pane: dict[Any, Any] = self.touched.pop(namespace, None) or {}
-        if base is None:
-            return pane
-        self._dropped.append((namespace, base))
-        return {**base, **pane}
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        """Return the entry under `(key, namespace)`, or `default`."""
-        inner, namespace = key
-        for panes in (self.touched, self.data):
-            pane = panes.get(namespace)
-            if pane is not None:
-                value = pane.get(inner, MISSING)
-                if value is not MISSING:
-                    return value
-        return default
-
-    def put(self, key: Any, value: Any) -> None:
-        """Write an entry."""
-        inner, namespace = key
-        self.pane(namespace)[0][inner] = value
-
-    def remove(self, key: Any) -> None:
-        """Remove an entry if it is there."""
-        inner, namespace = key
-        for panes in (self.touched, self.data):
-            pane = panes.get(namespace)
-            if pane is not None and inner in pane:
-                value = pane.pop(inner)
-                if panes is self.data:
-                    self._dropped.append((namespace, {inner: value}))
-                if not pane:
-                    del panes[namespace]
-
-    def items(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all entries. The table must not change meanwhile."""
-        touched = self.touched
-        for namespace, base in self.data.items():
-            pane = touched.get(namespace, {})
-            for key, value in base.items():
-                if key not in pane:
-                    yield (key, namespace), value
-        for namespace, pane in touched.items():
-            for key, value in pane.items():
-                yield (key, namespace), value
-
-    def merge(self) -> TableDelta:
-        """End the epoch: fold `touched` into the rest and return it."""
-        touched, self.touched = self.touched, {}
-        dropped, self._dropped = self._dropped, []
-        data = self.data
-        written = {
-            (key, namespace): value
-            for namespace, pane in touched.items()
-            for key, value in pane.items()
-        }
-        removed = {
-            (key, namespace): None
-            for namespace, base in dropped
-            for key in base
-            if (key, namespace) not in written
-        }
-        for namespace, pane in touched.items():
-            base = data.get(namespace)
-            if base is not None:
-                base.update(pane)
-            elif pane:
-                data[namespace] = pane
-        return TableDelta(self.namespaced, written, list(removed))
-
-    def full(self) -> TableDelta:
-        """Return everything, after `merge`."""
-        return TableDelta(self.namespaced, dict(self.items()), [])
-
-    def apply(self, delta: TableDelta) -> None:
-        """Replay a delta while restoring."""
-        data = self.data
-        for key, namespace in delta.removed:
-            pane = data.get(namespace)
-            if pane is not None:
-                pane.pop(key, None)
-                if not pane:
-                    del data[namespace]
-        last: Any = MISSING
-        pane = {}
-        for (key, namespace), value in delta.written.items():
-            if namespace is not last:  # entries of one window come in a row
-                last = namespace
-                pane = data.setdefault(namespace, {})
-            pane[key] = value

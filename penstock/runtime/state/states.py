@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
 
-from penstock.runtime.state.table import HashMapTable, TableDelta
+from penstock.runtime.state.table import StateTable, TableDelta
 from penstock.runtime.user_code import method_of
 
-if TYPE_CHECKING:
-    from penstock.runtime.state.keyed import KeyedStateBackend
+
+class KeyContext(Protocol):
+    """What a state object must know of the backend it belongs to: whose state is meant now, and the time."""
+
+    clock: Callable[[], int]
+    current_key: Any
+    current_namespace: Any
 
 
 class KeyedState:
@@ -18,7 +23,7 @@ class KeyedState:
     kind = ""
     __slots__ = ("backend", "descriptor", "namespaced", "table")
 
-    def __init__(self, backend: KeyedStateBackend, table: HashMapTable, descriptor: Any) -> None:
+    def __init__(self, backend: KeyContext, table: StateTable, descriptor: Any) -> None:
         self.backend = backend
         self.table = table
         self.descriptor = descriptor
@@ -186,7 +191,7 @@ class ReducingState(KeyedState):
     kind = "reducing"
     __slots__ = ("_reduce",)
 
-    def __init__(self, backend: KeyedStateBackend, table: HashMapTable, descriptor: Any) -> None:
+    def __init__(self, backend: KeyContext, table: StateTable, descriptor: Any) -> None:
         super().__init__(backend, table, descriptor)
         self._reduce = method_of(descriptor.reduce_function, "reduce")
 
@@ -207,7 +212,7 @@ class AggregatingState(KeyedState):
     kind = "aggregating"
     __slots__ = ("_function",)
 
-    def __init__(self, backend: KeyedStateBackend, table: HashMapTable, descriptor: Any) -> None:
+    def __init__(self, backend: KeyContext, table: StateTable, descriptor: Any) -> None:
         super().__init__(backend, table, descriptor)
         self._function = descriptor.agg_function
 

@@ -1,15 +1,10 @@
-"""State tables: the entries of one named state, with what this epoch touched kept apart.
-
-`touched` is the object cache of the epoch: every entry written since the last barrier, with REMOVED for entries that went
-away. At the barrier it is the delta of the checkpoint, and it is merged into the rest. So an epoch's snapshot follows
-the entries touched, not the size of the state.
-"""
+"""State tables: the entries of one named state, as operators and state objects see them in every backend."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from penstock.runtime.state.schema import StateSchema
@@ -42,66 +37,39 @@ class TableDelta:
     schema: StateSchema | None = None
 
 
-class HashMapTable:
-    """Entries as Python objects. Keys are the user's key, or (key, namespace) pairs if `namespaced`."""
+class StateTable(Protocol):
+    """The entries of one named state. Keys are the user's key, or (key, namespace) pairs if `namespaced`."""
 
-    __slots__ = ("data", "namespaced", "touched")
-
-    sweeps_itself = False  # state that expires looks for expired entries at every access
-
-    def __init__(self, namespaced: bool) -> None:
-        self.namespaced = namespaced
-        self.data: dict[Any, Any] = {}
-        self.touched: dict[Any, Any] = {}
+    namespaced: bool
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the entry under `key`, or `default`."""
-        value = self.touched.get(key, MISSING)
-        if value is MISSING:
-            return self.data.get(key, default)
-        return default if value is REMOVED else value
 
     def put(self, key: Any, value: Any) -> None:
         """Write an entry."""
-        self.touched[key] = value
 
     def remove(self, key: Any) -> None:
         """Remove an entry if it is there."""
-        if key in self.data:
-            self.touched[key] = REMOVED
-        else:
-            self.touched.pop(key, None)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over all entries. The table must not change meanwhile."""
-        touched = self.touched
-        for key, value in self.data.items():
-            if key not in touched:
-                yield key, value
-        for key, value in touched.items():
-            if value is not REMOVED:
-                yield key, value
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self.items())
+    def keys(self) -> Iterator[Any]:
+        """Iterate over the keys of all entries: pairs if namespaced."""
 
-    def merge(self) -> TableDelta:
-        """End the epoch: fold `touched` into the rest and return it."""
-        touched, self.touched = self.touched, {}
-        data = self.data
-        removed = [key for key, value in touched.items() if value is REMOVED]
-        for key in removed:
-            del touched[key]
-            del data[key]
-        data.update(touched)
-        return TableDelta(self.namespaced, touched, removed)
+    def __len__(self) -> int: ...
 
     def full(self) -> TableDelta:
-        """Return everything, after `merge`."""
-        return TableDelta(self.namespaced, self.data, [])
+        """Return everything, at a barrier."""
 
     def apply(self, delta: TableDelta) -> None:
         """Replay a delta while restoring."""
-        for key in delta.removed:
-            self.data.pop(key, None)
-        self.data.update(delta.written)
+
+    def sweeper(self, size: int, pruned: Pruned) -> Sweep | None:
+        """Return what looks for expired entries, `size` at a time; None if the backend does so by itself."""
+
+
+# Return what is left of an entry at a time: itself if nothing has expired, None if all has.
+Pruned = Callable[[Any, int], Any]
+# To be called at every access, with the entry in use, which is left alone, and the time.
+Sweep = Callable[[Any, int], None]

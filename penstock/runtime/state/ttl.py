@@ -8,29 +8,26 @@ found by looking at a few entries at every access, and are left out of full snap
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.graph.state_ttl import StateTtlConfig
 from penstock.runtime.state.states import (
     STATE_CLASSES,
     AggregatingState,
+    KeyContext,
     KeyedState,
     ListState,
     MapState,
     ReducingState,
     ValueState,
 )
-from penstock.runtime.state.table import HashMapTable, TableDelta
-
-if TYPE_CHECKING:
-    from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.table import StateTable, TableDelta
 
 
 class TtlState(KeyedState):
     """Base: knows what has expired, and removes it."""
 
-    def __init__(self, backend: KeyedStateBackend, table: HashMapTable, descriptor: Any) -> None:
+    def __init__(self, backend: KeyContext, table: StateTable, descriptor: Any) -> None:
         super().__init__(backend, table, descriptor)
         config: StateTtlConfig = descriptor.ttl_config
         cleanup = config.get_cleanup_strategies()
@@ -45,10 +42,12 @@ class TtlState(KeyedState):
             incremental is not None
             or cleanup.get_rocksdb_compact_filter_cleanup_strategy() is not None
         )
-        sweeps = incremental is not None and not table.sweeps_itself
-        self._sweep_size = incremental.cleanup_size if incremental is not None and sweeps else 0
+        self._sweep = (
+            table.sweeper(incremental.cleanup_size, self.pruned)
+            if incremental is not None and incremental.cleanup_size
+            else None
+        )
         self.clean_snapshots = cleanup.in_full_snapshot() or cleanup.is_cleanup_in_background()
-        self._cursor: Iterator[Any] = iter(())  # keys to look at next
 
     def pruned(self, stored: Any, now: int) -> Any:
         """Return what is left of an entry without what has expired: itself if nothing has, None if all has."""
@@ -57,29 +56,9 @@ class TtlState(KeyedState):
     def access(self, entry: Any) -> int:
         """Return the time now, after a look at some other entries."""
         now = self.backend.clock()
-        if self._sweep_size:
+        if self._sweep is not None:
             self._sweep(entry, now)
         return now
-
-    def _sweep(self, current: Any, now: int) -> None:
-        # The cursor runs over a copy of the keys, so that barriers do not move it; a copy serves for a whole round
-        # over the table. What this epoch touched is left alone, and so is the current entry: whether it may still be
-        # seen is up to the caller.
-        table = self.table
-        data, touched = table.data, table.touched
-        seen = 0
-        for entry in islice(self._cursor, self._sweep_size):
-            seen += 1
-            stored = data.get(entry)
-            if stored is None or entry in touched or entry == current:
-                continue
-            left = self.pruned(stored, now)
-            if left is None:
-                table.remove(entry)
-            elif left is not stored:
-                table.put(entry, left)
-        if seen < self._sweep_size and len(data) > seen:
-            self._cursor = iter(list(data))
 
     def live(self, delta: TableDelta) -> TableDelta:
         """Return a full snapshot of the table without what has expired."""

@@ -34,6 +34,7 @@ from penstock.runtime.state.backends import create_backend
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import EMITTED, IDLE, OperatorStateBackend
 from penstock.runtime.state.redistribution import restore_local
+from penstock.runtime.state.state_backend import StatePlace
 from penstock.runtime.state.table import TableDelta
 from penstock.runtime.task.chain import ChainOutput
 from penstock.runtime.task.context import RuntimeContext
@@ -185,12 +186,15 @@ class Subtask:
     def _restore_keyed(self, task: TaskEnvironment, restore: SubtaskRestore, position: int) -> None:
         info = self.deployment.operators[position]
         backend = self._keyed[position] = create_backend(
-            task.settings,
+            task.settings.state_backend,
             self.pace.clock,
-            operator=info.name,
-            place=f"{self.deployment.vertex}.{position}",
-            subtask=self.index,
-            max_parallelism=self.deployment.max_parallelism,
+            StatePlace(
+                task.settings.job_id,
+                operator=info.name,
+                place=f"{self.deployment.vertex}.{position}",
+                subtask=self.index,
+                max_parallelism=self.deployment.max_parallelism,
+            ),
         )
         self._disk_backends = [each for each in self._keyed.values() if not each.in_memory]
         chains = restore.keyed.get(info.operator_id, ())

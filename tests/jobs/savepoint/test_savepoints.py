@@ -16,7 +16,8 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
 from penstock.graph.key_groups import key_group_of, key_group_range
-from penstock.runtime.state.keyed import KeyedStateBackend, read_chain
+from penstock.runtime.state.backends import read_chain
+from penstock.runtime.state.hashmap.backend import HashMapStateBackend
 from penstock.savepoint.reader import dispose_savepoint, is_savepoint, list_tables, read_savepoint
 from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import safe_name, write_savepoint
@@ -181,7 +182,7 @@ def test_subtasks_of_any_number_share_the_state(moved, parallelism):
         together = {}
         for subtask in range(parallelism):
             owned = key_group_range(subtask, parallelism, groups)
-            backend = KeyedStateBackend(lambda: 0)
+            backend = HashMapStateBackend(lambda: 0)
             assert backend.restore(NOWHERE, operator.subtasks, owned, groups) is None
             for name, delta in backend.full_snapshot().items():
                 keys = [key[0] if delta.namespaced else key for key in delta.written]
@@ -198,7 +199,7 @@ def test_the_next_snapshot_after_a_savepoint_is_a_full_one_of_the_jobs_own(moved
     for operator in read_savepoint(moved).operators.values():
         for chain in operator.subtasks:
             if chain:
-                backend = KeyedStateBackend(lambda: 0)
+                backend = HashMapStateBackend(lambda: 0)
                 assert backend.restore(NOWHERE, (chain,), None, operator.max_parallelism) is None
 
 

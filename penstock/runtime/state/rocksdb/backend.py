@@ -16,11 +16,16 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from penstock.errors import CheckpointError
-from penstock.graph.rocksdb_settings import RocksDBSettings
-from penstock.runtime.state.keyed import KeyedStateBackend, database_of, owner_of
+from penstock.runtime.state.keyed import (
+    KeyedStateBackend,
+    ReadChain,
+    database_of,
+    load_tables,
+    owner_of,
+)
 from penstock.runtime.state.panes import PANE_PREFIX
 from penstock.runtime.state.rocksdb.key_codec import encode, skip
 from penstock.runtime.state.rocksdb.lists import (
@@ -31,6 +36,7 @@ from penstock.runtime.state.rocksdb.lists import (
 from penstock.runtime.state.rocksdb.local_directory import LocalDirectory, remove
 from penstock.runtime.state.rocksdb.map_state import RocksDBMapState, RocksDBTtlMapState
 from penstock.runtime.state.rocksdb.panes import RocksDBPaneTable
+from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 from penstock.runtime.state.rocksdb.store import CHANGES, RocksDBStore, after
 from penstock.runtime.state.rocksdb.tables import (
     DATA,
@@ -43,9 +49,9 @@ from penstock.runtime.state.rocksdb.timers import RocksDBTimerTable
 from penstock.runtime.state.schema import StateSchema, ttl_converter
 from penstock.runtime.state.states import KeyedState
 from penstock.runtime.state.table import MISSING, TableDelta
+from penstock.runtime.state.timers import TIMER_PREFIX, Timers
 from penstock.runtime.state.ttl import TtlState
 
-TIMER_PREFIX: Final = "timers/"
 _TABLE: Final = b"\0table/"  # a table's name -> (namespaced, schema)
 _CURSOR: Final = b"\0cursor/"  # a table's name -> where the search for expired entries goes on
 _IMPORT_AT_ONCE: Final = 10_000
@@ -67,7 +73,7 @@ _STATES: Final[dict[tuple[str, bool], type[KeyedState]]] = {
 class RocksDBStateBackend(KeyedStateBackend):
     """Tables in RocksDB. `place` is the local directory; the database is created with the first entry."""
 
-    in_memory = False
+    in_memory: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -76,8 +82,9 @@ class RocksDBStateBackend(KeyedStateBackend):
         settings: RocksDBSettings,
         max_parallelism: int,
         operator: str = "",
+        read_chain: ReadChain = load_tables,
     ) -> None:
-        super().__init__(clock, operator)
+        super().__init__(clock, operator, read_chain)
         self.place = place
         self.settings = settings
         self.max_parallelism = max_parallelism
@@ -100,7 +107,8 @@ class RocksDBStateBackend(KeyedStateBackend):
 
     # Tables and states
 
-    def _create_table(self, name: str, namespaced: bool) -> Any:
+    def create_table(self, name: str, namespaced: bool) -> StoredTable:
+        """Return a new table: what kind it is follows from its name, or from the state that it belongs to."""
         if name.startswith(PANE_PREFIX):
             return RocksDBPaneTable(self, name, namespaced)
         if name.startswith(TIMER_PREFIX):
@@ -109,20 +117,14 @@ class RocksDBStateBackend(KeyedStateBackend):
         kind = None if schema is None else schema.kind
         return _TABLES.get(kind, RocksDBTable)(self, name, namespaced)
 
-    def _state_class(self, kind: str, ttl: bool) -> type[KeyedState]:
-        return _STATES.get((kind, ttl)) or super()._state_class(kind, ttl)
+    def state_class(self, kind: str, ttl: bool) -> type[KeyedState]:
+        """Return the class of the objects that user functions get: lists and maps have their own here."""
+        return _STATES.get((kind, ttl)) or super().state_class(kind, ttl)
 
-    def create_timer_queue(self, name: str) -> Any:
-        """Return the queue of the timers `name`."""
-        return self.table(name, namespaced=True)
-
-    def keys(self, name: str) -> list[Any]:
-        """Return the keys that have an entry in state `name`."""
-        table = self._tables.get(name)
-        if table is None:
-            return []
-        keys = table.keys()
-        return list(dict.fromkeys(key[0] for key in keys)) if table.namespaced else list(keys)
+    def create_timer_queue(self, name: str) -> Timers:
+        """Return the queue of the timers `name`: their table is one."""
+        queue: Timers = self.table(name, namespaced=True)
+        return queue
 
     def read_own(self, key: bytes) -> bytes | None:
         """Return what the backend itself has put into the database."""
@@ -142,10 +144,6 @@ class RocksDBStateBackend(KeyedStateBackend):
         """End the epoch. What changed is in the database, not in the (empty) result: see `write_snapshot`."""
         self._end_epoch()
         return {}
-
-    def full_snapshot(self) -> dict[str, TableDelta]:
-        """Return all there is, after `snapshot`, without state that has expired: everything in memory at once."""
-        return super().full_snapshot()
 
     def expect(self, keys: Collection[Any]) -> None:
         """Prepare for records with these keys."""
@@ -267,7 +265,7 @@ class RocksDBStateBackend(KeyedStateBackend):
             database = database_of(chain)
             others = dict(self.schemas)
             if database is None:
-                for deltas in state_io.load(chain, owned):
+                for deltas in self.read_chain(state_io, chain, max_parallelism, owned):
                     self.apply(deltas, owner_of(owned, max_parallelism), others)
                     self._write_out()
             else:
@@ -321,7 +319,7 @@ class RocksDBStateBackend(KeyedStateBackend):
             for name, (namespaced, schema) in tables.items():
                 entries = entries_of(other, name, owned)
                 if schema is not None:
-                    self.schemas[name] = self._combined(name, schema, others)
+                    self.schemas[name] = self.combined(name, schema, others)
                     if self.schemas[name].ttl != schema.ttl:
                         entries = self._converted(entries, schema.kind, not schema.ttl)
                 self._put_all(entries)
@@ -351,7 +349,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         conversion = ttl_converter(expires, self.clock())
         return ((key, convert(value, kind, conversion)) for key, value in entries)
 
-    def _convert_ttl(self, table: Any, wanted: StateSchema) -> None:
+    def convert_ttl(self, table: Any, wanted: StateSchema) -> None:
         """Rewrite restored entries because their state now expires, or does so no longer: some at a time."""
         self._write_out()
         if self.store is not None:

@@ -13,18 +13,15 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from penstock.common.pickling import dumps
 from penstock.runtime.state.rocksdb.key_codec import decode, is_exact, skip
 from penstock.runtime.state.rocksdb.store import after
-from penstock.runtime.state.rocksdb.tables import RocksDBTable, dump, load
+from penstock.runtime.state.rocksdb.tables import RocksDBTable, TableOwner, dump, load
 from penstock.runtime.state.states import ListState
 from penstock.runtime.state.table import MISSING, REMOVED
 from penstock.runtime.state.ttl import TtlListState
-
-if TYPE_CHECKING:
-    from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
 
 # A list is cut when what is under its key is larger than this: so much is read and written by an epoch that appends little.
 _CUT_BYTES: Final = 16 * 1024
@@ -65,7 +62,7 @@ class RocksDBListTable(RocksDBTable):
     `loaded` has the lists that it read, with what it added; `_uncut` are those of them that have no segments.
     """
 
-    def __init__(self, backend: RocksDBStateBackend, name: str, namespaced: bool) -> None:
+    def __init__(self, backend: TableOwner, name: str, namespaced: bool) -> None:
         super().__init__(backend, name, namespaced)
         self.appended: dict[Any, list[Any]] = {}
         self._uncut: set[Any] = set()
@@ -246,7 +243,7 @@ class RocksDBListState(ListState):
     """A list per key. To append to it does not read it."""
 
     __slots__ = ()
-    table: RocksDBListTable  # type: ignore[assignment]
+    table: RocksDBListTable
 
     def add(self, value: Any) -> None:
         """Append an element."""

@@ -14,7 +14,7 @@ class RocksDBMapState(MapState):
     """A dictionary per key. Items come in the order of their keys' bytes, those of this epoch last."""
 
     __slots__ = ()
-    table: RocksDBMapTable  # type: ignore[assignment]
+    table: RocksDBMapTable
 
     def _read(self) -> dict[Any, Any]:
         return self.table.read(self.entry())

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.runtime.state.rocksdb.key_codec import decode, encode, is_exact, order_of, skip
 from penstock.runtime.state.rocksdb.store import after
-from penstock.runtime.state.rocksdb.tables import StoredTable, dump, load
+from penstock.runtime.state.rocksdb.tables import StoredTable, TableOwner, dump, load
 from penstock.runtime.state.table import MISSING, TableDelta
-
-if TYPE_CHECKING:
-    from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
 
 
 class StoredPane:
@@ -51,7 +48,7 @@ class RocksDBPaneTable(StoredTable):
     `touched` has the entries of this epoch, by namespace; `data` the namespaces that the database has.
     """
 
-    def __init__(self, backend: RocksDBStateBackend, name: str, namespaced: bool = True) -> None:
+    def __init__(self, backend: TableOwner, name: str, namespaced: bool = True) -> None:
         super().__init__(backend, name, namespaced)
         self.touched: dict[Any, dict[Any, Any]] = {}
         self.data: dict[Any, StoredPane] = {}

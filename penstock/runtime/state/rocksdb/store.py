@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import CheckpointError
-from penstock.graph.rocksdb_settings import RocksDBSettings
+from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 
 _caches: dict[int, Any] = {}
 

@@ -10,16 +10,13 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from penstock.common.pickling import dumps
 from penstock.graph.key_groups import key_group_of
 from penstock.runtime.state.rocksdb.key_codec import decode, encode, is_exact, skip
-from penstock.runtime.state.rocksdb.store import after
-from penstock.runtime.state.table import MISSING, REMOVED, TableDelta
-
-if TYPE_CHECKING:
-    from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
+from penstock.runtime.state.rocksdb.store import RocksDBStore, after
+from penstock.runtime.state.table import MISSING, REMOVED, Pruned, Sweep, TableDelta
 
 DATA: Final = b"\x01"  # what keys of entries begin with; those of the backend's own begin with 0
 _MANY: Final = 32
@@ -42,7 +39,7 @@ def load(data: bytes) -> Any:
 def convert(data: bytes, kind: str, conversion: Callable[[Any], Any]) -> bytes:
     """Return the bytes of an entry of some kind of state with its values converted.
 
-    The first byte says whether keys are beside the value, and whether a list has segments (`rocksdb_lists.py`).
+    The first byte says whether keys are beside the value, and whether a list has segments (`lists.py`).
     """
     value = pickle.loads(memoryview(data)[1:])
     keys = None
@@ -57,12 +54,26 @@ def convert(data: bytes, kind: str, conversion: Callable[[Any], Any]) -> bytes:
     return data[:1] + dumps((keys, value) if data[0] & 1 else value)
 
 
+class TableOwner(Protocol):
+    """What a table must know of the backend it belongs to. There is no store before the first entry is written."""
+
+    store: RocksDBStore | None
+    max_parallelism: int
+
+    def read_own(self, key: bytes) -> bytes | None:
+        """Return what the backend itself has put into the database."""
+
+    def delete_now(self, key: bytes) -> None:
+        """Delete an entry from the database at once."""
+
+    def relieve(self) -> None:
+        """Write to the database before the barrier if the epoch has touched more than is good to keep in memory."""
+
+
 class StoredTable:
     """Base of all tables in RocksDB."""
 
-    sweeps_itself = True  # expired entries are looked for at barriers, not at every access
-
-    def __init__(self, backend: RocksDBStateBackend, name: str, namespaced: bool) -> None:
+    def __init__(self, backend: TableOwner, name: str, namespaced: bool) -> None:
         self.backend = backend
         self.name = name
         self.namespaced = namespaced
@@ -93,6 +104,10 @@ class StoredTable:
     def __len__(self) -> int:
         return sum(1 for _ in self.items())
 
+    def sweeper(self, size: int, pruned: Pruned) -> Sweep | None:
+        """Return None: expired entries are looked for at barriers, not at every access."""
+        return None
+
     def expect(self, keys: Collection[Any]) -> None:
         """Read ahead, if that is worth it: the next records have these keys, each of which is there once."""
 
@@ -105,10 +120,6 @@ class StoredTable:
         store = self.backend.store
         return iter(()) if store is None else store.scan(start or self.prefix, self.end)
 
-    def owned_range(self, group: int) -> bytes:
-        """Return where the entries of a key group begin."""
-        return self.prefix + group.to_bytes(2, "big")
-
 
 class RocksDBTable(StoredTable):
     """Entries by key, or by (key, namespace): the counterpart of HashMapTable.
@@ -120,7 +131,7 @@ class RocksDBTable(StoredTable):
     a batch were asked for, and stops when most of what it read was not.
     """
 
-    def __init__(self, backend: RocksDBStateBackend, name: str, namespaced: bool) -> None:
+    def __init__(self, backend: TableOwner, name: str, namespaced: bool) -> None:
         super().__init__(backend, name, namespaced)
         self.touched: dict[Any, Any] = {}
         self.loaded: dict[Any, Any] = {}
@@ -278,7 +289,7 @@ class RocksDBMapTable(StoredTable):
     `cleared` those whose items in the database count no more.
     """
 
-    def __init__(self, backend: RocksDBStateBackend, name: str, namespaced: bool) -> None:
+    def __init__(self, backend: TableOwner, name: str, namespaced: bool) -> None:
         super().__init__(backend, name, namespaced)
         self.touched: dict[Any, dict[Any, Any]] = {}
         self.loaded: dict[Any, dict[Any, Any]] = {}

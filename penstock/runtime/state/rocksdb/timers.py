@@ -11,7 +11,7 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from penstock.common.pickling import dumps
 from penstock.runtime.state.rocksdb.key_codec import (
@@ -22,11 +22,8 @@ from penstock.runtime.state.rocksdb.key_codec import (
     order_of,
     skip,
 )
-from penstock.runtime.state.rocksdb.tables import StoredTable
+from penstock.runtime.state.rocksdb.tables import StoredTable, TableOwner
 from penstock.runtime.state.table import TableDelta
-
-if TYPE_CHECKING:
-    from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
 
 Timer = tuple[int, Any, Any]  # timestamp, key, namespace
 _FEW: Final = 32
@@ -42,7 +39,7 @@ class RocksDBTimerTable(StoredTable):
     only for the database. `_next` are the first timers of the database from `_position` on, read ahead.
     """
 
-    def __init__(self, backend: RocksDBStateBackend, name: str, namespaced: bool = True) -> None:
+    def __init__(self, backend: TableOwner, name: str, namespaced: bool = True) -> None:
         super().__init__(backend, name, namespaced)
         self._added: dict[int, dict[tuple[Any, Any], None]] = {}
         self._times: list[int] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.runtime.state.panes import PaneTable
-from penstock.runtime.state.table import HashMapTable
+from penstock.runtime.state.hashmap.panes import HashMapPaneTable
+from penstock.runtime.state.hashmap.table import HashMapTable
 
 entries = st.tuples(st.sampled_from("abc"), st.integers(0, 2))
 operations = st.lists(
@@ -23,8 +23,8 @@ operations = st.lists(
 @settings(deadline=None)
 @given(operations)
 def test_it_equals_a_flat_table_and_its_deltas_rebuild_it(operations):
-    panes, flat = PaneTable(True), HashMapTable(True)
-    rebuilt = PaneTable(True)
+    panes, flat = HashMapPaneTable(True), HashMapTable(True)
+    rebuilt = HashMapPaneTable(True)
     for kind, argument, value in [*operations, ("merge", None, None)]:
         if kind == "put":
             panes.put(argument, value)

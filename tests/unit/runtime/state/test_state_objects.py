@@ -16,7 +16,7 @@ from penstock.graph.state_descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.hashmap.backend import HashMapStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.task.context import RuntimeContext
 
@@ -45,7 +45,7 @@ DESCRIPTORS = {
 
 
 def state_of(kind):
-    backend = KeyedStateBackend(lambda: 0)
+    backend = HashMapStateBackend(lambda: 0)
     backend.current_key = "a"
     return backend.get_state(DESCRIPTORS[kind]), backend
 
@@ -97,7 +97,7 @@ def test_each_key_has_state_of_its_own(kind):
 
 @kinds
 def test_each_window_has_state_of_its_own(kind):
-    backend = KeyedStateBackend(lambda: 0)
+    backend = HashMapStateBackend(lambda: 0)
     backend.current_key, backend.current_namespace = "a", "w1"
     state = backend.get_state(DESCRIPTORS[kind], namespaced=True)
     write(state, kind)
@@ -110,7 +110,7 @@ def test_state_survives_a_snapshot(kind):
     state, backend = state_of(kind)
     write(state, kind)
     deltas = pickle.loads(pickle.dumps(backend.snapshot()))
-    other = KeyedStateBackend(lambda: 0)
+    other = HashMapStateBackend(lambda: 0)
     other.apply(deltas)
     other.current_key = "a"
     assert read(other.get_state(DESCRIPTORS[kind]), kind) == WRITTEN[kind]
@@ -225,7 +225,7 @@ ACCESSORS = {
 
 @kinds
 def test_each_kind_of_state_has_its_accessor(kind):
-    backend = KeyedStateBackend(lambda: 0)
+    backend = HashMapStateBackend(lambda: 0)
     state = getattr(context_of(backend), ACCESSORS[kind])(DESCRIPTORS[kind])
     assert state.kind == kind
 
@@ -240,7 +240,7 @@ def test_state_needs_a_keyed_stream(kind):
 
 def test_an_accessor_refuses_the_descriptor_of_another_kind():
     with pytest.raises(InvalidProgramError, match="a list state needs a list state descriptor"):
-        context_of(KeyedStateBackend(lambda: 0)).get_list_state(DESCRIPTORS["value"])
+        context_of(HashMapStateBackend(lambda: 0)).get_list_state(DESCRIPTORS["value"])
 
 
 def test_operator_state_keeps_what_was_put():

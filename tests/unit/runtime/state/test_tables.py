@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.graph.state_descriptors import ListStateDescriptor, ValueStateDescriptor
-from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.runtime.state.panes import PaneTable
-from penstock.runtime.state.table import MISSING, HashMapTable
+from penstock.runtime.state.hashmap.backend import HashMapStateBackend
+from penstock.runtime.state.hashmap.panes import HashMapPaneTable
+from penstock.runtime.state.hashmap.table import HashMapTable
+from penstock.runtime.state.table import MISSING
 
 names = st.sampled_from("abcdef")
 plain_keys = names
@@ -56,7 +57,7 @@ def run(table, steps):
     [
         pytest.param(lambda: HashMapTable(namespaced=False), plain_keys, id="per key"),
         pytest.param(lambda: HashMapTable(namespaced=True), namespaced_keys, id="per window"),
-        pytest.param(PaneTable, namespaced_keys, id="panes"),
+        pytest.param(HashMapPaneTable, namespaced_keys, id="panes"),
     ],
 )
 def test_any_use_equals_a_dictionary_and_the_deltas_replay_to_it(kind, keys):
@@ -140,7 +141,7 @@ def contents(backend):
 
 @given(backend_steps, st.integers(1, 5))
 def test_rescaling_gives_every_entry_to_exactly_its_owner(steps, parallelism):
-    backend, chain = KeyedStateBackend(lambda: 0), []
+    backend, chain = HashMapStateBackend(lambda: 0), []
     for name, key, value in [*steps, ("barrier", 0, 0)]:
         if name == "barrier":
             chain.append(pickle.dumps(backend.snapshot()))
@@ -151,7 +152,7 @@ def test_rescaling_gives_every_entry_to_exactly_its_owner(steps, parallelism):
     merged = {name: {} for name in contents(backend)}
     for subtask in range(parallelism):
         owned = key_group_range(subtask, parallelism, 128)
-        part = KeyedStateBackend(lambda: 0)
+        part = HashMapStateBackend(lambda: 0)
         for delta in chain:
             part.apply(pickle.loads(delta), lambda key: key_group_of(key, 128) in owned)
         for name, entries in contents(part).items():
@@ -164,7 +165,7 @@ def test_rescaling_gives_every_entry_to_exactly_its_owner(steps, parallelism):
 
 
 def test_a_snapshot_leaves_out_tables_without_changes():
-    backend = KeyedStateBackend(lambda: 0)
+    backend = HashMapStateBackend(lambda: 0)
     backend.table("a").put("k", 1)
     backend.table("b")
     assert list(backend.snapshot()) == ["a"]
@@ -173,14 +174,14 @@ def test_a_snapshot_leaves_out_tables_without_changes():
 
 
 def test_a_table_is_either_per_key_or_per_key_and_window():
-    backend = KeyedStateBackend(lambda: 0)
+    backend = HashMapStateBackend(lambda: 0)
     backend.table("a")
     with pytest.raises(InvalidProgramError, match="both per key and per key and window"):
         backend.table("a", namespaced=True)
 
 
 def test_one_name_is_one_state_of_one_kind():
-    backend = KeyedStateBackend(lambda: 0)
+    backend = HashMapStateBackend(lambda: 0)
     state = backend.get_state(ValueStateDescriptor("n", None))
     assert backend.get_state(ValueStateDescriptor("n", None)) is state
     with pytest.raises(InvalidProgramError, match="registered as value state"):
@@ -188,7 +189,7 @@ def test_one_name_is_one_state_of_one_kind():
 
 
 def test_keys_are_told_once_however_many_windows_they_have():
-    backend = KeyedStateBackend(lambda: 0)
+    backend = HashMapStateBackend(lambda: 0)
     windows = backend.table("w", namespaced=True)
     for entry in [("a", 1), ("b", 1), ("a", 2)]:
         windows.put(entry, 0)

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 from penstock.checkpoint.state_io import CheckpointStateIO
 from penstock.graph.key_groups import key_group_range
-from penstock.graph.rocksdb_settings import RocksDBSettings
-from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.backends import read_chain
+from penstock.runtime.state.hashmap.backend import HashMapStateBackend
 from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
 from penstock.runtime.state.rocksdb.local_directory import LocalDirectory, remove
+from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 from penstock.testing import ManualClock
 
 BACKENDS = ("hashmap", "rocksdb")
@@ -33,9 +34,11 @@ class World:
 
     def create(self, subtask=0, kind=None):
         if (kind or self.kind) == "hashmap":
-            return KeyedStateBackend(self.clock, "counter")
+            return HashMapStateBackend(self.clock, "counter", read_chain)
         place = LocalDirectory(self.settings.local_dirs, "job", "operator", subtask)
-        return RocksDBStateBackend(self.clock, place, self.settings, MAX_PARALLELISM, "counter")
+        return RocksDBStateBackend(
+            self.clock, place, self.settings, MAX_PARALLELISM, "counter", read_chain
+        )
 
     def write(self, backend=None, chain=None, *, force=False, groups=(0, MAX_PARALLELISM)):
         """Pass a barrier; the result counts when `complete` says so."""

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import ArgumentTypeError
-from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.runtime.time.timers import TimerManager, TimerQueue, TimerService
+from penstock.runtime.state.hashmap.backend import HashMapStateBackend
+from penstock.runtime.time.timers import TimerManager, TimerService
 
 
 def queue_of(timers=()):
-    queue = TimerQueue(KeyedStateBackend(lambda: 0), "timers")
+    queue = HashMapStateBackend(lambda: 0).create_timer_queue("timers")
     for timer in timers:
         queue.register(*timer)
     return queue
@@ -96,13 +96,13 @@ def test_a_timer_may_delete_another_of_the_same_time():
 
 def restored(backend):
     deltas = pickle.loads(pickle.dumps(backend.snapshot()))
-    other = KeyedStateBackend(lambda: 0)
+    other = HashMapStateBackend(lambda: 0)
     other.apply(deltas)
     return other
 
 
 def test_pending_timers_survive_a_restore_and_fired_ones_do_not_return():
-    backend = KeyedStateBackend(lambda: 0)
+    backend = HashMapStateBackend(lambda: 0)
     manager = TimerManager(backend)
     for time in (10, 20, 30):
         manager.event.register(time, "a", None)
@@ -130,8 +130,8 @@ actions = st.lists(
 
 @given(actions)
 def test_any_use_equals_a_set_of_timers(steps):
-    backend = KeyedStateBackend(lambda: 0)
-    queue, model = TimerQueue(backend, "timers"), set()
+    backend = HashMapStateBackend(lambda: 0)
+    queue, model = backend.create_timer_queue("timers"), set()
     for action, time, key in steps:
         if action == "register":
             queue.register(time, key, None)
@@ -149,15 +149,15 @@ def test_any_use_equals_a_set_of_timers(steps):
         else:
             backend.snapshot()
             full = backend.full_snapshot()
-            backend = KeyedStateBackend(lambda: 0)
+            backend = HashMapStateBackend(lambda: 0)
             backend.apply(full)
-            queue = TimerQueue(backend, "timers")
+            queue = backend.create_timer_queue("timers")
         assert len(queue) == len(model)
         assert queue.next_time() == min((timer[0] for timer in model), default=None)
 
 
 def test_the_timer_service_works_on_the_current_key_and_namespace():
-    backend = KeyedStateBackend(lambda: 0)
+    backend = HashMapStateBackend(lambda: 0)
     manager = TimerManager(backend)
     manager.watermark = 3
     service = TimerService(manager, lambda: 77, "window")
@@ -177,7 +177,7 @@ def test_the_timer_service_works_on_the_current_key_and_namespace():
 @pytest.mark.parametrize("method", ["register", "delete"])
 @pytest.mark.parametrize("domain", ["event", "processing"])
 def test_the_time_of_a_timer_is_a_whole_number(domain, method):
-    backend = KeyedStateBackend(lambda: 0)
+    backend = HashMapStateBackend(lambda: 0)
     backend.current_key = "a"
     manager = TimerManager(backend)
     service = TimerService(manager, lambda: 0)

@@ -14,7 +14,7 @@ from penstock.common.option_checks import validate
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, PredefinedOptions
 from penstock.errors import ConfigurationError
 from penstock.graph.state_descriptors import ValueStateDescriptor
-from penstock.jobmanager.rocksdb_options import PREDEFINED, rocksdb_settings
+from penstock.runtime.state.rocksdb.options import PREDEFINED, rocksdb_settings
 from tests.unit.runtime.state.worlds import World
 
 PREFIX = "state.backend.rocksdb."

@@ -10,7 +10,7 @@ from penstock.common import options
 from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.errors import UnsupportedOperationError
-from penstock.graph.rocksdb_settings import RocksDBSettings
+from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 
 _SPINNING: Final[dict[ConfigOption[Any], Any]] = {
     options.ROCKSDB_COMPACTION_STYLE: "LEVEL",
@@ -31,10 +31,8 @@ PREDEFINED: Final[dict[str, dict[ConfigOption[Any], Any]]] = {
 }
 
 
-def rocksdb_settings(configuration: Configuration) -> RocksDBSettings | None:
-    """Return what the rocksdb backend is told, or None if state is kept in memory."""
-    if configuration.get(options.STATE_BACKEND) != "rocksdb":
-        return None
+def rocksdb_settings(configuration: Configuration) -> RocksDBSettings:
+    """Return what the rocksdb backend is told."""
     if importlib.util.find_spec("rocksdict") is None:
         raise UnsupportedOperationError(
             "state backend 'rocksdb' needs the package rocksdict, which is not installed",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+from penstock.graph.state_backend import StateBackendSettings
 
 _MB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class RocksDBSettings:
+class RocksDBSettings(StateBackendSettings):
     """Sizes are bytes. The block cache is shared by all databases of a worker process.
 
     `local_dirs` are the directories for databases; empty: Spark's local directories, or the one for temporary files.
@@ -17,6 +19,7 @@ class RocksDBSettings:
     though the epoch goes on.
     """
 
+    name: str = "rocksdb"
     local_dirs: tuple[str, ...] = ()
     block_cache_size: int = 64 * _MB
     block_size: int = 4096
@@ -32,3 +35,7 @@ class RocksDBSettings:
     incremental: bool = True
     transfer_threads: int = 4
     spill_entries: int = 100_000
+
+    def in_directory(self, directory: str) -> Self:
+        """Return the settings for a job whose local files all go to one directory."""
+        return replace(self, local_dirs=(directory,))

@@ -1,0 +1,1 @@
+"""The hashmap backend: keyed state as Python objects in memory."""

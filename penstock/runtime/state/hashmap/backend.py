@@ -1,0 +1,72 @@
+"""The hashmap backend: the keyed state of one operator in one subtask, as objects in memory.
+
+At the barrier what the epoch changed is written as a delta; now and then everything is written anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from penstock.runtime.state.hashmap.panes import HashMapPaneTable
+from penstock.runtime.state.hashmap.table import HashMapTable
+from penstock.runtime.state.hashmap.timers import TimerQueue
+from penstock.runtime.state.keyed import (
+    Deltas,
+    KeyedStateBackend,
+    convert_entry,
+    database_of,
+    owner_of,
+)
+from penstock.runtime.state.panes import PANE_PREFIX
+from penstock.runtime.state.schema import StateSchema, ttl_converter
+from penstock.runtime.state.timers import Timers
+
+
+class HashMapStateBackend(KeyedStateBackend):
+    """Tables in memory."""
+
+    in_memory: ClassVar[bool] = True
+
+    def create_table(self, name: str, namespaced: bool) -> HashMapTable:
+        """Return a new table."""
+        return (HashMapPaneTable if name.startswith(PANE_PREFIX) else HashMapTable)(namespaced)
+
+    def create_timer_queue(self, name: str) -> Timers:
+        """Return the queue of the timers `name`: an index over their table."""
+        return TimerQueue(self.table(name, namespaced=True))
+
+    def convert_ttl(self, table: HashMapTable, wanted: StateSchema) -> None:
+        """Rewrite restored entries because their state now expires, or does so no longer."""
+        convert = ttl_converter(wanted.ttl, self.clock())
+        for entry, stored in list(table.items()):
+            table.put(entry, convert_entry(wanted.kind, stored, convert))
+
+    def snapshot(self) -> Deltas:
+        """End the epoch: return what each table changed."""
+        deltas = {}
+        for name, table in self._tables.items():
+            delta = table.merge()
+            if delta.written or delta.removed:
+                delta.schema = self.schemas.get(name)
+                deltas[name] = delta
+        return deltas
+
+    def write_snapshot(self, state_io: Any, chain: Any, name: Any, *, force: bool) -> Any:
+        """End the epoch and make its state durable; return the new chain, or None if nothing has changed."""
+        delta = self.snapshot()
+        if not (delta or force):
+            return None
+        return state_io.store(chain, name, delta, self.full_snapshot)
+
+    def restore(
+        self, state_io: Any, chains: tuple[Any, ...], owned: range | None, max_parallelism: int
+    ) -> Any:
+        """Start from chains of snapshots; return the one that the next snapshot continues, or None."""
+        owns = owner_of(owned, max_parallelism)
+        for chain in chains:
+            others = dict(self.schemas)
+            for deltas in self.read_chain(state_io, chain, max_parallelism, owned):
+                self.apply(deltas, owns, others)
+        if len(chains) != 1 or owned is not None or database_of(chains[0]) is not None:
+            return None
+        return None if getattr(chains[0], "is_savepoint", False) else chains[0]

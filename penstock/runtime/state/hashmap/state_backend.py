@@ -1,0 +1,51 @@
+"""How the hashmap backend is made, and what reads its snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from penstock.common.configuration import Configuration
+from penstock.errors import UnsupportedOperationError
+from penstock.graph.state_backend import StateBackendSettings
+from penstock.runtime.state.hashmap.backend import HashMapStateBackend
+from penstock.runtime.state.keyed import Deltas, ReadChain, database_of, load_tables
+from penstock.runtime.state.state_backend import StatePlace
+
+
+class HashMapBackend:
+    """Keeps state in memory; its snapshots are tables, as those of savepoints."""
+
+    def settings(self, configuration: Configuration) -> StateBackendSettings:
+        """Return the name: there is nothing else to be told."""
+        return StateBackendSettings()
+
+    def create(
+        self, settings: Any, clock: Callable[[], int], place: StatePlace, read_chain: ReadChain
+    ) -> HashMapStateBackend:
+        """Return an empty backend for one operator in one subtask."""
+        return HashMapStateBackend(clock, place.operator, read_chain)
+
+    def create_temporary(
+        self, clock: Callable[[], int], operator: str, max_parallelism: int
+    ) -> HashMapStateBackend:
+        """Return an empty backend that belongs to no job, for tests."""
+        return HashMapStateBackend(clock, operator)
+
+    def reads(self, chain: Any) -> bool:
+        """Whether a chain is one of tables."""
+        return database_of(chain) is None
+
+    def read(
+        self, state_io: Any, chain: Any, max_parallelism: int, owned: range | None
+    ) -> Iterator[Deltas]:
+        """Read the tables of a chain, oldest first."""
+        return load_tables(state_io, chain, max_parallelism, owned)
+
+    def read_files(self, directory: Path, max_parallelism: int) -> Iterator[Deltas]:
+        """Refuse: this backend writes no files."""
+        raise UnsupportedOperationError("the hashmap backend has no database to read")
+
+    def remove_job(self, settings: Any, job_id: str) -> None:
+        """Do nothing: all there is goes with the process."""

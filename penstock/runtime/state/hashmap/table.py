@@ -1,0 +1,106 @@
+"""State tables in memory, with what this epoch touched kept apart.
+
+`touched` is the object cache of the epoch: every entry written since the last barrier, with REMOVED for entries that went
+away. At the barrier it is the delta of the checkpoint, and it is merged into the rest. So an epoch's snapshot follows
+the entries touched, not the size of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from penstock.runtime.state.table import MISSING, REMOVED, Pruned, Sweep, TableDelta
+
+
+class HashMapTable:
+    """Entries as Python objects. Keys are the user's key, or (key, namespace) pairs if `namespaced`."""
+
+    __slots__ = ("_cursor", "data", "namespaced", "touched")
+
+    def __init__(self, namespaced: bool) -> None:
+        self.namespaced = namespaced
+        self.data: dict[Any, Any] = {}
+        self.touched: dict[Any, Any] = {}
+        self._cursor: Iterator[Any] = iter(())  # keys to look at next for what has expired
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the entry under `key`, or `default`."""
+        value = self.touched.get(key, MISSING)
+        if value is MISSING:
+            return self.data.get(key, default)
+        return default if value is REMOVED else value
+
+    def put(self, key: Any, value: Any) -> None:
+        """Write an entry."""
+        self.touched[key] = value
+
+    def remove(self, key: Any) -> None:
+        """Remove an entry if it is there."""
+        if key in self.data:
+            self.touched[key] = REMOVED
+        else:
+            self.touched.pop(key, None)
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Iterate over all entries. The table must not change meanwhile."""
+        touched = self.touched
+        for key, value in self.data.items():
+            if key not in touched:
+                yield key, value
+        for key, value in touched.items():
+            if value is not REMOVED:
+                yield key, value
+
+    def keys(self) -> Iterator[Any]:
+        """Iterate over the keys of all entries: pairs if namespaced."""
+        return (entry for entry, _ in self.items())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.items())
+
+    def merge(self) -> TableDelta:
+        """End the epoch: fold `touched` into the rest and return it."""
+        touched, self.touched = self.touched, {}
+        data = self.data
+        removed = [key for key, value in touched.items() if value is REMOVED]
+        for key in removed:
+            del touched[key]
+            del data[key]
+        data.update(touched)
+        return TableDelta(self.namespaced, touched, removed)
+
+    def full(self) -> TableDelta:
+        """Return everything, after `merge`."""
+        return TableDelta(self.namespaced, self.data, [])
+
+    def apply(self, delta: TableDelta) -> None:
+        """Replay a delta while restoring."""
+        for key in delta.removed:
+            self.data.pop(key, None)
+        self.data.update(delta.written)
+
+    def sweeper(self, size: int, pruned: Pruned) -> Sweep | None:
+        """Return what looks for expired entries, `size` at a time."""
+        return partial(self._sweep, size, pruned)
+
+    def _sweep(self, size: int, pruned: Pruned, current: Any, now: int) -> None:
+        # The cursor runs over a copy of the keys, so that barriers do not move it; a copy serves for a whole round
+        # over the table. What this epoch touched is left alone, and so is the current entry: whether it may still be
+        # seen is up to the caller.
+        data, touched = self.data, self.touched
+        seen = 0
+        for entry in islice(self._cursor, size):
+            seen += 1
+            stored = data.get(entry)
+            if stored is None or entry in touched or entry == current:
+                continue
+            left = pruned(stored, now)
+            if left is None:
+                self.remove(entry)
+            elif left is not stored:
+                self.put(entry, left)
+        if seen < size and len(data) > seen:
+            self._cursor = iter(list(data))

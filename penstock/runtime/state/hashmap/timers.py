@@ -1,0 +1,70 @@
+"""Timers in memory, in the order of their times."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+from penstock.runtime.state.table import StateTable
+from penstock.runtime.state.timers import Fire
+
+
+class TimerQueue:
+    """Pending timers of one time domain, in memory.
+
+    The table holds `(key, (namespace, timestamp))` entries, so timers are part of the keyed state: they are snapshot,
+    restored and redistributed with it. The heap and the dictionary are an index over the table.
+    """
+
+    def __init__(self, table: StateTable) -> None:
+        self._table = table
+        self._by_time: dict[int, dict[tuple[Any, Any], None]] = {}
+        self._times: list[int] = []
+        for (key, (namespace, timestamp)), _ in self._table.items():  # noqa: PERF102 - a state table is no dict
+            self._index(timestamp, key, namespace)
+
+    def _index(self, timestamp: int, key: Any, namespace: Any) -> bool:
+        timers = self._by_time.get(timestamp)
+        if timers is None:
+            timers = self._by_time[timestamp] = {}
+            heapq.heappush(self._times, timestamp)
+        elif (key, namespace) in timers:
+            return False
+        timers[key, namespace] = None
+        return True
+
+    def register(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """Add a timer; adding it twice is adding it once."""
+        if self._index(timestamp, key, namespace):
+            self._table.put((key, (namespace, timestamp)), True)
+
+    def delete(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """Remove a timer if it is there."""
+        timers = self._by_time.get(timestamp)
+        if timers is not None and (key, namespace) in timers:
+            del timers[key, namespace]
+            self._table.remove((key, (namespace, timestamp)))
+
+    def next_time(self) -> int | None:
+        """Return the earliest pending timestamp."""
+        while self._times:
+            first = self._times[0]
+            if self._by_time.get(first):
+                return first
+            heapq.heappop(self._times)
+            self._by_time.pop(first, None)
+        return None
+
+    def fire_until(self, limit: int, fire: Fire) -> None:
+        """Fire all timers with timestamp <= limit, in order, including those registered meanwhile."""
+        while (first := self.next_time()) is not None and first <= limit:
+            timers = self._by_time[first]
+            # A timer that is registered meanwhile may be due before the rest of these.
+            while timers and self._times[0] == first:
+                key, namespace = next(iter(timers))
+                del timers[key, namespace]
+                self._table.remove((key, (namespace, first)))
+                fire(first, key, namespace)
+
+    def __len__(self) -> int:
+        return sum(len(timers) for timers in self._by_time.values())
