@@ -134,7 +134,7 @@ def test_temporary_options_are_read(tmp_path, cluster):
         },
     )
     run(env)
-    settings = cluster.masters[-1].job.settings.rocksdb
+    settings = cluster.masters[-1].job.settings.state_backend
     assert settings.local_dirs == (f"{tmp_path}/local",)
     assert (settings.block_cache_size, settings.write_buffer_size) == (16 << 20, 4 << 20)
     assert (settings.compaction_style, settings.incremental) == ("LEVEL", False)
