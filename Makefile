@@ -26,10 +26,11 @@ test: setup ## run all tests: unit, jobs and zoo, spark, faults, e2e
 	$(PYTEST) tests/faults
 	$(PYTEST) tests/e2e
 
-check: setup ## lint, format check, types, import rules
+check: setup ## lint, format check, types, dead code, import rules
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
+	@$(PY) tools/dead_code.py
 	@$(PY) -m pytest tests/unit/test_import_rules.py -q
 
 bench: setup ## measure against PyFlink and Flink SQL on the same files (BENCH="--help" for its options)

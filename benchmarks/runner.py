@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,10 +29,9 @@ class Totals:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a job: the time of `execute()`, the whole process, and the largest Python worker."""
+    """One run of a job: the time of `execute()`, what it wrote, and the largest Python worker."""
 
     seconds: float
-    wall_seconds: float
     totals: Totals
     worker_peak_bytes: int = 0
 
@@ -75,7 +73,6 @@ def run_job(
     command = [python, str(JOBS / f"{script}.py"), "--input", str(source), "--output", str(output)]
     if engine != "sql":
         command += ["--engine", engine]
-    start = time.perf_counter()
     process = subprocess.Popen(
         [*command, *options],
         stdout=subprocess.PIPE,
@@ -94,11 +91,10 @@ def run_job(
         raise
     finally:
         memory.done.set()
-    wall = time.perf_counter() - start
     if process.returncode != 0:
         raise RuntimeError(f"{script} on {engine} failed:\n{out[-2000:]}\n{err[-4000:]}")
     seconds = json.loads(out.strip().splitlines()[-1])["seconds"]
-    return Run(seconds, wall, read_totals(output), memory.peak)
+    return Run(seconds, read_totals(output), memory.peak)
 
 
 def _environment(engine: str) -> dict[str, str]:

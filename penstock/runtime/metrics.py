@@ -62,10 +62,9 @@ class Distribution(metricbase.Distribution):
 
 
 class Meter(metricbase.Meter):
-    """Events per second over a time span."""
+    """Events per second, since the epoch began."""
 
-    def __init__(self, time_span_in_seconds: int = 60) -> None:
-        self._time_span = time_span_in_seconds
+    def __init__(self) -> None:
         self._count = 0
         self._since = time.monotonic()
 
@@ -113,7 +112,7 @@ class MetricGroup(metricbase.MetricGroup):
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
         """Return the meter `name`."""
-        return self._get(name, lambda: Meter(time_span_in_seconds))  # type: ignore[no-any-return]
+        return self._get(name, Meter)  # type: ignore[no-any-return]
 
     def gauge(self, name: str, obj: Callable[[], Any]) -> None:
         """Report what `obj()` returns at every barrier."""

@@ -356,32 +356,19 @@ def open_table(storage: CheckpointStorage, handle: StateHandle) -> Iterator[Tabl
             yield TableFile(file, where)
 
 
-def read_table(
-    storage: CheckpointStorage, handle: StateHandle, owned: range | None = None
-) -> Iterator[TableDelta]:
-    """Read the entries of a table's file, some thousand at a time; only those of the key groups `owned`, unless None.
-
-    The deltas have nothing removed, and together they have all that was written. Raises DamagedStateError.
-    """
-    for _, delta in read_named(storage, handle, owned):
-        yield delta
-
-
 def read_named(
     storage: CheckpointStorage, handle: StateHandle, owned: range | None = None
 ) -> Iterator[tuple[str, TableDelta]]:
-    """Read as `read_table` does, with the name of the table."""
+    """Read the entries of a table's file, some thousand at a time; only those of the key groups `owned`, unless None.
+
+    Each delta comes with the name of the table. They have nothing removed, and together they have all that was written.
+    Raises DamagedStateError.
+    """
     if owned is not None and not _is_between(handle.key_groups, owned):
         return
     with open_table(storage, handle) as table:
         for delta in table.deltas(owned):
             yield table.header.name, delta
-
-
-def read_header(storage: CheckpointStorage, handle: StateHandle) -> TableHeader:
-    """Return what the table of a file is."""
-    with open_table(storage, handle) as table:
-        return table.header
 
 
 def _check(file: Any, handle: StateHandle, where: str) -> None:

@@ -67,7 +67,6 @@ class Router:
     def __init__(self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int) -> None:
         self.edge = edge
         self.targets = targets
-        self.records_out = 0
         self._send = send
         self._buffer_bytes = buffer_bytes
         self._limit = _FIRST_RECORDS
@@ -114,7 +113,6 @@ class Router:
         if not count:
             return
         self._pending[target] = _Pending()
-        self.records_out += count
         if count < 2 * self._limit:
             self._send_buffer(target, pending.values, pending.timestamps, pending.keys)
             return
@@ -137,11 +135,6 @@ class Router:
         wanted = self._buffer_bytes * len(values) // len(payload)
         self._limit = min(max(wanted, 16), _MAX_RECORDS)
         self._send(target, payload)
-
-    def flush_all(self) -> None:
-        """Send everything that is pending."""
-        for target in self.targets:
-            self.flush(target)
 
 
 class SingleTargetRouter(Router):

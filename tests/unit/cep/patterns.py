@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from penstock.cep import AfterMatchSkipStrategy, MalformedPatternError, Pattern, WithinType
+from penstock.cep import MalformedPatternError, Pattern, WithinType
 
 LETTERS = "abc"
 
@@ -111,10 +111,3 @@ def buildable(pattern):
     except MalformedPatternError:
         return False
     return True
-
-
-SKIPS = [
-    AfterMatchSkipStrategy.no_skip(),
-    AfterMatchSkipStrategy.skip_to_next(),
-    AfterMatchSkipStrategy.skip_past_last_event(),
-]

@@ -17,7 +17,6 @@ from penstock.errors import ArgumentError, ArgumentTypeError, RecordError, Unsup
 DAY = dt.date(2024, 2, 29)
 NOON = dt.time(12, 0)
 MOMENT = dt.datetime(2024, 2, 29, 12, 0)
-UTC_MOMENT = MOMENT.replace(tzinfo=dt.UTC)
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
 
 ALL_TYPES = [

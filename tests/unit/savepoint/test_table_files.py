@@ -22,8 +22,7 @@ from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.table_files import (
     TableHeader,
     open_table,
-    read_header,
-    read_table,
+    read_named,
     write_table,
 )
 from penstock.windowing import TimeWindow
@@ -46,6 +45,11 @@ def storage(request, tmp_path):
 @pytest.fixture
 def small_groups(monkeypatch):
     monkeypatch.setattr(table_files, "ROWS_PER_GROUP", 4)
+
+
+def read_table(storage, handle, owned=None):
+    for _, delta in read_named(storage, handle, owned):
+        yield delta
 
 
 def read_all(storage, handles, owned=None):
@@ -80,7 +84,8 @@ def test_a_table_is_read_back(storage, header, entries, small_groups):
     handles = write_table(storage, "state/op/table-0", header, entries.items(), GROUPS)
     assert same(read_all(storage, handles), entries)
     for handle in handles:
-        assert read_header(storage, handle) == header
+        with open_table(storage, handle) as table:
+            assert table.header == header
         assert next(read_table(storage, handle)).schema == header.schema
 
 

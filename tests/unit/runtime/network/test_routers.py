@@ -45,6 +45,11 @@ def router_of(name, targets, *, partitioning=None, subtask=0, sources=1, buffer_
     return create_router(edge, partitioning, subtask, sources, sent, buffer_bytes), sent
 
 
+def flush_all(router):
+    for target in router.targets:
+        router.flush(target)
+
+
 def partitioning_of(name, targets):
     if name == "HASH":
         return Hash(lambda value: value // 3)
@@ -106,14 +111,14 @@ def test_who_gets_what(name, subtask, expected):
     )
     router.route(Batch([0, 1, 2, 3]))
     router.route(Batch([4, 5]))
-    router.flush_all()
+    flush_all(router)
     assert sent.per_target() == expected
 
 
 def test_hash_sends_each_record_with_its_key_to_the_owner_of_the_key_group():
     router, sent = router_of("HASH", 4, partitioning=Hash(lambda value: f"key-{value % 50}"))
     router.route(Batch(list(range(500)), list(range(500))))
-    router.flush_all()
+    flush_all(router)
     assert sent.all_values() == list(range(500))
     for target, batch, _ in sent.buffers:
         assert batch.keys == [f"key-{value % 50}" for value in batch.values]
@@ -125,7 +130,7 @@ def test_hash_sends_each_record_with_its_key_to_the_owner_of_the_key_group():
 def test_hash_with_one_target_still_carries_the_keys():
     router, sent = router_of("HASH", 1, partitioning=Hash(lambda value: value % 2))
     router.route(Batch([1, 2, 3]))
-    router.flush_all()
+    flush_all(router)
     assert [(target, batch.keys) for target, batch, _ in sent.buffers] == [(0, [1, 0, 1])]
 
 
@@ -154,20 +159,20 @@ def test_every_record_arrives_once_in_order_with_its_timestamp(name, targets, si
         number += size
         if values:
             router.route(Batch(values, [value * 10 for value in values] if timed else None))
-    router.flush_all()
+    flush_all(router)
     copies = targets if name == "BROADCAST" else 1
     assert sent.all_values() == sorted(list(range(number)) * copies)
     assert all(values == sorted(values) for values in sent.per_target().values())
     for _, batch, _ in sent.buffers:
         assert batch.timestamps == ([value * 10 for value in batch.values] if timed else None)
-    router.flush_all()
+    flush_all(router)
     assert sent.all_values() == sorted(list(range(number)) * copies)  # nothing is sent twice
 
 
 def test_buffers_are_bounded_however_much_an_operator_emits_at_once():
     router, sent = router_of("FORWARD", 1, buffer_bytes=10_000)
     router.route(Batch([f"{n:0100}" for n in range(20_000)]))
-    router.flush_all()
+    flush_all(router)
     assert [value for _, batch, _ in sent.buffers for value in batch.values] == [
         f"{n:0100}" for n in range(20_000)
     ]
@@ -179,7 +184,7 @@ def test_buffers_are_bounded_however_much_an_operator_emits_at_once():
 def test_small_records_are_bounded_by_their_number():
     router, sent = router_of("FORWARD", 1, buffer_bytes=1 << 30)
     router.route(Batch([None] * 100_000))
-    router.flush_all()
+    flush_all(router)
     assert sum(len(batch) for _, batch, _ in sent.buffers) == 100_000
     assert max(len(batch) for _, batch, _ in sent.buffers) < 2 * 16_384
 
@@ -187,7 +192,7 @@ def test_small_records_are_bounded_by_their_number():
 def test_shuffle_reaches_every_target():
     router, sent = router_of("SHUFFLE", 3)
     router.route(Batch(list(range(300))))
-    router.flush_all()
+    flush_all(router)
     assert set(sent.per_target()) == {0, 1, 2}
 
 
@@ -280,7 +285,7 @@ def test_keys_that_are_equal_meet_whatever_their_type(targets):
     keys = [1, True, 1.0, Decimal(1), 0, False, -0.0, None, ("a", 1), ("a", True)]
     router, sent = router_of("HASH", targets, partitioning=Hash(lambda value: keys[value]))
     router.route(Batch(list(range(len(keys))), None, None))
-    router.flush_all()
+    flush_all(router)
     places = {value: target for target, values in sent.per_target().items() for value in values}
     for one in range(len(keys)):
         for other in range(len(keys)):

@@ -1,0 +1,142 @@
+"""Finds code that nothing uses: names of the engine that only tests mention, and names of tests that nothing mentions.
+
+`python tools/dead_code.py`, a part of `make check`. What is found is deleted, or its name is listed below with the reason why
+it stays. Names that users of the API call need no place in the list: they are known by the modules that define them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from vulture import Vulture
+from vulture.core import Item
+
+ROOT = Path(__file__).resolve().parents[1]
+ENGINE = ["penstock", "benchmarks", "examples", "tools"]
+SUSPICION = 60  # what vulture is sure of in per cent; lower than this it finds nothing
+
+# Public names of these are for users' programs and tests. PyFlink has most of them, so nobody here needs to call them.
+API = (
+    "penstock/cep/",
+    "penstock/common/",
+    "penstock/connectors/",
+    "penstock/datastream/",
+    "penstock/state/",
+    "penstock/table/",
+    "penstock/testing/",
+    "penstock/windowing/",
+    "penstock/graph/state_descriptors.py",
+    "penstock/graph/state_ttl.py",
+    "penstock/runtime/metrics.py",
+    "penstock/runtime/task/context.py",
+)
+
+ALLOWED = {
+    "called by pickle": ["persistent_id", "persistent_load"],
+    "called by the import system": ["create_module", "exec_module"],
+    "called by Python": ["__call__", "__getattr__"],
+    "read and called by http.server and socketserver": [
+        "address_family",
+        "daemon_threads",
+        "do_DELETE",
+        "do_GET",
+        "do_HEAD",
+        "do_OPTIONS",
+        "do_PATCH",
+        "do_POST",
+        "do_PUT",
+        "handle_error",
+        "log_message",
+        "protocol_version",
+        "send_error",
+        "server_bind",
+        "server_name",
+        "server_port",
+        "server_version",
+        "sys_version",
+    ],
+    "options of RocksDB that are set and never read": ["disable_wal", "size_ratio"],
+    "attributes of other libraries' objects": ["caption", "tempdir", "finish_request"],
+    "called by pytest": ["pytest_terminal_summary", "pytestmark"],
+    "found by name": ["run_anew"],
+    "asked by tests, which could not see it otherwise": ["completed_epochs"],
+    "read by fsspec": ["pseudo_dirs"],
+    "one of several, of which tests use another": ["BLUE"],
+    "methods of functions and readers that user code has, and these programs too": [
+        "mark_active",
+        "get_runtime_context",
+    ],
+    "user code may clear, read and write all that PyFlink's contexts have": [
+        "get_left_timestamp",
+        "get_pattern_id",
+        "get_right_timestamp",
+        "get_timestamp",
+    ],
+}
+
+
+def main() -> int:
+    """Print what is unused and return the exit code."""
+    allowed = {name for names in ALLOWED.values() for name in names}
+    engine = _scan(ENGINE)
+    api = {item.name for item in _definitions(engine) if _is_api(item)}
+    found = [
+        item
+        for item in _unused(engine)
+        if _place(item).startswith("penstock/") and item.name not in api
+    ]
+    everything = _scan([*ENGINE, "tests"])
+    found += [item for item in _unused(everything) if not _place(item).startswith("penstock/")]
+    listed = {item.name for item in [*_unused(engine), *_unused(everything)]}
+    found = [item for item in found if item.name not in allowed]
+    for item in sorted(found, key=lambda item: (_place(item), item.first_lineno)):
+        sys.stdout.write(
+            f"{_place(item)}:{item.first_lineno}: {item.typ} '{item.name}' is unused\n"
+        )
+    for name in sorted(allowed - listed):
+        sys.stdout.write(f"tools/dead_code.py: '{name}' is allowed and no longer found\n")
+    return 1 if found or allowed - listed else 0
+
+
+def _scan(folders: Iterable[str]) -> Vulture:
+    # Programs of the zoo are found by their decorator, failing jobs by their name.
+    vulture = Vulture(
+        ignore_names=["in_a_*", "in_an_*"], ignore_decorators=["@pytest.fixture*", "@program*"]
+    )
+    vulture.scavenge([str(ROOT / folder) for folder in folders])
+    return vulture
+
+
+def _unused(vulture: Vulture) -> list[Item]:
+    unused: list[Item] = vulture.get_unused_code(min_confidence=SUSPICION)
+    return [item for item in unused if not _is_argument(item)]
+
+
+def _is_argument(item: Item) -> bool:
+    """Whether it is an argument, of which vulture is always sure: ruff looks after those, and tests name fixtures."""
+    return bool(item.typ == "variable" and item.confidence == 100)
+
+
+def _definitions(vulture: Vulture) -> list[Item]:
+    return [
+        *vulture.defined_attrs,
+        *vulture.defined_classes,
+        *vulture.defined_funcs,
+        *vulture.defined_methods,
+        *vulture.defined_props,
+        *vulture.defined_vars,
+    ]
+
+
+def _is_api(item: Item) -> bool:
+    return _place(item).startswith(API) and not item.name.startswith("_")
+
+
+def _place(item: Item) -> str:
+    return str(Path(item.filename).resolve().relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
