@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Self
+
+_variant_of: Callable[[type[PenstockError]], type[PenstockError]] | None = None
+
+
+def set_variants(variant_of: Callable[[type[PenstockError]], type[PenstockError]] | None) -> None:
+    """Let errors be made of a subclass that `variant_of` gives for their class: of more kinds at once (None: no more)."""
+    global _variant_of
+    _variant_of = variant_of
+
 
 class PenstockError(Exception):
     """Base of all Penstock errors.
@@ -10,8 +21,17 @@ class PenstockError(Exception):
     hint tells what to do.
     """
 
+    variant_of: type[PenstockError] | None = None  # the class that a variant stands for
+
+    def __new__(cls, *args: Any, **_: Any) -> Self:
+        """Make an error of this class, or of its variant while there are variants."""
+        kind: Any = cls
+        if _variant_of is not None and cls.variant_of is None:
+            kind = _variant_of(cls)
+        return super().__new__(kind, *args)  # type: ignore[no-any-return]
+
     def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
-        super().__init__(message)
+        Exception.__init__(self, message)
         self.message = message
         self.detail = detail
         self.hint = hint
@@ -25,7 +45,8 @@ class PenstockError(Exception):
         return "\n".join(parts)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.detail, self.hint)
+        kind = type(self)
+        return _rebuild, (kind.variant_of or kind, self.message, self.detail, self.hint)
 
 
 def _rebuild(

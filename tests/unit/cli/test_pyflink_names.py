@@ -10,7 +10,8 @@ import sys
 import pytest
 
 import penstock.common.types
-from penstock import pyflink_compat
+from penstock import errors, pyflink_compat
+from penstock.errors import JobExecutionError, PenstockError
 from penstock.pyflink_compat import pyflink_names
 
 
@@ -90,3 +91,75 @@ def test_importing_penstock_does_not_touch_pyflink():
         "import sys, penstock.datastream; assert not any('pyflink' in name for name in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_error_of_penstock_is_caught_as_py4js(names):
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    cause = ValueError("no such word")
+    with pytest.raises(Py4JJavaError) as caught:
+        raise JobExecutionError("job 'words' failed", detail="in map", hint="look") from cause
+    error = caught.value
+    assert isinstance(error, JobExecutionError)
+    assert isinstance(error, Py4JError)
+    assert type(error).__name__ == "JobExecutionError"
+    assert str(error) == "job 'words' failed\ndetail: in map\nhint: look"
+    assert error.errmsg == "job 'words' failed"
+    java = error.java_exception
+    assert java.getClass().getName() == "org.apache.flink.runtime.client.JobExecutionException"
+    assert java.getMessage() == str(error)
+    assert java.toString().startswith("org.apache.flink.runtime.client.JobExecutionException: job")
+    assert java.getCause().getMessage() == "no such word"
+    assert java.getCause().getClass().getSimpleName() == "ValueError"
+    assert java.getCause().getCause() is None
+
+
+def test_every_kind_of_error_is_one_of_py4js_and_keeps_its_own_kind(names):
+    from py4j.protocol import Py4JJavaError
+
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, PenstockError)
+    ]
+    for kind in kinds:
+        error = pickle.loads(pickle.dumps(kind("a", detail="b")))
+        assert isinstance(error, kind)
+        assert isinstance(error, Py4JJavaError)
+        assert (error.message, error.detail) == ("a", "b")
+        assert (
+            error.java_exception.getClass()
+            .getName()
+            .startswith(("org.apache.flink.", "java.lang."))
+        )
+
+
+def test_without_pyflinks_names_errors_are_penstocks_alone():
+    from py4j.protocol import Py4JJavaError
+
+    with pyflink_names():
+        pickled = pickle.dumps(JobExecutionError("a"))
+    assert not isinstance(JobExecutionError("a"), Py4JJavaError)
+    assert type(pickle.loads(pickled)) is JobExecutionError
+
+
+CATCHING = """
+from py4j.protocol import Py4JJavaError
+from pyflink.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([0]).map(lambda value: 1 // value).print()
+try:
+    env.execute("division")
+except Py4JJavaError as error:
+    print("caught", error.java_exception.getClass().getSimpleName(), "by zero" in str(error))
+"""
+
+
+def test_a_program_for_pyflink_catches_the_failure_of_its_job(tmp_path, capsys):
+    from penstock.cli.main import main
+
+    script = tmp_path / "catching.py"
+    script.write_text(CATCHING)
+    assert main(["run", "--no-spark", str(script)]) == 0
+    assert capsys.readouterr().out == "caught JobExecutionException True\n"
