@@ -8,9 +8,17 @@ from typing import Any, TypeVar
 
 from penstock.common.config_options import ConfigOption
 from penstock.common.config_values import OptionType, parse_list, to_text
+from penstock.common.yaml_lists import parse_yaml_list
 from penstock.errors import ArgumentTypeError, ConfigurationError
 
 T = TypeVar("T")
+
+_HIDDEN = "******"
+# Parts of the keys of options that must not be seen.
+_SECRET_WORDS = (
+    "password", "secret", "token", "apikey", "api-key", "account.key", "service-key", "basic-auth", "auth-params",
+    "jaas.config", "http-headers",
+)  # fmt: skip
 
 
 class Configuration:
@@ -173,12 +181,13 @@ class Configuration:
         return {key: to_text(value) for key, value in self._values.items()}
 
     @staticmethod
-    def parse_list_value(value: str) -> list[str]:
-        """Read a list of texts: 'a;b', or YAML's '[a, b]'."""
+    def parse_list_value(value: str) -> list[Any]:
+        """Read a list: texts 'a;b', or YAML's '[a, 1, true]' with typed items."""
         if not value:
             return []
         try:
-            return parse_list(value)
+            items = parse_yaml_list(value)
+            return parse_list(value) if items is None else items
         except ValueError as error:
             raise ConfigurationError(f"'{value}' is not a list", detail=str(error)) from None
 
@@ -188,11 +197,21 @@ class Configuration:
     def __hash__(self) -> int:
         return hash(frozenset(self.to_dict().items()))
 
+    def _shown(self) -> dict[str, str]:
+        """Return all options as text, sorted, with secrets hidden: this may be printed or logged."""
+        texts = self.to_dict()
+        return {key: _HIDDEN if _is_secret(key) else texts[key] for key in sorted(texts)}
+
     def __str__(self) -> str:
-        return str(self.to_dict())
+        return f"{{{', '.join(f'{key}={value}' for key, value in self._shown().items())}}}"
 
     def __repr__(self) -> str:
-        return f"Configuration({self.to_dict()!r})"
+        return f"Configuration({self._shown()!r})"
+
+
+def _is_secret(key: str) -> bool:
+    lowered = key.lower()
+    return any(word in lowered for word in _SECRET_WORDS)
 
 
 __all__ = ["Configuration"]

@@ -102,7 +102,9 @@ class RowFieldExtractorSchema(SerializationSchema):
         self.field_index = field_index
 
     def serialize(self, value: Any) -> bytes:
-        """Return the bytes in the row's field."""
+        """Return the bytes in the row's field; none for None, be it the row or the field."""
+        if value is None:
+            return b""
         if not isinstance(value, Row | tuple | list) or len(value) <= self.field_index:
             raise RecordError(f"{value!r} is not a row with a field {self.field_index}")
         field = value[self.field_index]
@@ -114,6 +116,12 @@ class RowFieldExtractorSchema(SerializationSchema):
                 hint="declare it as Types.PRIMITIVE_ARRAY(Types.BYTE())",
             )
         return bytes(field)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowFieldExtractorSchema) and other.field_index == self.field_index
+
+    def __hash__(self) -> int:
+        return hash(self.field_index)
 
 
 class Encoder(ABC):

@@ -7,7 +7,6 @@ from typing import Any
 from penstock.datastream._checks import check_int, check_text
 from penstock.errors import ArgumentError, UnsupportedOperationError
 
-_DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
 _DEFAULT_FILE_THRESHOLD = 20 * 1024
 _DEFAULT_WRITE_BUFFER = 4096
 
@@ -26,9 +25,11 @@ class CheckpointStorage:
 class FileSystemCheckpointStorage(CheckpointStorage):
     """Writes checkpoints into a directory of any file system that can be opened by URI.
 
-    >>> FileSystemCheckpointStorage("file:///tmp/checkpoints").options()["execution.checkpointing.dir"]
-    'file:///tmp/checkpoints'
+    >>> FileSystemCheckpointStorage("file:///tmp/checkpoints/").get_checkpoint_path()
+    'file:/tmp/checkpoints'
     """
+
+    MAX_FILE_STATE_THRESHOLD = 1024 * 1024
 
     def __init__(
         self,
@@ -43,11 +44,11 @@ class FileSystemCheckpointStorage(CheckpointStorage):
                 "checkpoint_path is required",
                 hint="give a directory, such as file:///var/checkpoints",
             )
-        self._path = check_text(checkpoint_path, "checkpoint_path")
+        self._path = _check_directory(checkpoint_path)
         self._threshold = (
             _DEFAULT_FILE_THRESHOLD
             if file_state_size_threshold is None
-            else check_int(file_state_size_threshold, "file_state_size_threshold", minimum=0)
+            else _check_threshold(file_state_size_threshold)
         )
         self._write_buffer = check_int(write_buffer_size, "write_buffer_size", minimum=-1)
 
@@ -61,7 +62,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     def get_min_file_size_threshold(self) -> int:
         """Return the size below which state would go into the metadata; recorded, not used."""
-        return self._threshold
+        return _DEFAULT_FILE_THRESHOLD if self._threshold < 0 else self._threshold
 
     def get_write_buffer_size(self) -> int:
         """Return the size of write buffers; recorded, not used."""
@@ -78,6 +79,8 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 class JobManagerCheckpointStorage(CheckpointStorage):
     """Flink's storage in the job manager's memory. Penstock writes to its default directory in its place."""
 
+    DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
+
     def __init__(
         self,
         checkpoint_path: str | None = None,
@@ -85,9 +88,9 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         j_jobmanager_checkpoint_storage: Any = None,
     ) -> None:
         _refuse_java(j_jobmanager_checkpoint_storage, "JobManagerCheckpointStorage")
-        self._path = checkpoint_path
+        self._path = None if checkpoint_path is None else _check_directory(checkpoint_path)
         self._max_state_size = (
-            _DEFAULT_MAX_STATE_SIZE
+            self.DEFAULT_MAX_STATE_SIZE
             if max_state_size is None
             else check_int(max_state_size, "max_state_size", minimum=0)
         )
@@ -116,6 +119,35 @@ class CustomCheckpointStorage(CheckpointStorage):
         _refuse_java(
             j_custom_checkpoint_storage or "a custom checkpoint storage", "CustomCheckpointStorage"
         )
+
+
+def _check_directory(path: Any) -> str:
+    """Return a directory in the form that Flink gives it: one slash between names, none at the end."""
+    text = check_text(path, "checkpoint_path")
+    if text.startswith("file:"):
+        scheme, rest = "file:", text.removeprefix("file:")
+    elif "://" in text:
+        scheme, _, rest = text.partition("://")
+        scheme += "://"
+    else:
+        scheme, rest = "", text
+    names = [name for name in rest.split("/") if name]
+    if not names:
+        raise ArgumentError(
+            f"'{text}' cannot be the directory of checkpoints",
+            detail="it is the root of a file system",
+            hint="name a directory in it",
+        )
+    absolute = scheme == "file:" or (not scheme and text.startswith("/"))
+    return f"{scheme}{'/' if absolute else ''}{'/'.join(names)}"
+
+
+def _check_threshold(threshold: int) -> int:
+    check_int(threshold, "file_state_size_threshold", minimum=-1)
+    most = FileSystemCheckpointStorage.MAX_FILE_STATE_THRESHOLD
+    if threshold > most:
+        raise ArgumentError(f"file_state_size_threshold must be at most {most}, got {threshold}")
+    return threshold
 
 
 def _refuse_java(given: Any, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.common.config_values import parse_memory
+from penstock.common.config_values import format_memory, parse_memory
 from penstock.datastream._checks import check_int, check_text
 from penstock.datastream._not_implemented import not_implemented
 from penstock.errors import ArgumentError, ArgumentTypeError
@@ -70,7 +70,8 @@ class MemorySize:
         return f"MemorySize(bytes_size={self._bytes})"
 
     def __str__(self) -> str:
-        return f"{self._bytes} bytes"
+        text = format_memory(self._bytes)
+        return f"{self._bytes} bytes" if text.endswith(" b") else text
 
 
 class SlotSharingGroup:
@@ -162,12 +163,12 @@ class Builder:
 
     def set_task_heap_memory(self, task_heap_memory: MemorySize | str) -> Builder:
         """Set the heap memory."""
-        self._heap = _size(task_heap_memory)
+        self._heap = _check_positive(_size(task_heap_memory))
         return self
 
     def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> Builder:
         """Set the heap memory in MiB."""
-        self._heap = MemorySize.of_mebi_bytes(task_heap_memory_mb)
+        self._heap = _check_positive(MemorySize.of_mebi_bytes(task_heap_memory_mb))
         return self
 
     def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize | str) -> Builder:
@@ -198,19 +199,32 @@ class Builder:
     def build(self) -> SlotSharingGroup:
         """Return the group."""
         if self._cpu_cores is None and self._heap is None:
-            if self._off_heap or self._managed or self._external:
+            if self._off_heap is not None or self._managed is not None or self._external:
                 raise ArgumentError(
                     "the resources of a slot sharing group are incomplete",
                     hint="set cpu_cores and task_heap_memory, or no resource at all",
                 )
-        elif self._cpu_cores is None or self._heap is None:
+            return SlotSharingGroup(self._name)
+        if self._cpu_cores is None or self._heap is None:
             raise ArgumentError(
                 "the resources of a slot sharing group are incomplete",
                 hint="cpu_cores and task_heap_memory are set both or none",
             )
+        nothing = MemorySize(bytes_size=0)
         return SlotSharingGroup(
-            self._name, self._cpu_cores, self._heap, self._off_heap, self._managed, self._external
+            self._name,
+            self._cpu_cores,
+            self._heap,
+            nothing if self._off_heap is None else self._off_heap,
+            nothing if self._managed is None else self._managed,
+            self._external,
         )
+
+
+def _check_positive(size: MemorySize) -> MemorySize:
+    if size.get_bytes() <= 0:
+        raise ArgumentError("the heap memory of a slot sharing group must be greater than 0")
+    return size
 
 
 def _size(size: MemorySize | str) -> MemorySize:
