@@ -29,7 +29,11 @@ from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentTypeError, InvalidProgramError, UnsupportedOperationError
 from penstock.graph.operator_specs import KeyedProcessSpec, KeyedReduceSpec, MapSpec
 from penstock.graph.partitioning import Hash
-from penstock.graph.transformations import PartitionTransformation
+from penstock.graph.transformations import (
+    OperatorTransformation,
+    PartitionTransformation,
+    Transformation,
+)
 
 if TYPE_CHECKING:
     from penstock.datastream.interval_join import IntervalJoin
@@ -197,9 +201,13 @@ class KeyedStream(DataStream):
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
         """Run the program and return Row(f0=key, f1=element) for each element of this stream."""
-        rows = self.transform(
+        # Before the exchange, in as many subtasks as the elements come from: so they stay in order.
+        rows = self._origin_stream.transform(
             "Keyed rows", MapSpec(KeyAndValue(self._key_selector)), self.get_type()
         )
+        parallelism = _parallelism_of(self._origin_stream.transformation)
+        if parallelism is not None:
+            rows.set_parallelism(parallelism)
         return collect(rows, job_execution_name, limit)
 
     # What a keyed stream does not have
@@ -302,3 +310,10 @@ class KeyedStream(DataStream):
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
         """Raise: key_by() is no operator."""
         self._no_setting("a slot sharing group")
+
+
+def _parallelism_of(step: Transformation) -> int | None:
+    """Return the number of subtasks that a stream comes from; None if it is the environment's."""
+    while not isinstance(step, OperatorTransformation):
+        step = step.inputs[0]
+    return step.parallelism
