@@ -220,10 +220,11 @@ class Instant:
         return f"Instant<{self.seconds}, {self.nanos}>"
 
 
-def to_millis(value: object, what: str, *, minimum: int | None = None) -> int:
+def to_millis(value: object, what: str, *, minimum: int | None = None, number: bool = True) -> int:
     """Return the milliseconds of a Duration, a Time, a timedelta or a number of milliseconds.
 
-    `what` names the argument in the error; `minimum` is the least value that is allowed.
+    `what` names the argument in the error; `minimum` is the least value that is allowed. Without `number`, a bare number
+    is refused: nothing says whether it is meant as seconds or milliseconds.
 
     >>> to_millis(Duration.of_seconds(1), "interval"), to_millis(250, "interval")
     (1000, 250)
@@ -234,13 +235,17 @@ def to_millis(value: object, what: str, *, minimum: int | None = None) -> int:
         millis = value.to_milliseconds()
     elif isinstance(value, dt.timedelta):
         millis = value // _MILLISECOND
-    elif isinstance(value, int) and not isinstance(value, bool):
+    elif number and isinstance(value, int) and not isinstance(value, bool):
         millis = value
     else:
         raise ArgumentTypeError(
             f"{what} is not an amount of time: {value!r}",
-            hint="use a Duration such as Duration.of_seconds(10), a Time, a datetime.timedelta, or an int of "
-            "milliseconds",
+            hint="use a Duration such as Duration.of_seconds(10), a Time"
+            + (
+                ", a datetime.timedelta, or an int of milliseconds"
+                if number
+                else " or a datetime.timedelta"
+            ),
         )
     if minimum is not None and millis < minimum:
         raise ArgumentError(f"{what} must be at least {minimum} ms, not {millis} ms")

@@ -163,7 +163,7 @@ class WatermarkStrategy:
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Any) -> WatermarkStrategy:
         """Trail the highest timestamp by a bound: records that are later than that are late."""
-        bound = to_millis(max_out_of_orderness, "max_out_of_orderness", minimum=0)
+        bound = to_millis(max_out_of_orderness, "max_out_of_orderness", minimum=0, number=False)
         return WatermarkStrategy(_BoundedSupplier(bound), max_out_of_orderness_ms=bound)
 
     @staticmethod
@@ -205,7 +205,7 @@ class WatermarkStrategy:
 
     def with_idleness(self, idle_timeout: Any) -> WatermarkStrategy:
         """Do not let others wait for a split that gave no record for so long."""
-        timeout = to_millis(idle_timeout, "idle_timeout", minimum=1)
+        timeout = to_millis(idle_timeout, "idle_timeout", minimum=1, number=False)
         return dataclasses.replace(self, idle_timeout_ms=timeout)
 
     def with_watermark_alignment(
@@ -216,8 +216,10 @@ class WatermarkStrategy:
             raise ArgumentTypeError(f"watermark_group is not a name: {watermark_group!r}")
         interval = 1000
         if update_interval is not None:
-            interval = to_millis(update_interval, "update_interval", minimum=1)
-        drift = to_millis(max_allowed_watermark_drift, "max_allowed_watermark_drift", minimum=0)
+            interval = to_millis(update_interval, "update_interval", minimum=1, number=False)
+        drift = to_millis(
+            max_allowed_watermark_drift, "max_allowed_watermark_drift", minimum=0, number=False
+        )
         return dataclasses.replace(
             self, alignment=WatermarkAlignment(watermark_group, drift, interval)
         )

@@ -108,7 +108,7 @@ class EventTimeSessionWindows(_FixedGap[T], _EventTimeSessions[T]):
     @staticmethod
     def with_gap(size: Any) -> EventTimeSessionWindows[T]:
         """Return the assigner for a gap (Time, Duration or timedelta)."""
-        return EventTimeSessionWindows(to_millis(size, "session gap"))
+        return EventTimeSessionWindows(to_millis(size, "session gap", number=False))
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows[T]:
@@ -122,7 +122,7 @@ class ProcessingTimeSessionWindows(_FixedGap[T], _ProcessingTimeSessions[T]):
     @staticmethod
     def with_gap(size: Any) -> ProcessingTimeSessionWindows[T]:
         """Return the assigner for a gap (Time, Duration or timedelta)."""
-        return ProcessingTimeSessionWindows(to_millis(size, "session gap"))
+        return ProcessingTimeSessionWindows(to_millis(size, "session gap", number=False))
 
     @staticmethod
     def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows[T]:

@@ -77,7 +77,7 @@ class _ProcessingTimeWindows(_AlignedWindows[T]):
 
 
 def _offset_millis(offset: Any) -> int:
-    return 0 if offset is None else to_millis(offset, "window offset")
+    return 0 if offset is None else to_millis(offset, "window offset", number=False)
 
 
 class TumblingEventTimeWindows(_EventTimeWindows[T]):
@@ -95,7 +95,9 @@ class TumblingEventTimeWindows(_EventTimeWindows[T]):
     @staticmethod
     def of(size: Any, offset: Any = None) -> TumblingEventTimeWindows[T]:
         """Return the assigner for a size and an offset (Time, Duration or timedelta)."""
-        return TumblingEventTimeWindows(to_millis(size, "window size"), _offset_millis(offset))
+        return TumblingEventTimeWindows(
+            to_millis(size, "window size", number=False), _offset_millis(offset)
+        )
 
     def __repr__(self) -> str:
         return f"TumblingEventTimeWindows({self.size}, {self.offset})"
@@ -111,7 +113,9 @@ class TumblingProcessingTimeWindows(_ProcessingTimeWindows[T]):
     @staticmethod
     def of(size: Any, offset: Any = None) -> TumblingProcessingTimeWindows[T]:
         """Return the assigner for a size and an offset (Time, Duration or timedelta)."""
-        return TumblingProcessingTimeWindows(to_millis(size, "window size"), _offset_millis(offset))
+        return TumblingProcessingTimeWindows(
+            to_millis(size, "window size", number=False), _offset_millis(offset)
+        )
 
     def __repr__(self) -> str:
         return f"TumblingProcessingTimeWindows({self.size}, {self.offset})"
@@ -128,7 +132,9 @@ class SlidingEventTimeWindows(_EventTimeWindows[T]):
     def of(size: Any, slide: Any, offset: Any = None) -> SlidingEventTimeWindows[T]:
         """Return the assigner for a size, a slide and an offset (Time, Duration or timedelta)."""
         return SlidingEventTimeWindows(
-            to_millis(size, "window size"), to_millis(slide, "window slide"), _offset_millis(offset)
+            to_millis(size, "window size", number=False),
+            to_millis(slide, "window slide", number=False),
+            _offset_millis(offset),
         )
 
     def __repr__(self) -> str:
@@ -146,7 +152,9 @@ class SlidingProcessingTimeWindows(_ProcessingTimeWindows[T]):
     def of(size: Any, slide: Any, offset: Any = None) -> SlidingProcessingTimeWindows[T]:
         """Return the assigner for a size, a slide and an offset (Time, Duration or timedelta)."""
         return SlidingProcessingTimeWindows(
-            to_millis(size, "window size"), to_millis(slide, "window slide"), _offset_millis(offset)
+            to_millis(size, "window size", number=False),
+            to_millis(slide, "window slide", number=False),
+            _offset_millis(offset),
         )
 
     def __repr__(self) -> str:

@@ -137,7 +137,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger[T]):
     @staticmethod
     def of(interval: Any) -> ContinuousEventTimeTrigger[T]:
         """Return a trigger with this interval (Time, Duration or timedelta)."""
-        return ContinuousEventTimeTrigger(to_millis(interval, "trigger interval"))
+        return ContinuousEventTimeTrigger(to_millis(interval, "trigger interval", number=False))
 
     def on_element(
         self, element: T, timestamp: int, window: TimeWindow, ctx: TriggerContext
@@ -181,7 +181,9 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger[T]):
     @staticmethod
     def of(interval: Any) -> ContinuousProcessingTimeTrigger[T]:
         """Return a trigger with this interval (Time, Duration or timedelta)."""
-        return ContinuousProcessingTimeTrigger(to_millis(interval, "trigger interval"))
+        return ContinuousProcessingTimeTrigger(
+            to_millis(interval, "trigger interval", number=False)
+        )
 
     def on_element(
         self, element: T, timestamp: int, window: TimeWindow, ctx: TriggerContext

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
+from penstock.errors import ArgumentTypeError
 from penstock.runtime.records import MIN_WATERMARK, Batch
 from penstock.runtime.user_code import RecordFailedError, call_each, method_of
 
@@ -77,6 +80,10 @@ class TimestampAssignment:
             extract = self._extract
             before = repeat(MIN_WATERMARK) if timestamps is None else map(_or_min, timestamps)
             timestamps = call_each(extract, batch.values, before)
+            if (
+                timestamps and type(timestamps[0]) is not int
+            ):  # one is enough: an assigner has one kind
+                timestamps = list(map(_whole_millis, timestamps, batch.values))
         if self._bound is not None:
             if timestamps is not None:
                 known: list[Any] = timestamps
@@ -127,6 +134,29 @@ class TimestampAssignment:
             self._highest, self._output.watermark, state = snapshot
             if self._generator is not None and state is not None:
                 self._generator.restore(state)
+
+
+def _whole_millis(timestamp: Any, value: Any) -> int:
+    """Return a timestamp that an assigner gave as whole milliseconds; a fraction of one is cut off.
+
+    Floats between 10^8 and 10^10 are the seconds that `time.time()` gives: as milliseconds they would all be in the first
+    months of 1970.
+    """
+    if isinstance(timestamp, float) and math.isfinite(timestamp):
+        if not 1e8 <= timestamp <= 1e10:
+            return int(timestamp)
+        problem, hint = "seconds", "multiply it by 1000"
+    else:
+        try:
+            return operator.index(timestamp)
+        except TypeError:
+            problem, hint = "no number", "return a whole number of milliseconds since 1970"
+    error = ArgumentTypeError(
+        f"a timestamp must be in milliseconds, and the timestamp assigner returned {problem}",
+        detail=f"it returned {timestamp!r}",
+        hint=hint,
+    )
+    raise RecordFailedError(error, value)
 
 
 def _or_min(timestamp: int | None) -> int:

@@ -118,7 +118,12 @@ def test_a_strategy_creates_its_generator(strategy, generator, bound, emits):
 
 
 def test_the_generator_has_the_bound_of_the_strategy():
-    assert WatermarkStrategy.for_bounded_out_of_orderness(7).create_generator().bound == 7
+    assert (
+        WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(7))
+        .create_generator()
+        .bound
+        == 7
+    )
 
 
 def test_a_generator_may_emit_at_an_event():
@@ -161,14 +166,14 @@ def test_settings_make_another_strategy_and_keep_each_other():
     assert rich.idle_timeout_ms == 60_000
     assert rich.alignment == WatermarkAlignment("group", 20_000, 1000)
     assert rich.max_out_of_orderness_ms == 1
-    faster = rich.with_watermark_alignment("group", 5, Duration.of_millis(10))
+    faster = rich.with_watermark_alignment("group", Duration.of_millis(5), Duration.of_millis(10))
     assert faster.alignment == WatermarkAlignment("group", 5, 10)
 
 
 def test_a_strategy_survives_pickling():
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(5).with_timestamp_assigner(
-        FirstField()
-    )
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        Duration.of_millis(5)
+    ).with_timestamp_assigner(FirstField())
     again = pickle.loads(pickle.dumps(strategy))
     assert again.create_generator().bound == 5
     assert again.timestamp_assigner.extract_timestamp((1,), MIN) == 1
@@ -182,8 +187,18 @@ def test_a_strategy_survives_pickling():
             ArgumentTypeError,
             "max_out_of_orderness",
         ),
-        (lambda s: s.for_bounded_out_of_orderness(-1), ArgumentError, "at least 0"),
-        (lambda s: s.no_watermarks().with_idleness(0), ArgumentError, "at least 1"),
+        (
+            lambda s: s.for_bounded_out_of_orderness(Duration.of_millis(-1)),
+            ArgumentError,
+            "at least 0",
+        ),
+        (lambda s: s.for_bounded_out_of_orderness(5), ArgumentTypeError, "not an amount of time"),
+        (lambda s: s.no_watermarks().with_idleness(5), ArgumentTypeError, "not an amount of time"),
+        (
+            lambda s: s.no_watermarks().with_idleness(Duration.of_millis(0)),
+            ArgumentError,
+            "at least 1",
+        ),
         (
             lambda s: s.no_watermarks().with_timestamp_assigner(5),
             ArgumentTypeError,
@@ -207,6 +222,8 @@ def test_a_strategy_survives_pickling():
     ids=[
         "text",
         "negative",
+        "bound as int",
+        "idleness as int",
         "idleness",
         "number",
         "class",

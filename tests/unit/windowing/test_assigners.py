@@ -231,6 +231,11 @@ def test_an_argument_that_cannot_work_is_refused_at_once(make):
         pytest.param(lambda: CountTrigger("3"), id="count as text"),
         pytest.param(lambda: CountTumblingWindowAssigner(True), id="count as bool"),
         pytest.param(lambda: EventTimeSessionWindows.with_dynamic_gap(3), id="extractor as int"),
+        pytest.param(lambda: TumblingEventTimeWindows.of(10), id="tumbling size as int"),
+        pytest.param(lambda: TumblingEventTimeWindows.of(S(10), 5), id="offset as int"),
+        pytest.param(lambda: SlidingEventTimeWindows.of(S(10), 5), id="slide as int"),
+        pytest.param(lambda: EventTimeSessionWindows.with_gap(10), id="gap as int"),
+        pytest.param(lambda: ContinuousEventTimeTrigger.of(10), id="interval as int"),
         pytest.param(lambda: DeltaTrigger.of(1, 3), id="delta function as int"),
     ],
 )

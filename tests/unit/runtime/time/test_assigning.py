@@ -171,3 +171,31 @@ def test_a_failing_generator_tells_the_record():
             Batch([2, "two"], [1, 2]),
         )
     assert caught.value.record == "two"
+
+
+def assigned(*timestamps):
+    """Return what becomes of timestamps that an assigner returns."""
+    strategy = bounded(0).with_timestamp_assigner(lambda value, _: value)
+    ((_, found),) = run(TimestampAssignment(strategy), Batch(list(timestamps), None))
+    return found
+
+
+def test_a_fraction_of_a_millisecond_is_cut_off():
+    found = assigned(1_700_000_000_123.9, 5.0, -1.5, 7, True)
+    assert found == [1_700_000_000_123, 5, -1, 7, 1]
+    assert {type(time) for time in found} == {int}
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "problem"),
+    [
+        (1_700_000_000.75, "returned seconds"),
+        ("1700000000000", "returned no number"),
+        (None, "returned no number"),
+        (float("nan"), "returned no number"),
+    ],
+)
+def test_what_is_no_time_in_milliseconds_is_refused(timestamp, problem):
+    with pytest.raises(RecordFailedError) as caught:
+        assigned(timestamp)
+    assert problem in str(caught.value.__cause__ or caught.value.args[0])
