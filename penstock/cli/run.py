@@ -15,6 +15,7 @@ from penstock import pyflink_compat
 from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.option_checks import validate
+from penstock.common.python_dependencies import add_to_import_path, split_python_files
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, JobExecutionError, PenstockError
 
@@ -95,6 +96,7 @@ def _as_main(script: Path, given: RunOptions) -> Iterator[None]:
     sys.modules["__main__"] = module
     sys.argv = [given.script, *given.arguments]
     sys.path.insert(0, directory)
+    add_to_import_path(split_python_files(given.python_files or ""))
     # Tasks import the program's neighbours too: Spark's workers start with this path.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [directory, before[3]]))
     try:

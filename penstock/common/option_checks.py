@@ -15,6 +15,7 @@ from penstock.common.config_values import OptionType
 from penstock.common.configuration import Configuration
 from penstock.common.ignored_options import NO_EFFECT_PREFIXES
 from penstock.common.options import OPTIONS, SPARK_PREFIX
+from penstock.common.python_dependencies import check_python_option
 from penstock.errors import ConfigurationError
 
 _BY_ANY_KEY = {
@@ -47,7 +48,8 @@ def validate(configuration: Configuration) -> None:
     for key in sorted(configuration.key_set()):
         option = find_option(key)
         if option is not None:
-            option.convert(configuration.raw(key), key)
+            converted = option.convert(configuration.raw(key), key)
+            check_python_option(option.key, converted)
         elif not is_known(key):
             nearest = nearest_keys(key)
             raise ConfigurationError(

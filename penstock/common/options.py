@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from penstock.common.config_options import ConfigOption, ConfigOptions
 from penstock.common.config_values import OptionType
 from penstock.common.configuration import Configuration
+from penstock.common.python_dependencies import LOG_LEVELS
 from penstock.common.time import Duration
 
 T = TypeVar("T")
@@ -532,18 +533,31 @@ DEBUG_CHECK_ORDER = _option(
 
 # Options that PyFlink programs set; Python runs inside Spark's own workers here
 
+PYTHON_LOG_LEVEL = _option(
+    _key("python.logging.default.level").enum_type(LOG_LEVELS).no_default_value(),
+    "Level of all loggers in tasks.",
+)
+PYTHON_LOG_OVERRIDES = _option(
+    _key("python.logging.level.overrides").map_type().default_value({}),
+    "Levels of single loggers in tasks, by their names: 'my.module:DEBUG'.",
+)
+PYTHON_FILES = _option(
+    _key("python.files").string_type().default_value(""),
+    "Python files, archives and folders that tasks import, separated by commas.",
+)
+
 _PYTHON: tuple[tuple[str, OptionType], ...] = (
     ("python.archives", OptionType.STRING),
     ("python.client.executable", OptionType.STRING),
     ("python.executable", OptionType.STRING),
     ("python.execution-mode", OptionType.STRING),
-    ("python.files", OptionType.STRING),
     ("python.fn-execution.arrow.batch.size", OptionType.INT),
     ("python.fn-execution.buffer.memory.size", OptionType.MEMORY),
     ("python.fn-execution.bundle.size", OptionType.INT),
     ("python.fn-execution.bundle.time", OptionType.LONG),
     ("python.fn-execution.framework.memory.size", OptionType.MEMORY),
     ("python.fn-execution.memory.managed", OptionType.BOOLEAN),
+    ("python.job-options", OptionType.MAP),
     ("python.map-state.iterate-response-batch-size", OptionType.INT),
     ("python.map-state.read-cache-size", OptionType.INT),
     ("python.map-state.write-cache-size", OptionType.INT),

@@ -6,7 +6,7 @@ import contextlib
 import os
 import warnings
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 from penstock.common import options
 from penstock.common.autoscaler_settings import AutoscalerSettings
@@ -14,6 +14,7 @@ from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.option_checks import validate
+from penstock.common.python_dependencies import check_python_file, check_python_option
 from penstock.common.restart_strategy import (
     ExponentialDelay,
     FailureRate,
@@ -36,7 +37,7 @@ from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import StateBackend
-from penstock.errors import UnsupportedOperationError
+from penstock.errors import ArgumentTypeError, UnsupportedOperationError
 
 _CHANGELOG = "state.changelog.enabled"
 _CACHED_FILES = "pipeline.cached-files"
@@ -266,25 +267,26 @@ class EnvironmentSettings:
     # Files and dependencies
 
     def add_python_file(self, file_path: str) -> None:
-        """Make a Python file, package or directory importable in tasks."""
-        self._append("python.files", check_text(str(file_path), "file_path"))
+        """Make a Python file, an archive or the modules of a folder importable in tasks."""
+        before = self._configuration.get(options.PYTHON_FILES)
+        path = check_python_file(file_path)
+        self._set(options.PYTHON_FILES, f"{before},{path}" if before else path)
 
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
     ) -> None:
-        """Name a requirements.txt whose packages tasks need."""
-        path = check_text(str(requirements_file_path), "requirements_file_path")
-        cache = "" if requirements_cache_dir is None else f"#{requirements_cache_dir}"
-        self._configuration.set_string("python.requirements", path + cache)
+        """Raise: no package is installed for tasks."""
+        self._refuse_dependency("python.requirements", requirements_file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Name an archive that is unpacked beside tasks."""
-        path = check_text(str(archive_path), "archive_path")
-        self._append("python.archives", path if target_dir is None else f"{path}#{target_dir}")
+        """Raise: no archive is unpacked beside tasks."""
+        self._refuse_dependency("python.archives", archive_path)
 
     def set_python_executable(self, python_exec: str) -> None:
-        """Name the interpreter of tasks."""
-        self._configuration.set_string("python.executable", check_text(python_exec, "python_exec"))
+        """Name the interpreter of tasks: it can only be the one that runs the program."""
+        check_text(python_exec, "python_exec")
+        check_python_option("python.executable", python_exec)
+        self._configuration.set_string("python.executable", python_exec)
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
         """Name a file that tasks can ask for."""
@@ -302,9 +304,9 @@ class EnvironmentSettings:
         """Ignore class paths, with a warning: connectors are Python here."""
         _warn_ignored("add_classpaths", classpaths)
 
-    def _append(self, key: str, entry: str) -> None:
-        before = self._configuration.get_string(key, "")
-        self._configuration.set_string(key, f"{before},{entry}" if before else entry)
+    def _refuse_dependency(self, key: str, given: object) -> NoReturn:
+        check_python_option(key, given)
+        raise ArgumentTypeError(f"{key} needs a path, got {given!r}")
 
 
 def _warn_ignored(method: str, given: tuple[str, ...]) -> None:

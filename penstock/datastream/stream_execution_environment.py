@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Iterable
 from types import TracebackType
@@ -29,6 +30,8 @@ from penstock.graph.transformations import OperatorTransformation, Transformatio
 
 if TYPE_CHECKING:
     from penstock.datastream.cached_stream import CachedDataStream
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_JOB_NAME = "Flink Streaming Job"
 
@@ -209,6 +212,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def _submit(self, job_name: str | None) -> tuple[Any, JobClient]:
         settings = self._graph_settings(job_name)
         self._check_program()
+        self._warn_without_sink(settings.job_name)
         filling = [cache for cache in self._caches if cache.write_down(self._transformations)]
         controller = _execution.submit(
             tuple(self._transformations),
@@ -263,6 +267,17 @@ class StreamExecutionEnvironment(EnvironmentSettings):
                     detail="generated uids are disabled (pipeline.auto-generate-uids)",
                     hint="call uid(...) on the operator",
                 )
+
+    def _warn_without_sink(self, job_name: str) -> None:
+        """Say so if a job only computes: it may be meant, if functions write by themselves, and it is mostly forgotten."""
+        steps = self._transformations
+        if not any(
+            isinstance(step, OperatorTransformation) and step.kind == "sink" for step in steps
+        ):
+            _log.warning(
+                "job '%s' has no sink: what its last operators emit is thrown away (add sink_to(...) or print())",
+                job_name,
+            )
 
     def _graph_settings(self, job_name: str | None) -> GraphSettings:
         if job_name is not None:

@@ -110,6 +110,8 @@ class JobSettings:
     job_parameters: dict[str, str] = field(default_factory=dict)
     state_backend: StateBackendSettings = field(default_factory=StateBackendSettings)
     pyflink_names: bool = False  # the program says `import pyflink`, and so may its modules
+    log_level: str | None = None  # of all loggers in tasks; None: as it is
+    log_overrides: dict[str, str] = field(default_factory=dict)  # of single loggers, by name
     journal: bool = False  # tasks tell what an epoch needs to be run again
 
 

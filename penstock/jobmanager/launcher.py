@@ -13,6 +13,7 @@ from penstock.common import options
 from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.common.configuration import Configuration
 from penstock.common.job_id import JobID
+from penstock.common.python_dependencies import split_python_files
 from penstock.common.restart_strategy import from_configuration
 from penstock.files.file_systems import split_path
 from penstock.graph.compiler import compile_program
@@ -91,6 +92,8 @@ def create_job(
             job_parameters=dict(configuration.get(options.GLOBAL_JOB_PARAMETERS)),
             state_backend=state_backend,
             pyflink_names=pyflink_compat.is_installed(),
+            log_level=configuration.get(options.PYTHON_LOG_LEVEL),
+            log_overrides=dict(configuration.get(options.PYTHON_LOG_OVERRIDES)),
             journal=configuration.get(options.REPLAY_JOURNAL) and not checkpoints.temporary,
         ),
         checkpoints=checkpoints,
@@ -98,9 +101,7 @@ def create_job(
         epoch_interval_ms=configuration.get(options.EPOCH_INTERVAL).to_millis(),
         spark_options=options.spark_options(configuration),
         autoscaler=autoscaler,
-        python_files=tuple(
-            path for path in configuration.get_string("python.files", "").split(",") if path
-        ),
+        python_files=split_python_files(configuration.get(options.PYTHON_FILES)),
     )
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.common.python_dependencies import as_shippable
 from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output, stopping
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def add_python_files(context: SparkContext, paths: Sequence[str]) -> None:
     """Send modules and archives of the user to the workers; each once."""
     for path in paths:
         if path not in _shipped:
-            context.addPyFile(path)
+            context.addPyFile(as_shippable(path))
             _shipped.add(path)
 
 

@@ -22,12 +22,14 @@ def stage_body(level: LevelDeployment) -> Body:
     def body(slot: int, pairs: Iterable[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
+        from penstock.common.python_dependencies import set_log_levels
         from penstock.runtime.task.slot_task import run_slot
 
         if level.settings.pyflink_names:
             from penstock import pyflink_compat
 
             pyflink_compat.install()
+        set_log_levels(level.settings.log_level, level.settings.log_overrides)
         attempt = f"{TaskContext.get().taskAttemptId()}{uuid.uuid4().hex[:8]}"
         rows = () if level.level == 0 else (row for _, row in pairs)
         for row in run_slot(level, slot, attempt, rows):

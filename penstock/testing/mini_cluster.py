@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from penstock.common.configuration import Configuration
+from penstock.common.python_dependencies import add_to_import_path, set_log_levels
 from penstock.datastream import _execution
 from penstock.graph.deployment import LevelDeployment
 from penstock.graph.settings import GraphSettings
@@ -35,6 +37,7 @@ class MiniCluster:
     def __init__(self) -> None:
         self.masters: list[JobMaster] = []
         self._before: Any = None
+        self._import_paths: list[str] = []  # what jobs added to the path of imports
 
     def __enter__(self) -> Self:
         self._before = _execution.set_executor(self)
@@ -47,6 +50,8 @@ class MiniCluster:
         traceback: TracebackType | None,
     ) -> None:
         _execution.set_executor(self._before)
+        sys.path[:] = [path for path in sys.path if path not in self._import_paths]
+        self._import_paths = []
 
     def submit(
         self,
@@ -59,6 +64,8 @@ class MiniCluster:
     ) -> LocalJobController:
         """Start a program; called by the environment."""
         job = create_job(transformations, settings, configuration, job_name)
+        self._import_paths += add_to_import_path(job.python_files)
+        set_log_levels(job.settings.log_level, job.settings.log_overrides)
         master = JobMaster(job, QuietProgress(), _LocalPipe(), step_hooks)
         self.masters.append(master)
         controller = LocalJobController(master)

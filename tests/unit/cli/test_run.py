@@ -63,7 +63,9 @@ print(env.get_parallelism())
 """
 
 
-def test_options_reach_the_environment_and_the_program_has_the_last_word(write, capsys):
+def test_options_reach_the_environment_and_the_program_has_the_last_word(write, tmp_path, capsys):
+    needed = tmp_path / "x.py"
+    needed.touch()
     options = [
         "-p",
         "3",
@@ -74,10 +76,10 @@ def test_options_reach_the_environment_and_the_program_has_the_last_word(write, 
         "-D",
         "pipeline.name=a=b",
         "--py-files",
-        "x.py",
+        str(needed),
     ]
     assert run(write(SETTINGS), options=options) == 0
-    assert capsys.readouterr().out == "3 local[2] /chk a=b x.py\n1\n"
+    assert capsys.readouterr().out == f"3 local[2] /chk a=b {needed}\n1\n"
 
 
 def test_options_are_gone_after_the_run(write):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from penstock.common import Configuration, Duration
@@ -73,7 +75,7 @@ def test_every_option_is_described_and_no_key_is_taken_twice():
         ("high-availability", "zookeeper"),
         ("state.backend.rocksdb.thread.num", 4),
         ("python.fn-execution.bundle.size", 1000),
-        ("python.executable", "python3"),
+        ("python.executable", sys.executable),
         ("pipeline.jars", "file:///connector.jar"),
         ("pipeline.global-job-parameters.tenant", "x"),
         ("execution.runtime-mode", "batch"),

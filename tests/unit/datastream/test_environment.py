@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -108,27 +110,15 @@ SETTINGS = [
         id="savepoint directory",
     ),
     pytest.param(
-        lambda e: [e.add_python_file("a.py"), e.add_python_file("b.py")],
+        lambda e: [e.add_python_file(__file__), e.add_python_file(Path(__file__).parent)],
         "python.files",
-        "a.py,b.py",
+        f"{__file__},{Path(__file__).parent}",
         id="python files",
     ),
     pytest.param(
-        lambda e: [e.add_python_archive("a.zip"), e.add_python_archive("b.zip", "data")],
-        "python.archives",
-        "a.zip,b.zip#data",
-        id="python archives",
-    ),
-    pytest.param(
-        lambda e: e.set_python_requirements("req.txt", "cache"),
-        "python.requirements",
-        "req.txt#cache",
-        id="python requirements",
-    ),
-    pytest.param(
-        lambda e: e.set_python_executable("/usr/bin/python3"),
+        lambda e: e.set_python_executable(sys.executable),
         "python.executable",
-        "/usr/bin/python3",
+        sys.executable,
         id="python executable",
     ),
     pytest.param(
@@ -254,11 +244,11 @@ def test_checkpoint_switches(env):
 
 def test_a_checkpoint_storage_sets_the_directory(env):
     config = env.get_checkpoint_config()
-    config.set_checkpoint_storage(FileSystemCheckpointStorage("file:///a"))
-    assert env.get_configuration().to_dict()["execution.checkpointing.dir"] == "file:///a"
+    config.set_checkpoint_storage(FileSystemCheckpointStorage("file:///a/"))
+    assert env.get_configuration().to_dict()["execution.checkpointing.dir"] == "file:/a"
     config.set_checkpoint_storage_dir("file:///b")
-    assert env.get_configuration().to_dict()["execution.checkpointing.dir"] == "file:///b"
-    assert config.get_checkpoint_storage().get_checkpoint_path() == "file:///b"
+    assert env.get_configuration().to_dict()["execution.checkpointing.dir"] == "file:/b"
+    assert config.get_checkpoint_storage().get_checkpoint_path() == "file:/b"
 
 
 def test_jars_are_ignored_with_a_warning(env):
@@ -355,10 +345,18 @@ def test_execute_hands_over_the_program_and_forgets_it(env, stream, executor):
         env.execute()
 
 
-def test_operators_without_a_sink_are_executed_too(env, stream, executor):
+def test_operators_without_a_sink_are_executed_with_a_warning(env, stream, executor, caplog):
     mapped = stream.map(str)
-    env.execute()
+    env.execute("counts")
     assert executor.submitted[0][0] == (mapped.transformation,)
+    assert "job 'counts' has no sink" in caplog.text
+
+
+def test_a_job_with_a_sink_gives_no_warning(env, stream, executor, caplog):
+    stream.map(str)
+    stream.print()
+    env.execute()
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize(
