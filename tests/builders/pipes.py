@@ -26,6 +26,7 @@ from penstock.graph.deployment import (
     VertexDeployment,
 )
 from penstock.graph.levels import count_slots
+from penstock.runtime.network.buffers import encode
 from penstock.runtime.network.messages import ACK, FAILURE
 from penstock.runtime.task.slot_task import run_slot
 
@@ -158,3 +159,8 @@ def restore_of(ack, **options):
         local=ack.local,
         **options,
     )
+
+
+def buffer(values, timestamps=None, keys=None):
+    """The payload of a buffer."""
+    return encode(values, timestamps, keys)

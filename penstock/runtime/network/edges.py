@@ -1,4 +1,4 @@
-"""Outgoing edges of a subtask: over the pipe to another level, or straight to a neighbour in the same slot."""
+"""Outgoing edges of a subtask: as buffers to a writer, or straight to a neighbour in the same slot."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from penstock.graph.deployment import ResultEdge
-from penstock.runtime.network.buffers import Row
 from penstock.runtime.network.messages import BARRIER, DATA, STATUS, WATERMARK, BarrierMessage
 from penstock.runtime.network.routing import connected_targets, create_router
+from penstock.runtime.network.writers import ResultWriter
 from penstock.runtime.records import Batch
 
 
@@ -36,27 +36,23 @@ class EdgeOutput(Protocol):
 
 
 class RemoteEdge:
-    """An edge whose records travel as rows of the pipe."""
+    """An edge whose records travel in buffers, by a writer."""
 
     def __init__(
         self, edge: ResultEdge, partitioning: Any, subtask: int, parallelism: int, buffer_bytes: int
     ) -> None:
-        self._edge = edge
-        self._subtask = subtask
         self._router = create_router(
             edge, partitioning, subtask, parallelism, self._send_data, buffer_bytes
         )
         self._targets = connected_targets(
             edge.partitioning, subtask, parallelism, edge.target_parallelism
         )
-        self._sequence = dict.fromkeys(self._targets, 0)
-        self._rows: list[Row] = []
+        self._writer: ResultWriter | None = None
         self.emit = self._router.route
 
-    def bind(self, rows: list[Row]) -> None:
-        """Start an epoch: rows go to this list."""
-        self._rows = rows
-        self._sequence = dict.fromkeys(self._targets, 0)
+    def bind(self, writer: ResultWriter) -> None:
+        """Send to this writer from now on."""
+        self._writer = writer
 
     def memory(self) -> Any:
         """Return what decides where records go, besides the records."""
@@ -66,24 +62,16 @@ class RemoteEdge:
         """Go on from what `memory` returned."""
         self._router.recall(memory)
 
-    def _send(self, target: int, kind: int, payload: bytes) -> None:
-        edge = self._edge
-        sequence = self._sequence[target]
-        self._sequence[target] = sequence + 1
-        self._rows.append(
-            Row(
-                target, edge.target_vertex, edge.target_gate, self._subtask, sequence, kind, payload
-            )
-        )
-
     def _send_data(self, target: int, payload: bytes) -> None:
-        self._send(target, DATA, payload)
+        assert self._writer is not None
+        self._writer.send(target, DATA, payload)
 
     def _control(self, kind: int, content: Any) -> None:
+        assert self._writer is not None
         payload = pickle.dumps(content, 5)
         for target in self._targets:
             self._router.flush(target)
-            self._send(target, kind, payload)
+            self._writer.send(target, kind, payload)
 
     def watermark(self, watermark: int) -> None:
         """Send a watermark after what is pending."""
@@ -94,7 +82,7 @@ class RemoteEdge:
         self._control(STATUS, idle)
 
     def barrier(self, message: BarrierMessage) -> None:
-        """End the epoch on every channel."""
+        """Send the barrier on every channel, after what is pending."""
         self._control(BARRIER, message)
 
     def open(self, context: Any) -> None:
@@ -118,7 +106,7 @@ class LocalEdge:
         self._deliver: Deliver | None = None
 
     def bind(self, deliver: Deliver) -> None:
-        """Start an epoch: messages go to this receiver."""
+        """Hand over to this receiver from now on."""
         self._deliver = deliver
 
     def _hand_over(self, kind: int, content: Any) -> None:
@@ -138,7 +126,7 @@ class LocalEdge:
         self._hand_over(STATUS, idle)
 
     def barrier(self, message: BarrierMessage) -> None:
-        """End the epoch on this channel."""
+        """Hand the barrier over."""
         self._hand_over(BARRIER, message)
 
     def open(self, context: Any) -> None:

@@ -17,8 +17,9 @@ FAILURE: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class BarrierMessage:
-    """The end of a channel's records in this epoch; `finished` says that it is the end of them all."""
+    """The end of what a channel brings before a checkpoint; `finished` says that it is the end of it all."""
 
+    checkpoint: int
     attempt: str
     finished: bool
 

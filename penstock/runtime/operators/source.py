@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import time
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +13,7 @@ from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
     SourceAssignment,
+    SourceBatch,
     SourceReader,
     SplitProgress,
 )
@@ -23,12 +26,21 @@ from penstock.runtime.time.assigning import TimestampAssignment
 from penstock.runtime.user_code import RecordFailedError
 
 
+class Polled(enum.Enum):
+    """What a source says when it was asked to read a batch."""
+
+    MORE = "there may be more at once"
+    NOTHING_NOW = "there is nothing more for now"
+    FINISHED = "there will never be more"
+
+
 class _Split:
     """A split while it is read."""
 
     __slots__ = (
         "active_ms",
         "assignment",
+        "batches",
         "finished",
         "idle",
         "position",
@@ -51,6 +63,7 @@ class _Split:
         )  # has it given records, in this epoch or before?
         self.read = False  # has it given records in this epoch?
         self.visited = False  # has it had its turn in this epoch?
+        self.batches: Iterator[SourceBatch] | None = None  # what its reader gives, while it reads
 
     def to_progress(self) -> SplitProgress:
         """Return how far it was read, for the checkpoint."""
@@ -66,7 +79,7 @@ class _Split:
 
 
 class SourceOperator(StreamOperator):
-    """The head of a source chain. `run` reads; the subtask calls nothing else but `barrier`.
+    """The head of a source chain: splits are assigned, then it is polled; the subtask calls nothing else but `barrier`.
 
     The subtask's watermark is the minimum over its splits that have given records, are not finished before this epoch and are
     not idle. A split that ends in this epoch still counts until the barrier. Splits are read one after another although
@@ -87,12 +100,22 @@ class SourceOperator(StreamOperator):
 
     def run(self, assignment: SourceAssignment, seconds: float | None) -> Iterator[None]:
         """Read what there is, for so long; yields after every batch so that the caller can pass rows on."""
+        self.assign(assignment)
+        self.start_round(seconds)
+        while self.poll() is Polled.MORE:
+            yield
+
+    def assign(self, assignment: SourceAssignment) -> None:
+        """Take the splits that are to be read from now on, in the place of those before."""
         strategy = self.spec.watermark_strategy
         now = self.context.clock()
-        interval = self.context.auto_watermark_interval / 1000
+        self._interval = self.context.auto_watermark_interval / 1000
         self._splits = [
-            _Split(progress, strategy, now, periodic=interval > 0) for progress in assignment.splits
+            _Split(progress, strategy, now, periodic=self._interval > 0)
+            for progress in assignment.splits
         ]
+        self._waiting: deque[_Split] = deque()
+        self._current: _Split | None = None
         self._no_more_splits = assignment.no_more_splits
         self._drained = assignment.drain
         if self._drained:
@@ -101,65 +124,115 @@ class SourceOperator(StreamOperator):
             self._set_idle(idle=True)
         elif any(not split.idle for split in self._splits):
             self._set_idle(idle=False)
-        due = self.context.pace.due
-        end = None if seconds is None else time.monotonic() + seconds
-        next_emission = time.monotonic() + interval
-        open_splits = [split for split in self._splits if not split.finished]
-        for turn, split in enumerate(open_splits):
-            split.visited = True
-            turn_end = self._share(end, split, len(open_splits) - turn)
-            for _ in self._read(split, turn_end):
-                yield
-                if due("watermark", time.monotonic() >= next_emission):
-                    next_emission = time.monotonic() + interval
-                    if self._all_visited():
-                        self._emit(self._combined(periodic=True))
-            if due("next split", end is not None and time.monotonic() >= end):
-                break
 
-    def _share(self, end: float | None, split: _Split, turns_left: int) -> float | None:
-        """Return when a split's turn ends: one without an end leaves the others their part of the time."""
-        if end is None or self._ends(split):
-            return end
-        now = time.monotonic()
-        return now + (end - now) / turns_left
+    def start_round(self, seconds: float | None = None, *, interleaved: bool = False) -> None:
+        """Give every split a turn, which lasts until it has nothing more now or its part of the time is over.
 
-    def _read(self, split: _Split, end: float | None) -> Iterator[None]:
-        """Read a split until it has nothing more or `end`, a time.monotonic() value, has come."""
-        pace = self.context.pace
-        limits = ReadLimits() if end is None else ReadLimits.lasting(end - time.monotonic())
-        reader = self._reader_of(split)
+        If turns are `interleaved`, each is one batch, and rounds follow one another until no split has given any.
+        """
+        self._interleaved = interleaved
+        self._round_read = False
+        self._end = None if seconds is None else time.monotonic() + seconds
+        self._next_emission = time.monotonic() + self._interval
+        self._queue_splits()
+
+    def _queue_splits(self) -> None:
+        if not self._drained:
+            self._waiting.extend(split for split in self._splits if not split.finished)
+
+    def poll(self) -> Polled:
+        """Read at most one batch of the split whose turn it is. Reading does not wait if turns are interleaved."""
+        if self._current is None:
+            if not self._waiting and not self._start_next_round():
+                return Polled.FINISHED if self.finished else Polled.NOTHING_NOW
+            self._begin_turn(self._waiting.popleft())
+        split = self._current
+        assert split is not None
+        if not self._read_batch(split):
+            split.batches = None
+            split.finished = self._ends(split)
+            self._end_turn()
+            return Polled.MORE
+        due, now = self.context.pace.due, time.monotonic()
+        if due("watermark", now >= self._next_emission):
+            self._next_emission = time.monotonic() + self._interval
+            if self._all_visited():
+                self._emit(self._combined(periodic=True))
+        if self._interleaved:
+            self._current = None
+        elif due("split", self._turn_end is not None and time.monotonic() >= self._turn_end):
+            split.batches = None
+            self._end_turn()
+        return Polled.MORE
+
+    def _start_next_round(self) -> bool:
+        """Let the next round follow, if turns are interleaved; return whether it can begin at once."""
+        if not self._interleaved:
+            return False
+        gave_records, self._round_read = self._round_read, False
+        self._queue_splits()
+        return gave_records and bool(self._waiting)
+
+    def _begin_turn(self, split: _Split) -> None:
+        self._current = split
+        split.visited = True
+        self._turn_end = self._share(split)
+        if split.batches is not None:
+            return
+        if self._interleaved:
+            limits = ReadLimits.lasting(0.0)
+        elif self._turn_end is None:
+            limits = ReadLimits()
+        else:
+            limits = ReadLimits.lasting(self._turn_end - time.monotonic())
         # What is recorded and what is replayed are batches without what was delivered again.
-        batches = pace.batches(reader, split.progress.split, split.position, limits)
-        while True:
+        split.batches = self.context.pace.batches(
+            self._reader_of(split), split.progress.split, split.position, limits
+        )
+
+    def _end_turn(self) -> None:
+        self._current = None
+        if self._interleaved:
+            return
+        over = self._end is not None and time.monotonic() >= self._end
+        if self.context.pace.due("next split", over):
+            self._waiting.clear()
+
+    def _share(self, split: _Split) -> float | None:
+        """Return when a split's turn ends: one without an end leaves the others their part of the time."""
+        if self._end is None or self._ends(split):
+            return self._end
+        now = time.monotonic()
+        return now + (self._end - now) / (len(self._waiting) + 1)
+
+    def _read_batch(self, split: _Split) -> bool:
+        """Read a batch and send it down the chain; return False if the split has nothing more."""
+        assert split.batches is not None
+        try:
+            found = next(split.batches, None)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise self._reader_failed(split, error) from error
+        if found is None:
+            return False
+        if found.positions is not None or found.start is not None:
+            raise self._not_ordered()
+        if found.records:
+            self.records += len(found.records)
+            self._round_read = split.started = split.read = True
+            split.active_ms = self.context.clock()
+            split.idle = False
+            self._set_idle(idle=False)
+            timestamps: Any = found.timestamps
             try:
-                found = next(batches, None)
-            except PenstockError:
-                raise
-            except Exception as error:
-                raise self._reader_failed(split, error) from error
-            if found is None:
-                split.finished = self._ends(split)
-                return
-            if found.positions is not None or found.start is not None:
-                raise self._not_ordered()
-            if found.records:
-                self.records += len(found.records)
-                split.started = split.read = True
-                split.active_ms = self.context.clock()
-                split.idle = False
-                self._set_idle(idle=False)
-                timestamps: Any = found.timestamps
-                try:
-                    split.assignment.on_batch(
-                        Batch(found.records, timestamps), self.output.emit, self._on_event_watermark
-                    )
-                except RecordFailedError as failed:
-                    raise self.guard(failed.cause, failed.record, known=True) from failed.cause
-            split.position = found.position
-            yield
-            if pace.due("split", end is not None and time.monotonic() >= end):
-                return
+                split.assignment.on_batch(
+                    Batch(found.records, timestamps), self.output.emit, self._on_event_watermark
+                )
+            except RecordFailedError as failed:
+                raise self.guard(failed.cause, failed.record, known=True) from failed.cause
+        split.position = found.position
+        return True
 
     def _reader_of(self, split: _Split) -> SourceReader:
         """Return the reader, or one that leaves out what the reader delivers again."""
@@ -244,19 +317,22 @@ class SourceOperator(StreamOperator):
         ]
         return min(waiting, default=None)
 
+    def check_time(self) -> None:
+        """Emit the watermark if it is due by the clock, and see which splits are idle: before a barrier, or at any time."""
+        self._mark_idle_splits()
+        self._emit(self._combined(periodic=True))
+        unfinished = [split for split in self._splits if not split.finished]
+        if unfinished and all(split.idle for split in unfinished):
+            self._set_idle(idle=True)
+
     def barrier(self) -> list[Any]:
         """Emit the watermark (MAX at the end of input) and check for idleness."""
-        if self.finished:
-            if self._emitted != MAX_WATERMARK:
-                self._set_idle(idle=False)
-                self._emitted = MAX_WATERMARK
-                self.output.emit_watermark(MAX_WATERMARK)
-        else:
-            self._mark_idle_splits()
-            self._emit(self._combined(periodic=True))
-            unfinished = [split for split in self._splits if not split.finished]
-            if unfinished and all(split.idle for split in unfinished):
-                self._set_idle(idle=True)
+        if not self.finished:
+            self.check_time()
+        elif self._emitted != MAX_WATERMARK:
+            self._set_idle(idle=False)
+            self._emitted = MAX_WATERMARK
+            self.output.emit_watermark(MAX_WATERMARK)
         self.context.operator_state.put(EMITTED, self._emitted)
         self.context.operator_state.put(IDLE, self._idle)
         return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import pickle
 import sys
 from collections.abc import Iterable, Iterator
@@ -16,9 +17,11 @@ from penstock.errors import PenstockError
 from penstock.graph.deployment import LevelDeployment, SubtaskRestore, VertexDeployment
 from penstock.runtime.network.buffers import Row
 from penstock.runtime.network.messages import ACK, FAILURE, TaskFailure
+from penstock.runtime.network.writers import RowWriter
 from penstock.runtime.task import subtask_cache
 from penstock.runtime.task.garbage import GarbageControl
-from penstock.runtime.task.subtask import ChannelError, Subtask, TaskEnvironment
+from penstock.runtime.task.gates import ChannelError
+from penstock.runtime.task.subtask import Subtask, TaskEnvironment
 from penstock.runtime.time.pace import Pace, RunLog, SlotTrace
 from penstock.runtime.user_code import UserCodeError, user_traceback
 
@@ -66,10 +69,10 @@ def run_slot(
         attempt_number=level.attempt_number,
         staging=level.staging,
         state_io=level.state_io,
-        rows=sent,
+        writer_of=functools.partial(RowWriter, sent),
         pace_of=None if observer is None else observer.pace_of,
     )
-    slot_task = _SlotTask(level, slot, task, observer)
+    slot_task = _SlotTask(level, slot, task, sent, observer)
     collector = GarbageControl()
     try:
         for _ in slot_task.run(rows):
@@ -112,11 +115,13 @@ class _SlotTask:
         level: LevelDeployment,
         slot: int,
         task: TaskEnvironment,
+        sent: list[Row],
         observer: SlotObserver | None,
     ) -> None:
         self._level = level
         self._slot = slot
         self._task = task
+        self._sent = sent
         self._observer = observer
         self._arrivals = RunLog()
         self._subtasks: dict[int, Subtask] = {}
@@ -134,7 +139,8 @@ class _SlotTask:
             for subtask in self._subtasks.values():
                 self._observer.opened(subtask)
         for subtask in self._subtasks.values():
-            subtask.begin_epoch(self._task, self._subtasks)
+            subtask.connect(self._task, self._subtasks)
+            subtask.begin_epoch(self._task)
         for subtask in self._subtasks.values():
             self.current = subtask
             subtask.announce_time()
@@ -145,10 +151,10 @@ class _SlotTask:
         last = next(reversed(self._subtasks.values()), None)
         for subtask in self._subtasks.values():
             self.current = subtask
-            ack = subtask.end_epoch()
+            ack = subtask.checkpoint(self._level.epoch)
             if subtask is last:
                 ack = dataclasses.replace(ack, trace=self.trace())
-            self._task.rows.append(Row(self._slot, -1, -1, self._slot, 0, ACK, dumps(ack)))
+            self._sent.append(Row(self._slot, -1, -1, self._slot, 0, ACK, dumps(ack)))
             yield
         for number in list(self._subtasks):
             self.current = subtask = self._subtasks.pop(number)
@@ -213,11 +219,11 @@ class _SlotTask:
                 self.current = receiver
                 if arrived is not None:
                     arrived(row[1:4])
-                receiver.receive_row(row)
+                receiver.receive_buffer(*row[2:])
             elif row[5] == FAILURE:
                 raise _UpstreamFailedError(row[6])
             else:
-                self._task.rows.append(row)
+                self._sent.append(row)
             yield
 
 

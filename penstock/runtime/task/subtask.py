@@ -1,106 +1,64 @@
-"""One subtask of one vertex: its chain, its input channels, its state."""
+"""One subtask of one vertex: a chain of operators between input gates and result writers.
+
+It does not know what feeds it: records and control messages are handed to `receive`, a source is asked to `poll`, and
+`checkpoint` is called when the gates have all barriers. Everything between two checkpoints is called an epoch.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from penstock.common.pickling import dumps
 from penstock.connectors.source import SourceAssignment
 from penstock.errors import PenstockError
 from penstock.graph.deployment import JobSettings, SubtaskRestore, VertexCode, VertexDeployment
-from penstock.graph.key_groups import key_group_range
 from penstock.runtime.metrics import MetricGroup
-from penstock.runtime.network.buffers import Row, decode
+from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.edges import LocalEdge, RemoteEdge
-from penstock.runtime.network.messages import (
-    BARRIER,
-    DATA,
-    STATUS,
-    WATERMARK,
-    BarrierMessage,
-    TaskAck,
-)
-from penstock.runtime.network.routing import connected_sources
+from penstock.runtime.network.messages import BARRIER, DATA, BarrierMessage, TaskAck
+from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.source import SourceOperator
-from penstock.runtime.records import MIN_WATERMARK, Batch
-from penstock.runtime.state.backends import create_backend
-from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.state.operator_state import EMITTED, IDLE, OperatorStateBackend
 from penstock.runtime.state.redistribution import restore_local
-from penstock.runtime.state.state_backend import StatePlace
-from penstock.runtime.state.table import TableDelta
 from penstock.runtime.task.chain import ChainOutput
 from penstock.runtime.task.context import RuntimeContext
+from penstock.runtime.task.gates import InputGates, PolicyOf, epoch_time
+from penstock.runtime.task.snapshots import KeyedSnapshots, StateIO, pack_local
 from penstock.runtime.time.pace import WALL, Pace, RecordingPace, WallPace, wall_clock
 from penstock.runtime.time.timers import TimerManager
-from penstock.runtime.time.valve import ValveOutput, WatermarkValve
-
-
-class ChannelError(PenstockError, RuntimeError):
-    """A channel did not deliver what it must: records before the barrier, in order, then the barrier."""
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotName:
-    """Who takes a snapshot, and when: unique to the attempt."""
-
-    epoch: int
-    operator: str
-    subtask: int
-    attempt: str
-    key_groups: tuple[int, int]
-
-
-class StateIO(Protocol):
-    """How a subtask reads and writes its keyed state on checkpoint storage."""
-
-    def load(self, chain: Any, owned: range | None = None) -> Iterator[dict[str, TableDelta]]:
-        """Read the snapshots of a chain, oldest first; entries of key groups that are not `owned` may be left out."""
-
-    def store(
-        self,
-        chain: Any,
-        name: SnapshotName,
-        delta: dict[str, TableDelta],
-        full: Callable[[], dict[str, TableDelta]],
-    ) -> Any:
-        """Write `delta` (or, if that is due or `chain` is None, `full()`) and return the new chain."""
-
-    def store_files(self, chain: Any, name: SnapshotName, directory: Path, settings: Any) -> Any:
-        """Write the files of a database that storage does not have yet, and return the new chain."""
-
-    def fetch_files(self, handle: Any, directory: Path, settings: Any) -> None:
-        """Read the files of a database (`chain.database`) into a directory."""
+from penstock.runtime.time.valve import ValveOutput
 
 
 @dataclass(slots=True)
 class TaskEnvironment:
-    """The Spark task that a subtask runs in, for one epoch."""
+    """What a subtask runs in: its job's settings, the attempt, and where records and state go."""
 
     settings: JobSettings
-    epoch: int
+    epoch: int  # the checkpoint that ends it has this number
     attempt: str
     attempt_number: int
     staging: str
     state_io: StateIO
-    rows: list[Row]  # what the subtasks send; the task passes it on and empties it
+    writer_of: WriterOf
     pace_of: Callable[[int, int], Pace] | None = None  # by vertex and subtask; None: the wall clock
 
 
-_NO_CHAIN = object()  # the operator has had no state so far
-
-
 class Subtask:
-    """Runs a chain. Life cycle: `open`, then per epoch `begin_epoch`, `receive`..., `end_epoch`; `close` at last."""
+    """Runs a chain.
 
-    def __init__(self, deployment: VertexDeployment, index: int) -> None:
+    Life cycle: `open` and `connect`; then, again and again, `begin_epoch`, any mix of `receive` (or `read_source`) and
+    `advance_processing_time`, and `checkpoint`; `close` at last.
+    """
+
+    def __init__(
+        self, deployment: VertexDeployment, index: int, policy_of: PolicyOf = epoch_time
+    ) -> None:
         self.deployment = deployment
         self.index = index
         self.finished = False
@@ -112,26 +70,13 @@ class Subtask:
         self._partitionings = code.partitionings
         self._edges: list[RemoteEdge | LocalEdge] = []
         self._contexts: list[OperatorContext] = []
-        self._channels: dict[tuple[int, int], int] = {}
-        self._sources: dict[tuple[int, int], tuple[int, int]] = {}
-        for gate in deployment.gates:
-            for channel in connected_sources(
-                gate.partitioning, index, gate.source_parallelism, deployment.parallelism
-            ):
-                self._channels[gate.gate, channel] = len(self._channels)
-                self._sources[gate.gate, channel] = (gate.source_vertex, channel)
-        self._inputs = {gate.gate: gate.input_index for gate in deployment.gates}
-        self._valve = WatermarkValve(len(self._channels))
-        # Where time stood before a start from a checkpoint: the valve begins anew, but time does not go back.
-        self._floor = MIN_WATERMARK
+        self.gates = InputGates(
+            deployment.name, deployment.gates, index, deployment.parallelism, policy_of
+        )
+        self._keyed = KeyedSnapshots(deployment, index)
         self._announces = False
-        self._keyed: dict[int, KeyedStateBackend] = {}
-        self._disk_backends: list[KeyedStateBackend] = []
-        self._chains: dict[int, Any] = {}  # None: the next snapshot must be a full one
         self._records_in = 0
         self.pace: Pace = WALL
-        groups = key_group_range(index, deployment.parallelism, deployment.max_parallelism)
-        self._key_groups = (groups.start, groups.stop)
 
     # Opening
 
@@ -140,18 +85,15 @@ class Subtask:
         self.pace = self._create_pace(task)
         operator_ids = [info.operator_id for info in self.deployment.operators]
         local = restore_local(restore, operator_ids, self.index, self.deployment.parallelism)
-        for position in self.deployment.keyed:
-            self._restore_keyed(task, restore, position)
-        if "valve" in local:
-            self._valve.restore(local["valve"])
-        self._floor = local.get("floor", MIN_WATERMARK)
+        self._keyed.restore(task.settings, self.pace.clock, task.state_io, restore)
+        self.gates.restore(local)
         self._announces = restore.anew
         self.finished = local.get("finished", False)
         states = local.get("operators", {})
         for position, info in enumerate(self.deployment.operators):
             for target, tag in info.chained:
                 self._outputs[position].add_operator(self.operators[target], tag)
-        self._connect_edges(task.settings)
+        self._create_edges(task.settings)
         for position, operator in enumerate(self.operators):
             operator_id = self.deployment.operators[position].operator_id
             context = self._create_context(task, position, states.get(operator_id))
@@ -167,7 +109,7 @@ class Subtask:
             return task.pace_of(self.deployment.vertex, self.index)
         return RecordingPace(wall_clock) if task.settings.journal else WallPace(wall_clock)
 
-    def _connect_edges(self, settings: JobSettings) -> None:
+    def _create_edges(self, settings: JobSettings) -> None:
         for edge in self.deployment.edges:
             output: RemoteEdge | LocalEdge
             if edge.local:
@@ -183,30 +125,6 @@ class Subtask:
             self._edges.append(output)
             self._outputs[edge.operator].add_edge(output, edge.side_tag)
 
-    def _restore_keyed(self, task: TaskEnvironment, restore: SubtaskRestore, position: int) -> None:
-        info = self.deployment.operators[position]
-        backend = self._keyed[position] = create_backend(
-            task.settings.state_backend,
-            self.pace.clock,
-            StatePlace(
-                task.settings.job_id,
-                operator=info.name,
-                place=f"{self.deployment.vertex}.{position}",
-                subtask=self.index,
-                max_parallelism=self.deployment.max_parallelism,
-            ),
-        )
-        self._disk_backends = [each for each in self._keyed.values() if not each.in_memory]
-        chains = restore.keyed.get(info.operator_id, ())
-        if not chains and restore.owned is not None and info.operator_id in restore.keyed:
-            self._chains[position] = (
-                None  # its key groups are empty, and the checkpoint must say so
-            )
-        elif chains:
-            self._chains[position] = backend.restore(
-                task.state_io, chains, restore.owned, self.deployment.max_parallelism
-            )
-
     def _create_context(
         self, task: TaskEnvironment, position: int, state: dict[str, Any] | None
     ) -> OperatorContext:
@@ -216,7 +134,7 @@ class Subtask:
         timers = None
         if keyed is not None:
             timers = TimerManager(keyed)
-            timers.watermark = operator_state.get("timer watermark", self._valve.watermark)
+            timers.watermark = operator_state.get("timer watermark", self.gates.timers_watermark)
         runtime_context = RuntimeContext(
             task_name=info.name,
             subtask=self.index,
@@ -251,14 +169,20 @@ class Subtask:
             extras=_extras(task),
         )
 
-    def begin_epoch(self, task: TaskEnvironment, neighbours: dict[int, Subtask]) -> None:
-        """Bind the subtask to the Spark task of this epoch."""
+    def connect(self, task: TaskEnvironment, neighbours: Mapping[int, Subtask]) -> None:
+        """Send to the writers of `task`, and to neighbours in the same slot, from now on; channels count from 0 again."""
         self._task = task
-        self._barriers: dict[tuple[int, int], BarrierMessage] = {}
-        self._sequences: dict[tuple[int, int], int] = {}
-        self._pending_watermarks: dict[int, int] = {}
-        self._pending_active: dict[int, None] = {}
-        self._pending_idle: dict[int, None] = {}
+        self.gates.renumber()
+        for edge, output in zip(self.deployment.edges, self._edges, strict=True):
+            if isinstance(output, LocalEdge):
+                output.bind(neighbours[edge.target_vertex].receive)
+            else:
+                output.bind(task.writer_of(edge, self.index))
+
+    def begin_epoch(self, task: TaskEnvironment) -> None:
+        """Begin what ends with the checkpoint of this number."""
+        self._task = task
+        self.gates.start_alignment()
         self._records_in = 0
         self.pace.begin_epoch()
         if self.pace.traces:
@@ -269,11 +193,6 @@ class Subtask:
         for group, output in zip(self._metrics, self._outputs, strict=True):
             group.reset()
             output.records_out = 0
-        for edge, output_edge in zip(self.deployment.edges, self._edges, strict=True):
-            if isinstance(output_edge, LocalEdge):
-                output_edge.bind(neighbours[edge.target_vertex].receive)
-            else:
-                output_edge.bind(task.rows)
         for operator, context in zip(self.operators, self._contexts, strict=True):
             if context.epoch != task.epoch:
                 context.epoch = task.epoch
@@ -294,17 +213,12 @@ class Subtask:
 
     # Receiving
 
-    def receive_row(self, row: Row) -> None:
-        """Take a row of the pipe."""
-        _, _, gate, channel, sequence, kind, payload = row
+    def receive_buffer(
+        self, gate: int, channel: int, sequence: int, kind: int, payload: bytes
+    ) -> None:
+        """Take what a writer sent."""
         if self._task.settings.check_order:
-            expected = self._sequences.get((gate, channel), 0)
-            if sequence != expected:
-                raise ChannelError(
-                    f"row {sequence} arrived where row {expected} was due",
-                    detail=f"vertex '{self.deployment.name}', gate {gate}, channel {channel}",
-                )
-            self._sequences[gate, channel] = expected + 1
+            self.gates.check_sequence(gate, channel, sequence)
         content = decode(payload) if kind == DATA else pickle.loads(payload)
         self.receive(gate, channel, kind, content)
 
@@ -312,171 +226,91 @@ class Subtask:
         """Take records or a control message from a channel."""
         if kind == DATA:
             self._records_in += len(content.values)
-            if self._disk_backends and content.keys is not None and 0 in self._keyed:
-                self._keyed[0].expect(content.keys)
-            self.operators[0].process(content, self._inputs[gate])
-            for backend in self._disk_backends:
+            on_disk = self._keyed.on_disk
+            if on_disk and content.keys is not None:
+                head = self._keyed.get(0)
+                if head is not None:
+                    head.expect(content.keys)
+            self.operators[0].process(content, self.gates.input_of[gate])
+            for backend in on_disk:
                 backend.relieve()
         elif kind == BARRIER:
-            self._barriers[gate, channel] = content
+            self.gates.alignment.on_barrier((gate, channel), content)
         else:
-            self._receive_time(self._channels[gate, channel], kind, content)
+            self._tell_time(self.gates.on_time((gate, channel), kind, content))
 
-    def _receive_time(self, channel: int, kind: int, content: Any) -> None:
-        """Take a watermark or a status.
-
-        A single channel moves time between its records. Several channels arrive one after another although they stand for
-        the same span of time, so there time moves at the end of the epoch.
-        """
-        single = len(self._channels) == 1
-        if kind == WATERMARK:
-            if single:
-                self._apply(self._valve.on_watermark(channel, content))
-            else:
-                self._pending_watermarks[channel] = content
-        elif kind == STATUS:
-            if single:
-                self._apply(self._valve.on_status(channel, content))
-            elif content:
-                self._pending_idle[channel] = None
-            else:
-                # Active for some time of the epoch: its watermarks count, even if it ends idle.
-                self._pending_active[channel] = None
-                self._pending_idle.pop(channel, None)
-
-    def _apply(self, output: ValveOutput) -> None:
+    def _tell_time(self, outputs: Iterable[ValveOutput]) -> None:
         head = self.operators[0]
-        if output.idle is False:
-            head.process_status(False)
-        if output.watermark is not None:
-            head.process_watermark(max(output.watermark, self._floor))
-        if output.idle:
-            head.process_status(True)
-
-    def _apply_pending(self) -> None:
-        for channel in self._pending_active:
-            self._apply(self._valve.on_status(channel, idle=False))
-        for channel, watermark in self._pending_watermarks.items():
-            self._apply(self._valve.on_watermark(channel, watermark))
-        for channel in self._pending_idle:
-            self._apply(self._valve.on_status(channel, idle=True))
+        for output in outputs:
+            if output.idle is False:
+                head.process_status(False)
+            if output.watermark is not None:
+                head.process_watermark(output.watermark)
+            if output.idle:
+                head.process_status(True)
 
     def read_source(self, assignment: SourceAssignment, seconds: float | None) -> Iterator[None]:
-        """Run the source at the head of the chain, for so long."""
+        """Let the source at the head of the chain read its splits, for so long."""
         head = self.operators[0]
         assert isinstance(head, SourceOperator)
         yield from head.run(assignment, seconds)
 
     def advance_processing_time(self) -> None:
-        """Fire what the wall clock allows."""
+        """Fire what the wall clock allows; at any time between two records."""
         now = self.pace.clock()
         for operator in self.operators:
             operator.advance_processing_time(now)
 
-    # Ending the epoch
+    def next_wakeup(self) -> int | None:
+        """Return when (epoch milliseconds) processing time should be advanced even if no record comes."""
+        wakeups = [wakeup for op in self.operators if (wakeup := op.next_wakeup()) is not None]
+        return min(wakeups, default=None)
 
-    def end_epoch(self) -> TaskAck:
-        """Reach the barrier: advance time, flush, snapshot; return the ACK."""
-        self._check_barriers()
-        self._apply_pending()
+    # Checkpoints
+
+    def checkpoint(self, number: int) -> TaskAck:
+        """Pass the barrier that all channels have brought: advance time, flush, snapshot; return the ACK."""
+        self.gates.alignment.check(number)
+        self._tell_time(self.gates.on_barriers())
         head = self.operators[0]
-        is_source = isinstance(head, SourceOperator)
-        if isinstance(head, SourceOperator):
-            ends = head.finished
-        else:
-            ends = all(message.finished for message in self._barriers.values())
+        source = head if isinstance(head, SourceOperator) else None
+        ends = self.gates.alignment.finished if source is None else source.finished
         if not ends:
             self.advance_processing_time()
         committables: dict[str, list[Any]] = {}
-        for position, operator in enumerate(self.operators):
-            # A source emits MAX in its barrier, before the operators after it finish.
+        for context, operator in zip(self._contexts, self.operators, strict=True):
             with _user_code(operator):
-                if ends and not self.finished and not (is_source and position == 0):
+                # A source emits MAX in its barrier, before the operators after it finish.
+                if ends and not self.finished and operator is not source:
                     operator.finish()
                 found = operator.barrier()
-                context = self._contexts[position]
-                context.runtime_context.snapshot_functions(self._task.epoch, context.clock())
+                context.runtime_context.snapshot_functions(number, context.clock())
             if found:
-                committables[self.deployment.operators[position].operator_id] = found
+                committables[context.operator_id] = found
         self.finished = self.finished or ends
-        message = BarrierMessage(self._task.attempt, ends)
+        message = BarrierMessage(number, self._task.attempt, ends)
         for edge in self._edges:
             edge.barrier(message)
-        return self._acknowledge(committables)
-
-    def _check_barriers(self) -> None:
-        missing = [channel for channel in self._channels if channel not in self._barriers]
-        if missing:
-            raise ChannelError(
-                f"{len(missing)} of {len(self._channels)} input channels ended without a barrier",
-                detail=f"vertex '{self.deployment.name}', subtask {self.index}, (gate, channel) {missing[:5]}",
-            )
-
-    def _acknowledge(self, committables: dict[str, list[Any]]) -> TaskAck:
-        head = self.operators[0]
-        wakeups = [wakeup for op in self.operators if (wakeup := op.next_wakeup()) is not None]
         return TaskAck(
             vertex=self.deployment.vertex,
             subtask=self.index,
             attempt=self._task.attempt,
-            upstream={
-                self._sources[channel]: message.attempt
-                for channel, message in self._barriers.items()
-            },
-            keyed=self._snapshot_keyed(),
-            local=self._snapshot_local(),
+            upstream=self.gates.upstream_attempts(),
+            keyed=self._keyed.write(self._task.state_io, number, self._task.attempt),
+            local=pack_local(self.gates.snapshot(), self._contexts, finished=self.finished),
             committables=committables,
-            progress=head.progress() if isinstance(head, SourceOperator) else None,
-            watermark=max(self._valve.watermark, self._floor)
-            if self._channels
-            else self._source_watermark(),
-            next_wakeup=min(wakeups, default=None),
+            progress=None if source is None else source.progress(),
+            watermark=self._watermark(),
+            next_wakeup=self.next_wakeup(),
             finished=self.finished,
             metrics=self._report_metrics(),
         )
 
-    def _source_watermark(self) -> int:
+    def _watermark(self) -> int:
+        if len(self.gates):
+            return self.gates.watermark
         emitted: int = self._contexts[0].operator_state.get(EMITTED, MIN_WATERMARK)
         return emitted
-
-    def _snapshot_keyed(self) -> dict[str, Any]:
-        for position, backend in self._keyed.items():
-            chain = self._chains.get(position, _NO_CHAIN)
-            written = backend.write_snapshot(
-                self._task.state_io,
-                None if chain is _NO_CHAIN else chain,
-                SnapshotName(
-                    self._task.epoch,
-                    f"{self.deployment.vertex}.{position}",
-                    self.index,
-                    self._task.attempt,
-                    self._key_groups,
-                ),
-                force=chain is None,
-            )
-            if written is not None:
-                self._chains[position] = written
-        return {
-            self.deployment.operators[position].operator_id: chain
-            for position, chain in self._chains.items()
-        }
-
-    def _snapshot_local(self) -> bytes:
-        for context in self._contexts:
-            if context.timers is not None:
-                context.operator_state.put("timer watermark", context.timers.watermark)
-        states = {
-            info.operator_id: context.operator_state.snapshot()
-            for info, context in zip(self.deployment.operators, self._contexts, strict=True)
-        }
-        return dumps(
-            {
-                "valve": self._valve.snapshot(),
-                "floor": self._floor,
-                "finished": self.finished,
-                "operators": {name: state for name, state in states.items() if state},
-            },
-        )
 
     def _report_metrics(self) -> dict[str, dict[str, Any]]:
         reports: dict[str, dict[str, Any]] = {}
@@ -510,8 +344,7 @@ class Subtask:
                     closeable.close()
             except PenstockError as error:
                 errors.append(error)
-        for backend in self._keyed.values():
-            backend.close()
+        self._keyed.close()
         if errors:
             raise errors[0]
 
@@ -529,6 +362,3 @@ def _user_code(operator: StreamOperator) -> Iterator[None]:
 
 def _extras(task: TaskEnvironment) -> dict[str, Any]:
     return {"job_id": task.settings.job_id, "attempt": task.attempt, "staging": task.staging}
-
-
-__all__ = ["Batch", "ChannelError", "StateIO", "Subtask", "TaskEnvironment", "wall_clock"]

@@ -62,7 +62,7 @@ def test_a_watermark_behind_the_time_of_the_checkpoint_counts_as_that_time(told,
     rows = [
         control(WATERMARK, told),
         Row(0, 1, 0, 0, 1, DATA, encode(["x"], [130], None)),
-        control(BARRIER, BarrierMessage("a", False), sequence=2),
+        control(BARRIER, BarrierMessage(1, "a", False), sequence=2),
     ]
     out = run(deployment, rows=rows)
     assert [decode(row.payload).values for row in out if row.kind == DATA] == [[seen]]
@@ -72,7 +72,7 @@ def test_a_watermark_behind_the_time_of_the_checkpoint_counts_as_that_time(told,
 
 def test_the_time_of_the_checkpoint_survives_the_next_one():
     receiver = vertex(1, ProcessSpec(Now()), gates=[gate(0)])
-    barrier = control(BARRIER, BarrierMessage("a", False))
+    barrier = control(BARRIER, BarrierMessage(1, "a", False))
     first = run(level(1, receiver, restore={(1, 0): restored(former(100))}), rows=[barrier])
     ack = pickle.loads(first[-1].payload)
     assert ack.watermark == 100

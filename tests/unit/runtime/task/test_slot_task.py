@@ -32,8 +32,8 @@ from penstock.runtime.network.messages import (
     TaskFailedError,
 )
 from penstock.runtime.task import subtask_cache
+from penstock.runtime.task.gates import ChannelError
 from penstock.runtime.task.local_pipe import deliver, run_pipe_locally
-from penstock.runtime.task.subtask import ChannelError
 from tests.builders import pipes
 
 MIN, MAX = -(2**63), 2**63 - 1
@@ -98,8 +98,10 @@ def control(kind, content, *, channel=0, sequence=0, vertex=1, gate=0):
     return Row(0, vertex, gate, channel, sequence, kind, pickle.dumps(content))
 
 
-def barrier(*, finished=False, channel=0, **where):
-    return control(BARRIER, BarrierMessage(f"up{channel}", finished), channel=channel, **where)
+def barrier(*, checkpoint=1, finished=False, channel=0, **where):
+    return control(
+        BARRIER, BarrierMessage(checkpoint, f"up{channel}", finished), channel=channel, **where
+    )
 
 
 def test_a_source_task_sends_records_watermarks_barrier_and_ack_in_this_order():
@@ -243,15 +245,15 @@ def test_statuses_count_at_the_end_of_the_epoch(events, watermark):
 
 def test_a_channel_that_wakes_up_and_falls_asleep_in_one_epoch_is_heard():
     target = pipes.vertex(1, MapSpec(note), gates=[pipes.gate(0, "REBALANCE", sources=2)])
-    barriers = [barrier(channel=channel) for channel in (0, 1)]
-    first = [control(STATUS, True, channel=0), control(STATUS, True, channel=1), *barriers]
+    first = [control(STATUS, True, channel=channel) for channel in (0, 1)]
+    first += [barrier(channel=channel) for channel in (0, 1)]
     ack = pipes.acks(pipes.run(pipes.level(1, target), rows=first))[1, 0]
     second = [
         control(STATUS, False),
         data([1], [51]),
         control(WATERMARK, 50),
         control(STATUS, True),
-        *barriers,
+        *(barrier(checkpoint=2, channel=channel) for channel in (0, 1)),
     ]
     deployment = pipes.level(1, target, epoch=2, restore={(1, 0): pipes.restore_of(ack)})
     assert pipes.acks(pipes.run(deployment, rows=second))[1, 0].watermark == 50
@@ -272,7 +274,10 @@ def epoch_of(number, records, *, restore=None, state_io=None, attempt=None):
     deployment = pipes.level(
         1, keyed_sum(), epoch=number, state_io=state_io or pipes.MemoryStateIO(), **options
     )
-    rows = [data([n for _, n in records], keys=[key for key, _ in records]), barrier()]
+    rows = [
+        data([n for _, n in records], keys=[key for key, _ in records]),
+        barrier(checkpoint=number),
+    ]
     return pipes.acks(pipes.run(deployment, rows=rows, attempt=attempt or f"t{number}"))[1, 0]
 
 
@@ -519,7 +524,8 @@ def test_finish_and_close_come_once_at_the_end_of_input():
     ack = pipes.acks(rows)[1, 0]
     assert not ack.finished
     deployment = pipes.level(1, target, epoch=2, restore={(1, 0): pipes.restore_of(ack)})
-    rows = pipes.run(deployment, rows=[control(WATERMARK, MAX), barrier(finished=True)])
+    last = [control(WATERMARK, MAX), barrier(checkpoint=2, finished=True)]
+    rows = pipes.run(deployment, rows=last)
     assert LOG == [("f", "open"), ("f", "close")]
     assert pipes.acks(rows)[1, 0].finished
 

@@ -1,0 +1,237 @@
+"""The input gates of a subtask: its channels, the order of what they bring, their barriers, and the time that they agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from penstock.errors import PenstockError
+from penstock.graph.deployment import InputGate
+from penstock.runtime.network.messages import WATERMARK, BarrierMessage
+from penstock.runtime.network.routing import connected_sources
+from penstock.runtime.records import MIN_WATERMARK
+from penstock.runtime.time.valve import NOTHING, ValveOutput, WatermarkValve
+
+Channel = tuple[int, int]  # gate, source subtask
+
+
+class ChannelError(PenstockError, RuntimeError):
+    """A channel did not deliver what it must: records before the barrier, in order, then the barrier."""
+
+
+class TimePolicy(Protocol):
+    """Decides when what the channels say about time reaches the operators."""
+
+    def on_watermark(self, channel: int, watermark: int) -> Iterator[ValveOutput]:
+        """Take a channel's watermark."""
+
+    def on_status(self, channel: int, idle: bool) -> Iterator[ValveOutput]:
+        """Take a channel's status."""
+
+    def on_barriers(self) -> Iterator[ValveOutput]:
+        """All channels have brought their barrier."""
+
+
+class ImmediateTime:
+    """Time moves at once: for channels that are read side by side, and for one that is alone."""
+
+    def __init__(self, valve: WatermarkValve) -> None:
+        self._valve = valve
+
+    def on_watermark(self, channel: int, watermark: int) -> Iterator[ValveOutput]:
+        """Move time between the records of the channel."""
+        yield self._valve.on_watermark(channel, watermark)
+
+    def on_status(self, channel: int, idle: bool) -> Iterator[ValveOutput]:
+        """Let the channel count, or not."""
+        yield self._valve.on_status(channel, idle)
+
+    def on_barriers(self) -> Iterator[ValveOutput]:
+        """Nothing has waited for them."""
+        return iter(())
+
+
+class BarrierTime:
+    """Time moves at the barrier: for channels that arrive one after another although they stand for the same span of time."""
+
+    def __init__(self, valve: WatermarkValve) -> None:
+        self._valve = valve
+        self._clear()
+
+    def _clear(self) -> None:
+        self._watermarks: dict[int, int] = {}
+        self._active: dict[int, None] = {}
+        self._idle: dict[int, None] = {}
+
+    def on_watermark(self, channel: int, watermark: int) -> Iterator[ValveOutput]:
+        """Remember it."""
+        self._watermarks[channel] = watermark
+        return iter(())
+
+    def on_status(self, channel: int, idle: bool) -> Iterator[ValveOutput]:
+        """Remember it."""
+        if idle:
+            self._idle[channel] = None
+        else:
+            # Active for some time before the barrier: its watermarks count, even if it ends idle.
+            self._active[channel] = None
+            self._idle.pop(channel, None)
+        return iter(())
+
+    def on_barriers(self) -> Iterator[ValveOutput]:
+        """Tell the valve what was said since the last barrier."""
+        for channel in self._active:
+            yield self._valve.on_status(channel, idle=False)
+        for channel, watermark in self._watermarks.items():
+            yield self._valve.on_watermark(channel, watermark)
+        for channel in self._idle:
+            yield self._valve.on_status(channel, idle=True)
+        self._clear()
+
+
+PolicyOf = Callable[[WatermarkValve, int], TimePolicy]  # valve, number of channels
+
+
+def epoch_time(valve: WatermarkValve, channels: int) -> TimePolicy:
+    """Return the policy of a task whose input is one sequence of rows: channel after channel."""
+    return ImmediateTime(valve) if channels == 1 else BarrierTime(valve)
+
+
+class Alignment:
+    """Which channels have brought the barrier of the checkpoint that is under way."""
+
+    def __init__(self, channels: Sequence[Channel], where: str) -> None:
+        self._channels = channels
+        self._where = where
+        self.barriers: dict[Channel, BarrierMessage] = {}
+
+    def on_barrier(self, channel: Channel, message: BarrierMessage) -> None:
+        """Take a channel's barrier: what it brings after that belongs to the next checkpoint."""
+        self.barriers[channel] = message
+
+    def blocks(self, channel: Channel) -> bool:
+        """Whether a channel has to wait for the others."""
+        return channel in self.barriers
+
+    @property
+    def complete(self) -> bool:
+        """Whether no channel's barrier is missing."""
+        return len(self.barriers) == len(self._channels)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all channels have come to their end."""
+        return all(message.finished for message in self.barriers.values())
+
+    def check(self, checkpoint: int) -> None:
+        """Raise ChannelError if a barrier is missing, or belongs to another checkpoint."""
+        missing = [channel for channel in self._channels if channel not in self.barriers]
+        if missing:
+            raise ChannelError(
+                f"{len(missing)} of {len(self._channels)} input channels ended without a barrier",
+                detail=f"{self._where}, (gate, channel) {missing[:5]}",
+            )
+        for channel, message in self.barriers.items():
+            if message.checkpoint != checkpoint:
+                raise ChannelError(
+                    f"the barrier of checkpoint {message.checkpoint} arrived where that of {checkpoint} was due",
+                    detail=f"{self._where}, (gate, channel) {channel}",
+                )
+
+
+class InputGates:
+    """All channels of one subtask. What it says about time is for the operator at the head of the chain."""
+
+    def __init__(
+        self,
+        name: str,
+        gates: Sequence[InputGate],
+        subtask: int,
+        parallelism: int,
+        policy_of: PolicyOf = epoch_time,
+    ) -> None:
+        self._name = name
+        self._numbers: dict[Channel, int] = {}
+        self._sources: dict[Channel, tuple[int, int]] = {}
+        for gate in gates:
+            for source in connected_sources(
+                gate.partitioning, subtask, gate.source_parallelism, parallelism
+            ):
+                self._numbers[gate.gate, source] = len(self._numbers)
+                self._sources[gate.gate, source] = (gate.source_vertex, source)
+        self.input_of = {gate.gate: gate.input_index for gate in gates}
+        self._valve = WatermarkValve(len(self._numbers))
+        self._policy = policy_of(self._valve, len(self._numbers))
+        self._sequences: dict[Channel, int] = {}
+        self.alignment = Alignment(list(self._numbers), f"vertex '{name}', subtask {subtask}")
+        # Where time stood before a start from a checkpoint: the valve begins anew, but time does not go back.
+        self._floor = MIN_WATERMARK
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def renumber(self) -> None:
+        """Expect the next buffer of each channel to have the number 0."""
+        self._sequences.clear()
+
+    def check_sequence(self, gate: int, channel: int, sequence: int) -> None:
+        """Raise ChannelError if a buffer of a channel was lost, doubled or overtaken."""
+        expected = self._sequences.get((gate, channel), 0)
+        if sequence != expected:
+            raise ChannelError(
+                f"row {sequence} arrived where row {expected} was due",
+                detail=f"vertex '{self._name}', gate {gate}, channel {channel}",
+            )
+        self._sequences[gate, channel] = expected + 1
+
+    # Barriers
+
+    def start_alignment(self) -> None:
+        """Wait for the next checkpoint's barriers."""
+        self.alignment.barriers = {}
+
+    def upstream_attempts(self) -> dict[tuple[int, int], str]:
+        """Return which attempt of each (vertex, subtask) before this one sent what has arrived."""
+        barriers = self.alignment.barriers
+        return {self._sources[channel]: message.attempt for channel, message in barriers.items()}
+
+    # Time
+
+    @property
+    def watermark(self) -> int:
+        """The time that all channels have reached."""
+        return max(self._valve.watermark, self._floor)
+
+    @property
+    def timers_watermark(self) -> int:
+        """Where the time of timers starts if nobody remembers it."""
+        return self._valve.watermark
+
+    def on_time(self, channel: Channel, kind: int, content: Any) -> Iterator[ValveOutput]:
+        """Take a watermark or a status; return what the operator must be told now."""
+        number = self._numbers[channel]
+        policy = self._policy
+        told = (policy.on_watermark if kind == WATERMARK else policy.on_status)(number, content)
+        return self._above_floor(told)
+
+    def on_barriers(self) -> Iterator[ValveOutput]:
+        """Return what the operator must be told when all barriers have arrived."""
+        return self._above_floor(self._policy.on_barriers())
+
+    def _above_floor(self, outputs: Iterator[ValveOutput]) -> Iterator[ValveOutput]:
+        for output in outputs:
+            if output.watermark is not None:
+                yield replace(output, watermark=max(output.watermark, self._floor))
+            elif output != NOTHING:
+                yield output
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what must be remembered of time."""
+        return {"valve": self._valve.snapshot(), "floor": self._floor}
+
+    def restore(self, local: dict[str, Any]) -> None:
+        """Go on from what `snapshot` returned, or from a part of it."""
+        if "valve" in local:
+            self._valve.restore(local["valve"])
+        self._floor = local.get("floor", MIN_WATERMARK)
