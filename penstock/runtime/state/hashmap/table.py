@@ -8,7 +8,6 @@ the entries touched, not the size of the state.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -18,13 +17,12 @@ from penstock.runtime.state.table import MISSING, REMOVED, Pruned, Sweep, TableD
 class HashMapTable:
     """Entries as Python objects. Keys are the user's key, or (key, namespace) pairs if `namespaced`."""
 
-    __slots__ = ("_cursor", "data", "namespaced", "touched")
+    __slots__ = ("data", "namespaced", "touched")
 
     def __init__(self, namespaced: bool) -> None:
         self.namespaced = namespaced
         self.data: dict[Any, Any] = {}
         self.touched: dict[Any, Any] = {}
-        self._cursor: Iterator[Any] = iter(())  # keys to look at next for what has expired
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the entry under `key`, or `default`."""
@@ -84,23 +82,28 @@ class HashMapTable:
 
     def sweeper(self, size: int, pruned: Pruned) -> Sweep | None:
         """Return what looks for expired entries, `size` at a time."""
-        return partial(self._sweep, size, pruned)
-
-    def _sweep(self, size: int, pruned: Pruned, current: Any, now: int) -> None:
         # The cursor runs over a copy of the keys, so that barriers do not move it; a copy serves for a whole round
-        # over the table. What this epoch touched is left alone, and so is the current entry: whether it may still be
-        # seen is up to the caller.
-        data, touched = self.data, self.touched
-        seen = 0
-        for entry in islice(self._cursor, size):
-            seen += 1
-            stored = data.get(entry)
-            if stored is None or entry in touched or entry == current:
-                continue
-            left = pruned(stored, now)
-            if left is None:
-                self.remove(entry)
-            elif left is not stored:
-                self.put(entry, left)
-        if seen < size and len(data) > seen:
-            self._cursor = iter(list(data))
+        # over the table.
+        cursor: Iterator[Any] = iter(())
+        data = self.data
+
+        def sweep(current: Any, now: int) -> None:
+            # What this epoch touched is left alone, and so is the current entry: whether it may still be seen is up
+            # to the caller.
+            nonlocal cursor
+            touched = self.touched
+            seen = 0
+            for entry in islice(cursor, size):
+                seen += 1
+                stored = data.get(entry)
+                if stored is None or entry in touched or entry == current:
+                    continue
+                left = pruned(stored, now)
+                if left is None:
+                    self.remove(entry)
+                elif left is not stored:
+                    self.put(entry, left)
+            if seen < size and len(data) > seen:
+                cursor = iter(list(data))
+
+        return sweep
