@@ -1,19 +1,35 @@
-"""The arrows of import between the packages, read from the source text."""
+"""The arrows of import between the packages, read from the source text: which there may be, and that none leads back."""
 
 from __future__ import annotations
 
-import ast
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import penstock
 
 ROOT = Path(penstock.__file__).parent
+TOOLS = ROOT.parent / "tools"
 
-# package -> the packages of penstock that it may import, besides itself and penstock.errors
+
+def load(name: str) -> ModuleType:
+    """A tool, as a module; tools find each other by name."""
+    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+imports = load("package_imports")
+When = imports.When
+
+# package -> the packages of penstock that it may import, besides itself and penstock.errors; with a package, all in it
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "pyflink_compat": set(),  # only gives other names to modules
@@ -23,7 +39,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "windowing": {"common"},
     "connectors": {"files", "common"},
     "graph": {"connectors", "common"},
-    "runtime": {"graph", "connectors", "windowing", "common", "metrics"},
     "checkpoint": {"connectors", "files", "common"},
     "savepoint": {"runtime", "checkpoint", "graph", "windowing", "files", "common"},
     "datastream": {"graph", "connectors", "windowing", "common"},
@@ -53,128 +68,288 @@ MAY_IMPORT: dict[str, set[str]] = {
         "pyflink_compat",
     },
 }
+# The layers of penstock.runtime, from the bottom up: what they may import of each other.
+_RUNTIME: dict[str, set[str]] = {
+    "runtime.records": set(),
+    "runtime.metrics": set(),
+    "runtime.isolation": set(),
+    "runtime.user_code": {"runtime.records"},
+    "runtime.state": {"runtime.records", "runtime.user_code"},
+    # Neither backend knows the other, and only this one module knows that there are two.
+    "runtime.state.hashmap": {"runtime.state", "runtime.records"},
+    "runtime.state.rocksdb": {"runtime.state", "runtime.records"},
+    "runtime.state.backends": {"runtime.state", "runtime.state.hashmap", "runtime.state.rocksdb"},
+    "runtime.time": {"runtime.state", "runtime.records", "runtime.user_code"},
+    "runtime.network": {"runtime.records", "runtime.user_code"},
+    "runtime.operators": {
+        "runtime.records",
+        "runtime.metrics",
+        "runtime.isolation",
+        "runtime.user_code",
+        "runtime.state",
+        "runtime.time",
+    },
+    "runtime.task": {"runtime"},
+}
+_BELOW_RUNTIME = {"graph", "connectors", "windowing", "common", "metrics"}
+MAY_IMPORT |= {layer: allowed | _BELOW_RUNTIME for layer, allowed in _RUNTIME.items()}
 # These run things or serve them, so they stand above the packages in the table.
 TOP = {"cli", "rest", "web", "testing"}
-# The arrows that point up, at call time only: `execute()` hands the graph to the engine, the engine makes the job
-# reachable, and tables of state become DataFrames.
-CALL_TIME = {
-    "datastream": {"jobmanager"},
-    "jobmanager": {"rest"},
-    "state": {"spark"},
+PACKAGES = set(MAY_IMPORT) | TOP
+
+# The arrows that point up, by module. None of them is there when the module is loaded: they lie inside functions, or are
+# for the type checker.
+UPWARD: dict[str, dict[str, str]] = {
+    "penstock.datastream._execution": {"jobmanager": "execute() hands the program to the engine"},
+    "penstock.jobmanager.launcher": {"rest": "a job that is submitted is made reachable"},
+    "penstock.state.inputs": {"spark": "state is written from DataFrames"},
+    "penstock.state.tables": {"spark": "tables of state become DataFrames"},
 }
+# Packages that reach each other, by arrows of any kind. A new circle is no way out: move what both sides need below them.
+CYCLES: list[list[str]] = []
 
 
-def package_of(path: Path, root: Path = ROOT) -> str:
-    """The first folder or module below `penstock`."""
-    return path.relative_to(root).parts[0].removesuffix(".py")
+def package_of(name: str) -> str | None:
+    """The package that a module, or a name in it, belongs to: the longest that has a rule."""
+    parts = name.split(".")
+    if parts[0] != "penstock":
+        return None
+    for end in range(len(parts), 1, -1):
+        package = ".".join(parts[1:end])
+        if package in PACKAGES:
+            return package
+    return None
 
 
-def imported_modules(source: str, module: str, *, is_package: bool) -> list[tuple[str, bool, int]]:
-    """All imports of a module as (absolute name, at import time, line); type-checking ones are left out."""
-    found: list[tuple[str, bool, int]] = []
-
-    def visit(node: ast.AST, at_import: bool) -> None:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            for child in node.orelse:
-                visit(child, at_import)
-            return
-        if isinstance(node, ast.Import):
-            found.extend((alias.name, at_import, node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = module.split(".")
-                keep = len(parts) - node.level + (1 if is_package else 0)
-                base = ".".join([*parts[:keep], *([node.module] if node.module else [])])
-            # `from penstock import spark` imports penstock.spark
-            found.extend((f"{base}.{alias.name}", at_import, node.lineno) for alias in node.names)
-        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for child in ast.iter_child_nodes(node):
-            visit(child, at_import and not inside)
-
-    visit(ast.parse(source), True)
-    return found
+def within(package: str, allowed: set[str]) -> bool:
+    """Whether a package is one of these, or in one of them; `runtime.state` is what both backends are built on."""
+    if package.startswith("runtime.state.") and "runtime" not in allowed:
+        return package in allowed
+    return any(package == each or package.startswith(f"{each}.") for each in allowed)
 
 
-def broken_rules(package: str, imports: list[tuple[str, bool, int]]) -> list[str]:
-    """What a module of `package` imports against the rules."""
+def broken_rules(module) -> list[str]:
+    """What a module imports against the rules."""
+    package = package_of(module.name)
     broken = []
-    for name, at_import, line in imports:
-        parts = name.split(".")
-        if parts[0] == "pyspark" and package not in {"spark", "testing"}:
-            broken.append(f"line {line}: {package} imports {name}: only penstock.spark may")
-        if parts[0] != "penstock" or len(parts) < 2 or package not in MAY_IMPORT:
+    for each in module.imports:
+        if each.name.split(".")[0] == "pyspark" and package not in {"spark", "testing"}:
+            if each.when is not When.TYPES:
+                broken.append(f"line {each.line}: imports {each.name}: only penstock.spark may")
             continue
-        target = parts[1]
-        if target in {package, "errors", "__version__"} or target in MAY_IMPORT[package]:
+        target = package_of(each.name)
+        if target is None or package not in MAY_IMPORT:
             continue
-        if not at_import and target in CALL_TIME.get(package, set()):
+        if target in {package, "errors"} or within(target, MAY_IMPORT[package]):
             continue
-        broken.append(f"line {line}: {package} imports {name}")
+        upward = UPWARD.get(module.name, {})
+        if each.when is not When.IMPORT and within(target, set(upward)):
+            continue
+        broken.append(f"line {each.line}: {package} imports {each.name}")
     return broken
 
 
-MODULES = sorted(ROOT.rglob("*.py"))
+def circles(modules) -> list[list[str]]:
+    """The packages that reach each other, by arrows of any kind."""
+    found: list[list[str]] = imports.cycles(imports.arrows(modules, package_of))
+    return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=[str(p.relative_to(ROOT)) for p in MODULES])
-def test_a_module_imports_only_what_its_package_may(path: Path) -> None:
-    package = package_of(path)
-    if package in {"__init__", "__main__"}:
-        package = (
-            "errors" if package == "__init__" else "cli"
-        )  # importing penstock loads nothing else
-    relative = path.relative_to(ROOT.parent).with_suffix("")
-    is_package = path.name == "__init__.py"
-    module = ".".join(relative.parts[:-1] if is_package else relative.parts)
-    imports = imported_modules(path.read_text(), module, is_package=is_package)
-    assert broken_rules(package, imports) == []
+MODULES = imports.read_modules(ROOT)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=[module.name for module in MODULES])
+def test_a_module_imports_only_what_its_package_may(module) -> None:
+    assert broken_rules(module) == []
 
 
 def test_every_package_has_a_rule() -> None:
-    packages = {package_of(path) for path in MODULES} - {"__init__", "__main__"}
-    assert packages <= set(MAY_IMPORT) | TOP
+    roots = {
+        "penstock",
+        "penstock.__main__",
+        "penstock.runtime",
+    }  # of these only the first lines count
+    assert [m.name for m in MODULES if package_of(m.name) is None and m.name not in roots] == []
+
+
+def test_importing_penstock_loads_nothing_else() -> None:
+    roots = [m for m in MODULES if m.name in {"penstock", "penstock.runtime"}]
+    assert [
+        each.name for m in roots for each in m.imports if each.name.startswith("penstock")
+    ] == []
+
+
+def test_no_packages_import_each_other_in_a_circle() -> None:
+    """Not even inside functions, or for the type checker."""
+    arrows = imports.arrows(MODULES, package_of)
+    found = circles(MODULES)
+    makers = {
+        arrow: sorted(by)
+        for arrow, by in arrows.items()
+        for circle in found
+        if set(arrow) <= set(circle)
+    }
+    assert found == CYCLES, makers
+
+
+@pytest.mark.parametrize("module", sorted(UPWARD))
+def test_an_arrow_that_points_up_is_listed_only_while_it_is_there(module) -> None:
+    found = {
+        package_of(each.name): each.when
+        for known in MODULES
+        if known.name == module
+        for each in known.imports
+    }
+    assert set(UPWARD[module]) <= set(found)
+
+
+# The checker itself
+
+
+def module_of(package: str, source: str):
+    return imports.read_module(source, f"penstock.{package}.module", is_package=False)
 
 
 @pytest.mark.parametrize(
     ("package", "source", "is_broken"),
     [
-        pytest.param("runtime", "import pyspark", True, id="spark in a task"),
+        pytest.param("runtime.task", "import pyspark", True, id="spark in a task"),
         pytest.param(
-            "runtime", "def f():\n    import pyspark.sql", True, id="spark inside a function"
+            "runtime.task", "def f():\n    import pyspark.sql", True, id="spark inside a function"
         ),
         pytest.param(
-            "runtime", "from penstock import spark", True, id="from penstock import package"
+            "runtime.task", "from penstock import spark", True, id="from penstock import package"
         ),
-        pytest.param("graph", "from penstock.runtime import x", True, id="a task in a plan"),
-        pytest.param("graph", "from ..runtime import x", True, id="relative, upwards"),
-        pytest.param("runtime", "from .. import datastream", True, id="relative, package"),
+        pytest.param("graph", "from penstock.runtime.time import x", True, id="a task in a plan"),
+        pytest.param("graph", "from ..runtime.time import x", True, id="relative, upwards"),
+        pytest.param(
+            "graph",
+            "if TYPE_CHECKING:\n    from penstock.runtime.time import x",
+            True,
+            id="upwards, for the type checker only",
+        ),
+        pytest.param(
+            "graph",
+            "def f():\n    from penstock.runtime.time import x",
+            True,
+            id="upwards, inside a function",
+        ),
+        pytest.param("runtime.task", "from ... import datastream", True, id="relative, package"),
         pytest.param("datastream", "import penstock.jobmanager", True, id="engine at import time"),
-        pytest.param("jobmanager", "import pyspark", True, id="spark outside of penstock.spark"),
-        pytest.param("jobmanager", "import penstock.rest", True, id="server at import time"),
-        pytest.param(
-            "jobmanager", "def f():\n    import penstock.rest", False, id="server at call time"
-        ),
         pytest.param(
             "datastream",
             "def f():\n    import penstock.jobmanager",
-            False,
-            id="engine at call time",
+            True,
+            id="engine at call time, in a module that is not listed",
         ),
-        pytest.param("runtime", "from penstock.common import x", False, id="common"),
-        pytest.param("runtime", "from penstock.errors import RecordError", False, id="errors"),
-        pytest.param("runtime", "from . import records", False, id="relative, own package"),
+        pytest.param("jobmanager", "import pyspark", True, id="spark outside of penstock.spark"),
+        pytest.param(
+            "runtime.state", "from penstock.runtime.operators import x", True, id="layers, upwards"
+        ),
+        pytest.param(
+            "runtime.state",
+            "def f():\n    from penstock.runtime.time.timers import TimerQueue",
+            True,
+            id="layers, upwards inside a function",
+        ),
+        pytest.param(
+            "runtime.state.hashmap",
+            "from penstock.runtime.state.rocksdb.store import after",
+            True,
+            id="a backend in the other",
+        ),
+        pytest.param(
+            "runtime.state",
+            "from penstock.runtime.state.rocksdb.store import after",
+            True,
+            id="a backend in what both share",
+        ),
+        pytest.param(
+            "runtime.operators",
+            "from penstock.runtime.state.hashmap.table import HashMapTable",
+            True,
+            id="an operator that knows a backend",
+        ),
+        pytest.param("runtime.task", "from penstock.common import x", False, id="common"),
+        pytest.param("runtime.task", "from penstock.errors import RecordError", False, id="errors"),
+        pytest.param("runtime.task", "from . import chain", False, id="relative, own package"),
+        pytest.param(
+            "runtime.operators", "from penstock.runtime.state.keyed import x", False, id="layers"
+        ),
+        pytest.param(
+            "jobmanager", "from penstock.runtime.state.backends import x", False, id="all in one"
+        ),
         pytest.param("spark", "import pyspark", False, id="spark in penstock.spark"),
         pytest.param(
-            "graph", "if TYPE_CHECKING:\n    import pyspark", False, id="for the type checker only"
+            "graph", "if TYPE_CHECKING:\n    import pyspark", False, id="a type of Spark's"
         ),
     ],
 )
 def test_the_checker_tells_good_imports_from_bad_ones(
     package: str, source: str, is_broken: bool
 ) -> None:
-    imports = imported_modules(source, f"penstock.{package}.module", is_package=False)
-    assert bool(broken_rules(package, imports)) is is_broken
+    assert bool(broken_rules(module_of(package, source))) is is_broken
+
+
+@pytest.mark.parametrize(
+    ("source", "is_broken"),
+    [
+        pytest.param("import penstock.rest", True, id="server at import time"),
+        pytest.param("def f():\n    import penstock.rest", False, id="server at call time"),
+        pytest.param("def f():\n    import penstock.cli", True, id="another package"),
+    ],
+)
+def test_a_listed_arrow_holds_for_its_package_and_not_at_import_time(
+    source: str, is_broken: bool
+) -> None:
+    module = imports.read_module(source, "penstock.jobmanager.launcher", is_package=False)
+    assert bool(broken_rules(module)) is is_broken
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        pytest.param("import penstock.spark.pipe", id="at import time"),
+        pytest.param("def f():\n    from penstock.spark import pipe", id="inside a function"),
+        pytest.param(
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import penstock.spark.pipe",
+            id="for the type checker",
+        ),
+    ],
+)
+def test_a_circle_is_found_whatever_it_is_made_of(back: str) -> None:
+    ring = [
+        module_of("spark", "import penstock.runtime.task.chain"),
+        module_of("runtime.task", "import penstock.graph.compiler"),
+        module_of("checkpoint", "import penstock.graph.compiler"),
+    ]
+    assert circles([*ring, module_of("graph", "import penstock.common.clock")]) == []
+    assert circles([*ring, module_of("graph", back)]) == [["graph", "runtime.task", "spark"]]
+
+
+def test_imports_are_told_apart_by_when_they_happen() -> None:
+    source = """
+import a
+if TYPE_CHECKING:
+    import b
+    def f(): import c
+else:
+    import d
+class E:
+    import e
+    def f(self):
+        import f
+g = lambda: __import__("nothing")
+"""
+    module = imports.read_module(source, "m", is_package=False)
+    assert {each.name: each.when for each in module.imports} == {
+        "a": When.IMPORT,
+        "b": When.TYPES,
+        "c": When.TYPES,
+        "d": When.IMPORT,
+        "e": When.IMPORT,
+        "f": When.CALL,
+    }
 
 
 @pytest.mark.parametrize("module", ["penstock.datastream", "penstock.common"])
