@@ -204,6 +204,20 @@ def test_the_deadline_stops_at_a_batch_and_the_next_epoch_goes_on_there():
     assert run.source.calls == ["open", ("a", 0), ("a", 1)]
 
 
+@pytest.mark.parametrize("bounded", [True, False])
+def test_an_empty_batch_moves_the_position(bounded):
+    """A reader may pass by what it filters out, or what a transaction took back: that is not read again."""
+    run = Run(bounded=bounded)
+    run.assign(a=[[], [1], [], []])
+    assert run.epoch(deadline=PAST)[0] == []
+    assert [each.position for each in run.progress] == [1]
+    run.epoch(deadline=PAST)
+    values, _ = run.epoch(deadline=PAST)
+    assert values == []
+    assert [each.position for each in run.progress] == [3]
+    assert [position for name, position in run.source.calls[1:]] == [0, 1, 2]
+
+
 def test_watermarks_go_on_after_a_restore():
     run = Run(bounded=False)
     run.assign(a=[[100]], b=[[50]])
