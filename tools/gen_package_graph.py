@@ -138,6 +138,21 @@ def heights(graph: Graph, circles: list[list[str]]) -> dict[str, int]:
     return {box: height(leader.get(box, box)) for box in graph.boxes}
 
 
+def raised(
+    rows: dict[str, int], graph: Graph, drawn: set[Arrow], circles: list[list[str]]
+) -> dict[str, int]:
+    """Return the rows with boxes moved up to those that import them, where that shortens more arrows than it stretches."""
+    rows = dict(rows)
+    fixed = {box for circle in circles for box in circle}
+    for box in sorted(rows, key=lambda each: (-rows[each], each)):
+        above = [rows[s] for s, end in graph.arrows if end == box and rows[s] > rows[box]]
+        shorter = sum(end == box for _, end in drawn)
+        longer = sum(start == box for start, _ in drawn)
+        if above and box not in fixed and shorter >= longer:
+            rows[box] = min(above) - 1
+    return rows
+
+
 @dataclass(slots=True)
 class Spot:
     """A box, or the place where an arrow passes a row."""
@@ -153,14 +168,15 @@ class Layout:
 
     def __init__(self, graph: Graph) -> None:
         self.circles = cycles(graph.at_import())
-        rows = heights(graph, self.circles)
+        drawn = shortened(graph.at_import(), self.circles)
+        rows = raised(heights(graph, self.circles), graph, drawn, self.circles)
         self.spots = {
             box: Spot(box, rows[box], max(len(label) * LETTER + 26, 76))
             for box in graph.boxes
             for label in [box.rpartition(".")[2]]
         }
         self.paths: dict[Arrow, list[str]] = {}
-        for start, end in sorted(shortened(graph.at_import(), self.circles)):
+        for start, end in sorted(drawn):
             self.paths[start, end] = self._chain(start, end)
         self.later = sorted(
             arrow for arrow, when in graph.arrows.items() if when is not When.IMPORT
@@ -331,19 +347,21 @@ def _down(layout: Layout, path: list[str]) -> str:
     return f'  <path class="arrow" d="{d}"/>'
 
 
-def _inside(layout: Layout, start: str, end: str) -> str:
-    """Draw an arrow of a cycle: its boxes are in one row; there above the boxes, back below them."""
+def _inside(layout: Layout, start: str, end: str, style: str = "wrong") -> str:
+    """Draw an arrow between boxes of one row: there above the boxes, back below them."""
     one, other = layout.spots[start], layout.spots[end]
     top = layout.y(one.row)
     right = one.x < other.x
     y, side = (top, -1) if right else (top + BOX_HEIGHT, 1)
     lift = side * (14 + 0.085 * abs(other.x - one.x))
     x1, x2 = (one.x + 12, other.x - 12) if right else (one.x - 12, other.x + 12)
-    return f'  <path class="wrong" d="M{x1:g} {y:g} C{x1:g} {y + lift:g} {x2:g} {y + lift:g} {x2:g} {y:g}"/>'
+    return f'  <path class="{style}" d="M{x1:g} {y:g} C{x1:g} {y + lift:g} {x2:g} {y + lift:g} {x2:g} {y:g}"/>'
 
 
 def _up(layout: Layout, start: str, end: str) -> str:
     one, other = layout.spots[start], layout.spots[end]
+    if one.row == other.row:
+        return _inside(layout, start, end, "later")
     y1, y2 = layout.y(one.row), layout.y(other.row) + BOX_HEIGHT
     x1, x2 = one.x + one.width / 4, other.x + other.width / 4
     bend = max((y1 - y2) / 2, 20)

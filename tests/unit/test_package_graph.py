@@ -30,7 +30,11 @@ def test_the_picture_shows_the_packages_of_today(picture):
 
 
 def test_a_picture_has_circles_in_red_and_leaves_out_what_a_longer_way_stands_for(picture):
-    edges = {("a", "b"): picture.When.IMPORT, ("b", "c"): picture.When.IMPORT, ("a", "c"): picture.When.IMPORT}
+    edges = {
+        ("a", "b"): picture.When.IMPORT,
+        ("b", "c"): picture.When.IMPORT,
+        ("a", "c"): picture.When.IMPORT,
+    }
     straight = picture.Graph(("a", "b", "c"), edges)
     assert picture.shortened(edges, []) == {("a", "b"), ("b", "c")}
     assert 'class="wrong"' not in picture.draw(straight)

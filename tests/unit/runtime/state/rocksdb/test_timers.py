@@ -207,13 +207,12 @@ def test_timers_are_read_ahead_more_at_a_time_when_the_first_were_not_enough(roc
     for limit in (0, 31, 32):
         fire(queue, limit)
         counts.append(len(reads))
-    assert counts == [timers_module._FEW, timers_module._FEW + timers_module._MANY] + [
-        timers_module._FEW + timers_module._MANY
-    ]
+    few, many = timers_module._FEW, timers_module._MANY
+    assert counts == [few, few + many, few + many]
     rocks.barrier()
     reads.clear()
     assert queue.next_time() == 33
-    assert len(reads) == timers_module._FEW  # a new epoch begins with a few
+    assert len(reads) == few  # a new epoch begins with a few
 
 
 def test_an_earlier_timer_that_came_after_a_look_ahead_is_first_after_a_barrier(rocks):
