@@ -79,6 +79,14 @@ class RecordError(PenstockError, RuntimeError):
     """A record could not be read, converted or written."""
 
 
+class FileError(PenstockError, OSError):
+    """A file could not be read or written."""
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """A file is not there."""
+
+
 class CheckpointError(PenstockError, RuntimeError):
     """A checkpoint could not be written, read or restored."""
 

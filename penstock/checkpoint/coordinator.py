@@ -40,9 +40,9 @@ from penstock.checkpoint.messages import (
 )
 from penstock.checkpoint.pending_checkpoint import MAX_PROBLEMS, PendingCheckpoint
 from penstock.checkpoint.retention import CompletedCheckpoint, retain
-from penstock.checkpoint.storage import is_absolute
 from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, CheckpointError
+from penstock.files.paths import is_absolute
 
 
 class Phase(enum.Enum):

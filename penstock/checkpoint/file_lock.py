@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 from penstock.checkpoint.lease_owner import LeaseOwner, fenced, refused
-from penstock.checkpoint.local_files import LocalFiles
-from penstock.checkpoint.storage import as_checkpoint_error
+from penstock.checkpoint.storage import WORDS
 from penstock.errors import CheckpointError, FencedError
+from penstock.files.errors import failure
+from penstock.files.local import LocalFiles
 
 LOCK_FILE = ".lock"
 
@@ -56,7 +57,7 @@ class FileLock:
         except LocksNotSupportedError:
             raise
         except OSError as error:
-            raise as_checkpoint_error(error, "lock", str(path)) from error
+            raise failure(error, "lock", str(path), WORDS) from error
         try:
             before = os.pread(descriptor, _RECORD_BYTES, 0)
             os.ftruncate(descriptor, 0)
@@ -65,7 +66,7 @@ class FileLock:
             return cls(path, descriptor, owner, contested=_may_live(before))
         except OSError as error:
             os.close(descriptor)
-            raise as_checkpoint_error(error, "write", str(path)) from error
+            raise failure(error, "write", str(path), WORDS) from error
 
     def check(self) -> None:
         """Raise FencedError unless this is still the driver of the job."""
@@ -81,7 +82,7 @@ class FileLock:
         except FileNotFoundError:
             raise fenced(str(self._path.parent), None) from None
         except OSError as error:
-            raise as_checkpoint_error(error, "look for", str(self._path)) from error
+            raise failure(error, "look for", str(self._path), WORDS) from error
         if mark == self._mark:
             return
         found = _read(self._path)

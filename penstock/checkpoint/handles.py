@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from penstock.checkpoint.storage import CheckpointStorage, is_absolute
+from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError
+from penstock.files.paths import is_absolute
 
 SHARED = "shared"
 DEFAULT_INLINE_THRESHOLD = 20 * 1024  # Flink's state.storage.fs.memory-threshold

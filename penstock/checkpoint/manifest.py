@@ -11,10 +11,11 @@ from typing import Any
 
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.pickled import Pickled
-from penstock.checkpoint.storage import CheckpointStorage, is_absolute
+from penstock.checkpoint.storage import CheckpointStorage
 from penstock.connectors.sink import CommitRequest
 from penstock.connectors.source import SplitProgress
 from penstock.errors import CheckpointError
+from penstock.files.paths import is_absolute
 
 VERSION = 1
 MIN_WATERMARK = -(2**63)

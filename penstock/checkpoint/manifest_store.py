@@ -23,7 +23,7 @@ from penstock.checkpoint.lease import DEFAULT_STALE_AFTER_S, Lease, acquire
 from penstock.checkpoint.manifest import DamagedManifestError, Manifest, decode, encode
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError
-from penstock.files.file_systems import split_path
+from penstock.files.paths import split_path
 
 METADATA = "_metadata"
 DAMAGED = "_damaged"

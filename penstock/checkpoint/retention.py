@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.checkpoint.handles import epoch_of_file
 from penstock.checkpoint.manifest import Manifest
-from penstock.checkpoint.storage import is_absolute
+from penstock.files.paths import is_absolute
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from penstock.cli.reach import RUNNING_STATES, FoundJob, client_of, find_jobs, select_job
 from penstock.errors import JobRequestError
+from penstock.files.paths import normalize
 from penstock.rest.client import RestClient, ServerGoneError
 
 _FIRST_POLL_S = 0.05
@@ -219,7 +220,7 @@ def _polls() -> Iterator[None]:
 
 def _absolute(path: str) -> str:
     """Return a path that means the same in the directory of another process."""
-    return path if "://" in path else str(Path(path).expanduser().absolute())
+    return normalize(os.path.expanduser(path))  # noqa: PTH111 - it may be a URI
 
 
 def _instant(millis: int) -> str:

@@ -21,8 +21,8 @@ from penstock.connectors.source import (
     SplitProgress,
 )
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
-from penstock.files.file_systems import join_path
-from penstock.files.filesystem import resolve
+from penstock.files.file_system import resolve
+from penstock.files.paths import join_path
 
 INLINE_LIMIT = 1 << 20
 BLOCK_RECORDS = 4096

@@ -17,8 +17,8 @@ from typing import IO, Any, Protocol
 
 from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import ArgumentTypeError, InvalidProgramError
-from penstock.files.file_systems import join_path
-from penstock.files.filesystem import FileSystem, resolve
+from penstock.files.file_system import FileSystem, resolve
+from penstock.files.paths import join_path
 
 INLINE_LIMIT = 64 << 10
 
@@ -275,4 +275,4 @@ def _is_there(output: StagedOutput) -> bool:
     if output.path is None:
         return True
     files, path = resolve(output.path)
-    return files.exists(path)
+    return files.has_file(path)

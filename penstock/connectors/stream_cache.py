@@ -20,7 +20,7 @@ from penstock.connectors.source import (
     SplitEnumerator,
     SplitProgress,
 )
-from penstock.files.filesystem import resolve
+from penstock.files.file_system import resolve
 
 
 class StreamCacheSink(Sink):
@@ -59,7 +59,7 @@ class _CacheCommitter(Committer):
         for hidden, final in request.committables:
             files, source = resolve(hidden)
             target = resolve(final)[1]
-            if not files.exists(target):  # else an earlier attempt has renamed it
+            if not files.has_file(target):  # else an earlier attempt has renamed it
                 files.rename(source, target)
 
 
@@ -76,7 +76,7 @@ class StreamCacheSource(Source):
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
         """Create an enumerator with one split per file."""
         files, base = resolve(self.directory)
-        found = list(files.walk(base)) if restored is None else []
+        found = files.walk(base) if restored is None else []
         sizes = {
             info.path: info.size
             for info in found

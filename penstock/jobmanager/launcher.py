@@ -15,7 +15,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.job_id import JobID
 from penstock.common.python_dependencies import split_python_files
 from penstock.common.restart_strategy import from_configuration
-from penstock.files.file_systems import split_path
+from penstock.files.paths import split_path
 from penstock.graph.compiler import compile_program
 from penstock.graph.deploy import deploy
 from penstock.graph.deployment import JobSettings

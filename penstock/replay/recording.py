@@ -17,7 +17,7 @@ from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
-from penstock.files.file_systems import split_options
+from penstock.files.paths import normalize, split_options
 from penstock.graph.deployment import SubtaskRestore, VertexCode
 from penstock.jobmanager.epoch_journal import (
     EpochRecord,
@@ -155,8 +155,7 @@ def _while_it_is_there(epoch: int) -> Iterator[None]:
 
 
 def _split_path(path: str) -> tuple[str, int | None]:
-    path, options = split_options(path)
-    path = path.rstrip("/") or path
+    path, options = split_options(normalize(path))
     found = _CHECKPOINT.fullmatch(path)
     return (found.group(1) + options, int(found.group(2))) if found else (path + options, None)
 

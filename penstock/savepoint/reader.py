@@ -9,7 +9,7 @@ from penstock.checkpoint.handles import StateHandle
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
-from penstock.files.file_systems import split_options
+from penstock.files.paths import normalize, split_options
 from penstock.savepoint.metadata import METADATA, STATE, Savepoint, decode, is_metadata
 
 
@@ -87,6 +87,5 @@ def _read(path: str) -> tuple[CheckpointStorage, Savepoint]:
 
 
 def _storage_of(path: str) -> CheckpointStorage:
-    base, options = split_options(path)
-    base = base.rstrip("/") or base
+    base, options = split_options(normalize(path))
     return CheckpointStorage(base.removesuffix(f"/{METADATA}") + options)

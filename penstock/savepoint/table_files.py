@@ -26,8 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.checkpoint.handles import DamagedStateError, StateHandle, check_state
-from penstock.checkpoint.storage import CheckpointStorage, is_absolute
+from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError, RestoreRefusedError
+from penstock.files.paths import is_absolute
 from penstock.graph.key_groups import key_group_of
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.table import TableDelta
@@ -343,7 +344,7 @@ def open_table(storage: CheckpointStorage, handle: StateHandle) -> Iterator[Tabl
     where = handle.name if is_absolute(handle.name) else storage.path(handle.name)
     with tempfile.NamedTemporaryFile(prefix="penstock-savepoint-", suffix=".parquet") as copy:
         try:
-            storage.read_into(handle.name, copy)  # type: ignore[arg-type]  # it is a file
+            storage.copy_into(handle.name, copy)
         except CheckpointError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise DamagedStateError(

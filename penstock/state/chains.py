@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.handles import StateChain, StateHandle, read_state
 from penstock.checkpoint.manifest_store import noticing_deletion
-from penstock.checkpoint.storage import CheckpointStorage, is_absolute
-from penstock.files.file_systems import open_file_system
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.errors import ArgumentError, FileError
+from penstock.files.file_system import resolve
+from penstock.files.paths import is_absolute
 from penstock.graph.key_groups import key_group_of
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.table import TableDelta
@@ -208,9 +210,6 @@ def _with_ttl(
 @contextmanager
 def _peek(directory: str, handle: StateHandle) -> Iterator[TableFile]:
     """Open a file of a savepoint for what it says about itself: only its end is read, and nothing is checked."""
-    import pyarrow as pa
-    from pyarrow import fs
-
     from penstock.savepoint.table_files import TableFile, open_table
 
     name = handle.name or ""
@@ -219,12 +218,9 @@ def _peek(directory: str, handle: StateHandle) -> Iterator[TableFile]:
             yield file
         return
     try:
-        if "://" in name:
-            files, path = open_file_system(name)
-        else:
-            files, path = fs.LocalFileSystem(), name
-        opened = files.open_input_file(path)
-    except (OSError, pa.ArrowException):
+        files, path = resolve(name)
+        opened = files.open_input(path)
+    except (ArgumentError, FileError):
         with open_table(CheckpointStorage(directory), handle) as file:  # it says what is wrong
             yield file
         return

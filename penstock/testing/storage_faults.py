@@ -1,4 +1,4 @@
-"""Checkpoint storage that fails on command.
+"""File systems that fail on command: of checkpoints, and of connectors.
 
 In this process:
 
@@ -26,8 +26,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from penstock.checkpoint.storage import FAULTS_VARIABLE, Action, set_fault_hook
 from penstock.errors import ArgumentError, ConfigurationError
+from penstock.files.errors import Action
+from penstock.files.faults import FAULTS_VARIABLE, set_fault_hook
 
 _T = TypeVar("_T")
 ACTIONS = ("write", "read", "look for", "list", "delete")
@@ -35,7 +36,7 @@ ACTIONS = ("write", "read", "look for", "list", "delete")
 
 @dataclass(frozen=True, slots=True)
 class StorageFaults:
-    """A rule: which calls of storage fail, and how.
+    """A rule: which calls of file systems fail, and how.
 
     A call counts if its action is `action` and its path contains `path`, while the file `while_exists` exists if that is
     given. Of those that count, each `every`-th fails, or those from number `first` to number `last`, or all. The failure is an
@@ -125,7 +126,7 @@ class StorageFaults:
 
 
 class StorageFaultHook:
-    """Counts the calls of this process's storage and lets those fail that a rule names."""
+    """Counts the calls of this process's file systems and lets those fail that a rule names."""
 
     def __init__(self, rule: StorageFaults) -> None:
         self.rule = rule
@@ -156,7 +157,7 @@ class StorageFaultHook:
 
 @contextmanager
 def storage_faults(rule: StorageFaults) -> Iterator[StorageFaultHook]:
-    """Let a rule hold for all storage of this process meanwhile."""
+    """Let a rule hold for all file systems of this process meanwhile."""
     hook = StorageFaultHook(rule)
     before = set_fault_hook(hook)
     try:

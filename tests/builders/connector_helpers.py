@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import IO, Any
 
 from penstock.connectors.sink import WriterContext
 from penstock.connectors.source import ReadLimits
-from penstock.files.filesystem import FileInfo, FileSystem, LocalFileSystem
+from penstock.files.file_system import FileInfo, FileSystem
+from penstock.files.local import LocalFiles
 
 
 def read_all(source, parallelism=1, batch_size=4096, *, through_pickles=True):
@@ -63,7 +64,8 @@ class FailingFileSystem(FileSystem):
     """Local files; operation number `fail_at` raises, before or after it took effect, and so does every later one."""
 
     def __init__(self, fail_at: int | None, *, after: bool = False) -> None:
-        self._local = LocalFileSystem()
+        super().__init__(LocalFiles())
+        self._local = FileSystem(LocalFiles())
         self._fail_at = fail_at
         self._after = after
         self.operations = 0
@@ -89,10 +91,10 @@ class FailingFileSystem(FileSystem):
     def info(self, path: str) -> FileInfo | None:
         return self._run(lambda: self._local.info(path))
 
-    def is_directory(self, path: str) -> bool:
-        return self._run(lambda: self._local.is_directory(path))
+    def has_file(self, path: str) -> bool:
+        return self._run(lambda: self._local.has_file(path))
 
-    def walk(self, path: str) -> Iterator[FileInfo]:
+    def walk(self, path: str) -> list[FileInfo]:
         return self._run(lambda: self._local.walk(path))
 
     def rename(self, source: str, target: str) -> None:
@@ -113,7 +115,8 @@ class _FailingStream:
     def write(self, data: bytes) -> int:
         def write() -> int:
             written = self.stream.write(data)
-            self.stream.flush()
+            self.stream._pass_on()  # a part of the file is there when the next call crashes
+            self.stream._stream.flush()
             return written
 
         return self._files._run(write)
@@ -129,9 +132,7 @@ class MovingFileSystem(FailingFileSystem):
         def copy() -> None:
             with self._local.open_input(source) as stream:
                 data = stream.read()
-            out = self._local.open_output(target)
-            out.write(data)
-            self._local.finish(out)
+            self._local.write_atomic(target, data)
 
         self._run(copy)
         self._run(lambda: self._local.delete(source))

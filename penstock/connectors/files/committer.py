@@ -24,7 +24,7 @@ from typing import Any
 
 from penstock.connectors.sink import CommitRequest, Committer
 from penstock.errors import CheckpointError
-from penstock.files.filesystem import ArrowFileSystem, FileSystem, resolve
+from penstock.files.file_system import FileSystem, resolve
 
 logger = logging.getLogger("penstock.connectors.files")
 
@@ -140,17 +140,16 @@ class FileCommitter(Committer):
         resolved, self._base = resolve(base_path)
         self._files = files or resolved
         self._policy = policy
-        self._parallel = isinstance(self._files, ArrowFileSystem)
 
     def commit(self, request: CommitRequest) -> Any:
         """Publish what is due; return what waits, or None if nothing does."""
         published, pending = plan_commit(request, self._policy)
-        leftovers = [path for paths in self._each(self._publish, published) for path in paths]
+        leftovers = [path for paths in self._files.each(self._publish, published) for path in paths]
         # Names must be durable before the parts go: else a power cut could lose both.
         self._files.sync_directories(
             sorted({self._absolute(publication.parts[0].bucket) for publication in published})
         )
-        self._each(self._files.delete, leftovers)
+        self._files.each(self._files.delete, leftovers)
         return pending or None
 
     def next_wakeup(self, pending: Any) -> int | None:
@@ -186,14 +185,14 @@ class FileCommitter(Committer):
         files = self._files
         target = self._absolute(publication.path)
         sources = [self._absolute(part.path) for part in publication.parts]
-        if files.exists(target):
+        if files.has_file(target):
             if len(sources) > 1:
                 sources.append(self._absolute(publication.temporary))
             return sources
-        there = [files.exists(source) for source in sources]
+        there = [files.has_file(source) for source in sources]
         if not all(there):
             # Parts are deleted in order and only after the final file has its name (object stores: in any order).
-            if not self._parallel and there != sorted(there):
+            if not files.remote and there != sorted(there):
                 missing = there.index(False, there.index(True))
                 raise CheckpointError(
                     "a file that a checkpoint names is gone",
@@ -222,16 +221,6 @@ class FileCommitter(Committer):
     def _absolute(self, path: str) -> str:
         return posixpath.join(self._base, path) if path else self._base
 
-    def _each(self, action: Callable[[Any], Any], items: list[Any]) -> list[Any]:
-        if not self._parallel or len(items) < 2:
-            return [action(item) for item in items]
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(
-            max_workers=16
-        ) as pool:  # object stores answer slowly, many at once
-            return list(pool.map(action, items))
-
 
 def sweep_files(
     files: FileSystem,
@@ -243,7 +232,7 @@ def sweep_files(
     """Delete hidden files below a path that nothing refers to; paths given to `is_referenced` are relative."""
     job = None if job_id is None else short_hash(job_id)
     deleted = []
-    for file in list(files.walk(base)):
+    for file in files.walk(base):
         relative = posixpath.relpath(file.path, base)
         match = _HIDDEN.match(posixpath.basename(relative))
         if match is None or (job is not None and match["job"] != job):

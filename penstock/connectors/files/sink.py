@@ -18,7 +18,8 @@ from penstock.connectors.files.rolling import (
 from penstock.connectors.files.writer import BulkPart, FileWriter, RowPart
 from penstock.connectors.sink import Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import ArgumentError, ArgumentTypeError
-from penstock.files.filesystem import normalize, resolve
+from penstock.files.file_system import resolve
+from penstock.files.paths import normalize
 
 
 class FileSink(Sink):

@@ -18,7 +18,9 @@ from penstock.connectors.source import (
     SplitProgress,
 )
 from penstock.errors import ArgumentError, ArgumentTypeError
-from penstock.files.filesystem import FileInfo, FileSystem, has_glob, is_hidden, normalize, resolve
+from penstock.files.file_info import FileInfo
+from penstock.files.file_system import FileSystem, resolve
+from penstock.files.paths import has_glob, is_hidden, normalize
 
 DEFAULT_PART_SIZE = 64 << 20
 
@@ -331,7 +333,7 @@ class FileReader(SourceReader):
 
 def list_files(files: FileSystem, path: str) -> Iterator[FileInfo]:
     """Yield the visible files that a path, a directory or a pattern stands for."""
-    if has_glob(path) and not files.exists(path):
+    if has_glob(path) and not files.has_file(path):
         fixed = path[: path.rfind("/", 0, min(path.find(c) % (len(path) + 1) for c in "*?[")) + 1]
         for match in files.glob(path):
             if not is_hidden(match, fixed):
@@ -348,7 +350,7 @@ def list_files(files: FileSystem, path: str) -> Iterator[FileInfo]:
 
 def _check_exists(root: str) -> None:
     files, path = resolve(root)
-    if files.exists(path) or files.is_directory(path) or (has_glob(path) and files.glob(path)):
+    if files.exists(path) or (has_glob(path) and files.glob(path)):
         return
     what = "no file matches the pattern" if has_glob(path) else "the path does not exist"
     raise ArgumentError(

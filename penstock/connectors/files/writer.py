@@ -10,7 +10,7 @@ from typing import IO, Any
 from penstock.connectors.files.buckets import BucketAssigner
 from penstock.connectors.files.committer import InProgressFile, hidden_name, short_hash
 from penstock.connectors.sink import SinkWriter, WriterContext
-from penstock.files.filesystem import FileSystem, resolve
+from penstock.files.file_system import FileSystem, resolve
 
 MAX_OPEN_FILES = 256
 

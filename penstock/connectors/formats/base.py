@@ -20,7 +20,8 @@ from penstock.connectors.formats.lines import (
     split_text,
 )
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
-from penstock.files.filesystem import FileInfo, FileSystem
+from penstock.files.file_info import FileInfo
+from penstock.files.file_system import FileSystem
 
 logger = logging.getLogger("penstock.connectors.files")
 

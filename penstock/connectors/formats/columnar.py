@@ -9,8 +9,9 @@ from penstock.common.serialization import BulkWriter, BulkWriterFactory
 from penstock.connectors.formats.base import BulkFormat, Faults, FilePart, open_stream
 from penstock.connectors.formats.field_types import FieldType, arrow_schema, row_type
 from penstock.connectors.formats.rows import field_values, row_of, rows_of
-from penstock.errors import ArgumentError, RecordError
-from penstock.files.filesystem import FileInfo, FileSystem
+from penstock.errors import ArgumentError, FileError, RecordError
+from penstock.files.file_info import FileInfo
+from penstock.files.file_system import FileSystem
 
 _ROWS_PER_GROUP = 64 * 1024
 
@@ -250,6 +251,8 @@ def _open_parquet(files: FileSystem, path: str) -> Any:
 
     try:
         return pq.ParquetFile(open_stream(files, path))
+    except FileError:
+        raise
     except (pa.ArrowInvalid, OSError) as error:
         raise RecordError(
             "a file cannot be read as Parquet", detail=f"{path}: {error}", hint="is it complete?"

@@ -28,7 +28,8 @@ from penstock.connectors.formats.csv_schema import CsvColumn, CsvSchema, text_re
 from penstock.connectors.formats.field_types import row_type
 from penstock.connectors.formats.rows import field_values, rows_of
 from penstock.errors import ArgumentTypeError, RecordError
-from penstock.files.filesystem import FileInfo, FileSystem
+from penstock.files.file_info import FileInfo
+from penstock.files.file_system import FileSystem
 
 
 class CsvReaderFormat(LineFormat):

@@ -12,8 +12,9 @@ import pytest
 from penstock import state
 from penstock.checkpoint.handles import DamagedStateError
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage, set_fault_hook
+from penstock.checkpoint.storage import CheckpointStorage
 from penstock.cli.main import main
+from penstock.files.faults import set_fault_hook
 from penstock.state import CheckpointDeletedError
 from tests.builders.clusters import own_cluster
 from tests.jobs.state.jobs import checkpoint, environment, run_everything

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.checkpoint import local_files
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError
+from penstock.files import local
 
 
 @pytest.fixture(params=["local", "arrow"])
@@ -38,8 +38,8 @@ def test_a_thread_that_comes_while_another_opens_the_storage_finds_its_files(tmp
 
     (tmp_path / "a").write_bytes(b"one")
     monkeypatch.setattr(
-        "penstock.checkpoint.arrow_files.open_uri",
-        lambda _: (local_files.LocalFiles(sync=False), Root(tmp_path)),
+        "penstock.files.arrow.open_uri",
+        lambda _: (local.LocalFiles(sync=False), Root(tmp_path)),
     )
     others = []
     storage = CheckpointStorage("mock:///base")
@@ -174,7 +174,7 @@ class Disk:
             record("rename to " + Path(target).relative_to(base.parent).as_posix())
             return replace(path, target)
 
-        monkeypatch.setattr(local_files.os, "fsync", recorded_fsync)
+        monkeypatch.setattr(local.os, "fsync", recorded_fsync)
         monkeypatch.setattr(Path, "replace", recorded_replace)
 
 
@@ -246,7 +246,7 @@ class FileSystem:
 
 
 def arrow_files(file_system):
-    from penstock.checkpoint.arrow_files import ArrowFiles
+    from penstock.files.arrow import ArrowFiles
 
     return ArrowFiles(file_system)
 
@@ -267,4 +267,4 @@ def test_a_file_system_that_does_not_rename_over_a_file_still_replaces_it():
     files = arrow_files(FileSystem("hdfs", overwrites=False))
     files.write_atomic("d/a", b"old")
     files.write_atomic("d/a", b"new")
-    assert (files.read("d/a"), files.list("d", "")) == (b"new", ["a"])
+    assert (files.read("d/a"), files.scan("d")) == (b"new", [("a", False)])

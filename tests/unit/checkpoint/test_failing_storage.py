@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint import local_files, retries
-from penstock.checkpoint import storage as storage_module
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.retries import is_transient, retried
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError, ConfigurationError
+from penstock.files import faults as fault_hooks
+from penstock.files import local, retries
+from penstock.files.retries import is_transient, retried
 from penstock.testing.storage_faults import StorageFaults, storage_faults
 from tests.builders.checkpoint_builders import manifest
 
@@ -145,7 +145,7 @@ class Disk:
                 raise OSError(code, os.strerror(code))
             fsync(descriptor)
 
-        monkeypatch.setattr(local_files.os, "fsync", failing_fsync)
+        monkeypatch.setattr(local.os, "fsync", failing_fsync)
 
 
 ACTIONS = ["write_new", "write_atomic", "create"]
@@ -173,7 +173,7 @@ def test_a_disk_that_is_full_half_way_keeps_no_half_file(tmp_path, monkeypatch, 
 
 def test_what_a_failed_try_could_not_delete_does_not_stop_the_next(tmp_path, monkeypatch, pauses):
     Disk(monkeypatch, errno.EIO, {1})
-    monkeypatch.setattr(local_files, "_discard", lambda path: path.write_bytes(b"da"))
+    monkeypatch.setattr(local, "_discard", lambda path: path.write_bytes(b"da"))
     CheckpointStorage(str(tmp_path)).write_new("a", b"data")
     assert (tmp_path / "a").read_bytes() == b"data"
 
@@ -185,7 +185,7 @@ def test_a_file_of_somebody_else_is_never_taken_for_a_leftover(tmp_path, monkeyp
         path.write_bytes(b"other")
 
     Disk(monkeypatch, errno.EIO, {1})
-    monkeypatch.setattr(local_files, "_discard", somebody_else)
+    monkeypatch.setattr(local, "_discard", somebody_else)
     with pytest.raises(CheckpointError, match="exists already"):
         storage.write_new("a", b"data")
     assert (tmp_path / "a").read_bytes() == b"other"
@@ -198,7 +198,7 @@ def test_a_file_that_exists_survives_a_failure_to_open_it(tmp_path, monkeypatch,
         raise OSError(errno.EMFILE, "too many open files")
 
     with monkeypatch.context() as patch:
-        patch.setattr(local_files.os, "open", no_descriptors)
+        patch.setattr(local.os, "open", no_descriptors)
         with pytest.raises(CheckpointError, match="could not write"):
             CheckpointStorage(str(tmp_path)).write_new("a", b"data")
     assert (tmp_path / "a").read_bytes() == b"other"
@@ -217,7 +217,7 @@ def test_a_file_system_without_links_still_creates_files_once(tmp_path, monkeypa
     def no_links(*_):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(local_files.os, "link", no_links)
+    monkeypatch.setattr(local.os, "link", no_links)
     storage = CheckpointStorage(str(tmp_path))
     assert [storage.create("a", data) for data in (b"one", b"two")] == [True, False]
     assert (tmp_path / "a").read_bytes() == b"one"
@@ -237,8 +237,8 @@ def test_a_created_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypa
         steps.append("link")
         link(source, target)
 
-    monkeypatch.setattr(local_files.os, "fsync", recorded_fsync)
-    monkeypatch.setattr(local_files.os, "link", recorded_link)
+    monkeypatch.setattr(local.os, "fsync", recorded_fsync)
+    monkeypatch.setattr(local.os, "link", recorded_link)
     CheckpointStorage(str(tmp_path)).create("a", b"x")
     assert steps == ["sync file", "link", "sync directory"]
 
@@ -316,12 +316,10 @@ def bucket(pauses):
 
 
 def bucket_storage(bucket):
-    from penstock.checkpoint.arrow_files import ArrowFiles
+    from penstock.files.arrow import ArrowFiles
 
     storage = CheckpointStorage("mock:///d")
-    storage._open()
-    storage._files = ArrowFiles(bucket)
-    storage._root = "d"
+    storage._opened = ArrowFiles(bucket), "d"
     return storage
 
 
@@ -415,7 +413,7 @@ def test_rules_end_with_their_block_and_hold_for_storage_that_was_open_before(st
     with storage_faults(StorageFaults(full=True)), pytest.raises(CheckpointError):
         storage.write_new("b", b"x")
     storage.write_new("b", b"x")
-    assert storage_module._fault_hook is None
+    assert fault_hooks._hook is None
 
 
 WRITER = """

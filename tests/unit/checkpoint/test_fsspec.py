@@ -14,8 +14,8 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import CheckpointError
-from penstock.files.file_systems import open_file_system
-from penstock.files.filesystem import resolve
+from penstock.files.file_system import resolve
+from penstock.files.uris import open_file_system
 from penstock.jobmanager.job_master import JobMaster
 from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.checkpoint.storage import CheckpointStorage, set_fault_hook
+from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import FencedError
+from penstock.files.faults import set_fault_hook
 from penstock.testing import MiniCluster
 from tests.builders.checkpoint_builders import manifest
 from tests.builders.lease_builders import remote_owner
@@ -127,7 +128,7 @@ def test_where_looking_and_deleting_are_two_steps_later_epochs_stay():
     storage = CheckpointStorage("mock:///base")
     store = ManifestStore.at(storage)
     store.write(manifest(3))
-    files = storage._open()[0]._fs
+    files = storage._locate("list", "")[0]._fs
     for name in ("chk-1", "chk-4"):
         files.create_dir(f"/base/{name}")
     assert storage.list_directories("chk-") == ["chk-1", "chk-3", "chk-4"]

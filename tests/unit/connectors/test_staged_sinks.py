@@ -93,7 +93,7 @@ def test_a_commit_whose_file_was_deleted_by_the_commit_before_a_crash_succeeds(t
 
 def test_a_writer_that_fails_leaves_no_file(tmp_path):
     writer = PrintSink().create_writer(writer_context(tmp_path))
-    writer.write(["x" * 100_000], None, 0)
+    writer.write(["x" * 300_000], None, 0)
     assert len(list(tmp_path.iterdir())) == 1
     writer.close()
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from pyarrow import fs
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
-from penstock.files.file_systems import open_file_system
+from penstock.files.uris import open_file_system
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_files_are_written_listed_read_and_deleted(storage, s3, tmp_path):
     ]
     assert storage.read(storage.path("shared/1-a.state")) == b"state"
     with (tmp_path / "copy").open("w+b") as copy:
-        storage.read_into("shared/1-a.state", copy)
+        storage.copy_into("shared/1-a.state", copy)
     assert (tmp_path / "copy").read_bytes() == b"state"
     for _ in range(2):
         storage.delete_tree("chk-1")

@@ -139,11 +139,10 @@ def test_more_buckets_than_open_files_are_no_problem(tmp_path, monkeypatch):
 
 
 def test_a_failed_attempt_deletes_its_files(tmp_path):
-    writer = text_sink(tmp_path, RollingPolicy.default_rolling_policy(part_size=3)).create_writer(
-        writer_context("/nowhere")
-    )
-    writer.write(["aaaa"], None, 0)
-    writer.write(["b"], None, 0)
+    rolling = RollingPolicy.default_rolling_policy(part_size=400_000)
+    writer = text_sink(tmp_path, rolling).create_writer(writer_context("/nowhere"))
+    writer.write(["a" * 400_000], None, 0)
+    writer.write(["b" * 300_000], None, 0)  # more than is kept in memory
     assert len(hidden(tmp_path)) == 2
     writer.close()
     assert hidden(tmp_path) == []

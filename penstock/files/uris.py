@@ -1,7 +1,4 @@
-"""File systems by URI: those that pyarrow knows, and those that fsspec has for other schemes.
-
-The options of a URI (`s3://bucket/path?region=eu-west-1`) stay at its end, whatever is put after its path: see `join_path`.
-"""
+"""File systems by URI: those that pyarrow has, and those that fsspec has for other schemes."""
 
 from __future__ import annotations
 
@@ -128,47 +125,3 @@ def exclusive_write(file_system: Any) -> Callable[[str, bytes], bool] | None:
         return True
 
     return create
-
-
-def has_file(file_system: Any, path: str) -> bool:
-    """Whether an object store has an object of this name: one request, where what pyarrow offers takes two or three."""
-    try:
-        file_system.open_input_file(path).close()
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def split_options(path: str) -> tuple[str, str]:
-    """Return a path or URI without its options, and the options with the mark before them.
-
-    >>> split_options("s3://bucket/path?region=eu-west-1")
-    ('s3://bucket/path', '?region=eu-west-1')
-    >>> split_options("/is/this/a/path?")
-    ('/is/this/a/path?', '')
-    """
-    if "://" not in path:
-        return path, ""
-    base, mark, options = path.partition("?")
-    return base, mark + options
-
-
-def join_path(directory: str, name: str) -> str:
-    """Return the path or URI of a name below a directory.
-
-    >>> join_path("s3://bucket/path?region=eu-west-1", "chk-1")
-    's3://bucket/path/chk-1?region=eu-west-1'
-    """
-    base, options = split_options(directory)
-    return f"{base.rstrip('/')}/{name}{options}"
-
-
-def split_path(path: str) -> tuple[str, str]:
-    """Return the directory that a path or URI is in, and its name there.
-
-    >>> split_path("s3://bucket/path/chk-1/?region=eu-west-1")
-    ('s3://bucket/path?region=eu-west-1', 'chk-1')
-    """
-    base, options = split_options(path)
-    directory, _, name = base.rstrip("/").rpartition("/")
-    return directory + options, name

@@ -1,4 +1,4 @@
-"""Which failures of storage pass by themselves, and how often a call is tried before its failure counts."""
+"""Which failures of a file system pass by themselves, and how often a call is tried before its failure counts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from penstock.errors import FileError
+
 # One try more than there are pauses.
 PAUSES_S: tuple[float, ...] = (0.05, 0.2)
 
 _PERMANENT_KINDS = (
+    FileError,  # what it tells of was tried again already
     FileExistsError,
     FileNotFoundError,
     IsADirectoryError,

@@ -1,0 +1,235 @@
+"""Files on any file system that pyarrow or fsspec opens by URI: object stores, HDFS, SFTP."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from penstock.errors import ArgumentError
+from penstock.files.file_info import FileInfo
+from penstock.files.uris import exclusive_write, is_object_store, open_file_system
+
+# What S3 refuses and will refuse again.
+_AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+)")
+_NOT_ALLOWED = frozenset(
+    {
+        "ACCESS_DENIED",
+        "INVALID_ACCESS_KEY_ID",
+        "INVALID_CLIENT_TOKEN_ID",
+        "MISSING_AUTHENTICATION_TOKEN",
+        "SIGNATURE_DOES_NOT_MATCH",
+    }
+)
+
+
+def open_uri(uri: str) -> tuple[ArrowFiles, str]:
+    """Return the file system of a URI, and the URI's path on it."""
+    try:
+        with os_errors():
+            file_system, path = open_file_system(uri)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error)) from error
+    return ArrowFiles(file_system), path
+
+
+@contextmanager
+def os_errors() -> Iterator[None]:
+    """Turn pyarrow's own exceptions into OSError; those that say that a call makes no sense, into ones that stay."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise OSError(errno.EINVAL, str(error)) from error
+    except pa.ArrowException as error:
+        raise OSError(str(error)) from error
+    except OSError as error:
+        found = _AWS_ERROR.search(str(error)) if error.errno is None else None
+        if found is None:
+            raise
+        if found[1] in _NOT_ALLOWED:
+            raise PermissionError(errno.EACCES, str(error)) from error
+        if found[1] == "NO_SUCH_BUCKET":
+            raise OSError(errno.EINVAL, str(error)) from error
+        raise
+
+
+class ArrowFiles:
+    """Reads and writes files of one pyarrow file system by path. Raises OSError, or what `os_errors` turns into it."""
+
+    remote = True
+    os_errors = staticmethod(os_errors)
+
+    def __init__(self, file_system: Any) -> None:
+        self._fs = file_system
+        self._renames = not is_object_store(file_system)
+        self._exclusive = exclusive_write(file_system)
+
+    def open_input(self, path: str) -> Any:
+        """Open a file for reading."""
+        return self._fs.open_input_file(path)
+
+    def read(self, path: str) -> bytes:
+        """Return the bytes of a file."""
+        with self._fs.open_input_stream(path, compression=None) as stream:
+            data: bytes = stream.read()
+            return data
+
+    def info(self, path: str) -> FileInfo | None:
+        """Describe a file; None if there is none."""
+        return _described(self._fs.get_file_info(path))
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or a directory."""
+        found: bool = self._fs.get_file_info(path).type != fs.FileType.NotFound
+        return found
+
+    def has_file(self, path: str) -> bool:
+        """Whether there is a file of this name."""
+        if self._renames:
+            return self.info(path) is not None
+        try:  # one request to an object store, where `get_file_info` takes two or three
+            self._fs.open_input_file(path).close()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def walk(self, directory: str) -> Iterator[FileInfo]:
+        """Iterate over the files below a directory."""
+        described = map(_described, self._select(directory, recursive=True))
+        return (found for found in described if found is not None)
+
+    def scan(self, directory: str) -> Sequence[tuple[str, bool]]:
+        """Return the names in a directory, and whether they are directories; nothing if it is missing."""
+        found = self._select(directory, recursive=False)
+        return [(each.base_name, each.type == fs.FileType.Directory) for each in found]
+
+    def _select(self, directory: str, *, recursive: bool) -> Sequence[Any]:
+        selector = fs.FileSelector(directory, allow_not_found=True, recursive=recursive)
+        found: Sequence[Any] = self._fs.get_file_info(selector)
+        return found
+
+    def open_output(self, path: str) -> Any:
+        """Create a file or replace it."""
+        self._make_directory_of(path)
+        return self._fs.open_output_stream(path, compression=None)
+
+    def finish(self, stream: Any) -> None:
+        """Close: these storages keep what they have accepted."""
+        stream.close()
+
+    def write(self, path: str, data: Any) -> None:
+        """Write a file, over an older one if there is one."""
+        with self.open_output(path) as stream:
+            stream.write(data)
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        """Write a file so that readers see the old bytes or the new ones."""
+        if not self._renames:
+            self.write(path, data)
+            return
+        with self._temporary(path, data) as temporary:
+            try:
+                self._fs.move(temporary, path)
+            except OSError:  # HDFS does not rename over a file
+                if not self.exists(path):
+                    raise
+                self._fs.delete_file(path)
+                self._fs.move(temporary, path)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a file unless there is one of its name.
+
+        Exact where a rename fails if the name is taken (HDFS), and on object stores through fsspec. Elsewhere two writers that
+        come at the same moment are told apart by what is there afterwards, which the later one may still change.
+        """
+        if self._exclusive is not None:
+            return self._exclusive(path, data)
+        if self._is_taken(path):
+            return False
+        if not self._renames:
+            self.write(path, data)
+        else:
+            with self._temporary(path, data) as temporary:
+                try:
+                    self._fs.move(temporary, path)
+                except OSError:
+                    if not self.exists(path):
+                        raise
+                    self._discard(temporary)
+                    return False
+        return self.read(path) == data
+
+    def write_new(self, path: str, data: Any) -> None:
+        """Write a file that must not exist yet; two writers at one time are not told apart."""
+        if self._is_taken(path):
+            raise FileExistsError(errno.EEXIST, f"the file exists already: {path}")
+        try:
+            self.write(path, data)
+        except BaseException:
+            # Closing the stream may have published the part that was written.
+            self._discard(path)
+            raise
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a file; an object store copies it and deletes the source."""
+        self._fs.move(source, target)
+
+    def delete_empty(self, directory: str) -> None:
+        """Do nothing: between looking and deleting, somebody may write a file into the directory."""
+
+    def sync_directory(self, directory: str) -> None:
+        """Do nothing: these storages have no directories to flush."""
+
+    def glob(self, pattern: str) -> Sequence[str]:
+        """Refuse."""
+        raise ArgumentError(
+            "path patterns need a local path",
+            detail=f"pattern: {pattern}",
+            hint="give the directory; all files below it are read",
+        )
+
+    def delete(self, path: str) -> None:
+        """Delete a file if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            self._fs.delete_file(path)
+
+    def delete_tree(self, directory: str) -> None:
+        """Delete a directory with all it holds, if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            self._fs.delete_dir(directory)
+
+    def _is_taken(self, path: str) -> bool:
+        return self.exists(path) if self._renames else self.has_file(path)
+
+    def _make_directory_of(self, path: str) -> None:
+        if self._renames:
+            self._fs.create_dir(path.rpartition("/")[0], recursive=True)
+
+    @contextmanager
+    def _temporary(self, path: str, data: bytes) -> Iterator[str]:
+        """Write a hidden file beside `path`; delete it if what is done with it fails."""
+        directory, _, name = path.rpartition("/")
+        temporary = f"{directory}/.{name}.{uuid.uuid4().hex}.tmp"
+        try:
+            self.write(temporary, data)
+            yield temporary
+        except BaseException:
+            self._discard(temporary)
+            raise
+
+    def _discard(self, path: str) -> None:
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._fs.delete_file(path)
+
+
+def _described(entry: Any) -> FileInfo | None:
+    if entry.type != fs.FileType.File:
+        return None
+    return FileInfo(entry.path, entry.size or 0, entry.mtime_ns or 0)
