@@ -6,11 +6,11 @@ import logging
 
 import pytest
 
-from penstock.checkpoint import retries
 from penstock.common import Configuration
 from penstock.common.serialization import Encoder
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
+from penstock.files import retries
 from penstock.testing import MiniCluster
 from penstock.testing.storage_faults import StorageFaults, storage_faults
 
