@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.checkpoint import heartbeat_lease, storage
+from penstock.checkpoint import heartbeat_lease
 from penstock.checkpoint.file_lock import FileLock
 from penstock.checkpoint.heartbeat_lease import HeartbeatLease
 from penstock.checkpoint.lease_owner import LeaseOwner
@@ -17,6 +17,7 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.connectors.sink import Committer
 from penstock.errors import CheckpointError, FencedError
+from penstock.files import faults
 from penstock.jobmanager.epoch_runner import EpochFailedError, EpochRunner
 from penstock.jobmanager.failures import root_cause
 from penstock.runtime.network.messages import TaskAck
@@ -233,7 +234,7 @@ def run_drivers(world, order, drivers):
     threads = [threading.Thread(target=run, args=(driver,), daemon=True) for driver in drivers]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(heartbeat_lease, "_held", Tokens())
-        patch.setattr(storage, "_fault_hook", turns)
+        patch.setattr(faults, "_hook", turns)
         if drivers[0].kind == "unshared":
             patch.setattr(fcntl, "flock", lambda *_: None)
         for thread in threads:
