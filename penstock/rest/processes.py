@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import json
 import os
 import secrets
@@ -96,8 +97,11 @@ def _host(record: ProcessRecord) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine for itself."""
-    return host.lower() in {"localhost", "::1"} or host.startswith("127.")
+    """Whether a host is this machine for itself: a name that only begins like such an address may be anybody's."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def process_start(pid: int) -> str | None:
@@ -109,8 +113,11 @@ def process_start(pid: int) -> str | None:
         except OSError:
             return None
         return None if fields[0] == "Z" else f"{_BOOT_ID.read_text().strip()}/{fields[19]}"
-    listed = subprocess.run(  # noqa: S603 - a number is no untrusted input
-        ["ps", "-o", "lstart=", "-p", str(pid)],  # noqa: S607 - wherever the system has it
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    try:
+        listed = subprocess.run(  # noqa: S603 - a number is no untrusted input
+            ["ps", "-o", "lstart=", "-p", str(pid)],  # noqa: S607 - wherever the system has it
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    except FileNotFoundError:  # then records have no start, and none can be told from another
+        return None
     return listed.stdout.strip() or None

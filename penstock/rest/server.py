@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import io
 import json
 import logging
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +22,8 @@ from penstock.rest.resources import ROUTES
 from penstock.rest.routes import Route, Services, dispatch
 
 MAX_BODY_BYTES = 1 << 20
+MAX_CONNECTIONS = 32  # each has a thread
+ARRIVAL_S = 10.0  # in which all of a request must have come, or the first byte of the next one on a connection
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +32,8 @@ class RestServer(ThreadingHTTPServer):
     """A server that listens on the first of some ports that is free; port 0 is any.
 
     Requests that change something need the token; if the address is not loopback, all do. A loopback server answers
-    others only under its own names, so that a web page cannot reach it by a name that it makes point here.
+    others only under its own names, so that a web page cannot reach it by a name that it makes point here. Who comes
+    when all connections are taken is sent away at once; requests that do not arrive in time give theirs up.
     """
 
     daemon_threads = True
@@ -42,10 +47,14 @@ class RestServer(ThreadingHTTPServer):
         ports: Sequence[int] = (0,),
         address: str | None = None,
         routes: Sequence[Route] = ROUTES,
+        max_connections: int = MAX_CONNECTIONS,
+        arrival_s: float = ARRIVAL_S,
     ) -> None:
         self.services = services
         self.token = token
         self.routes = tuple(routes)
+        self.arrival_s = arrival_s
+        self._free_connections = threading.BoundedSemaphore(max_connections)
         self._in_flight = 0
         self._became_idle = threading.Condition()
         self.protects_reads = not is_loopback(bind_address)
@@ -69,6 +78,27 @@ class RestServer(ThreadingHTTPServer):
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own, unless there are as many as there may be."""
+        if not self._free_connections.acquire(blocking=False):
+            with contextlib.suppress(OSError):
+                request.settimeout(0)
+                request.send(_NO_CONNECTION_LEFT)
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread was started
+            self._free_connections.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection until it ends."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free_connections.release()
+
     @contextlib.contextmanager
     def serving(self) -> Iterator[None]:
         """Count a request until its response was sent."""
@@ -90,10 +120,9 @@ class RestServer(ThreadingHTTPServer):
         """Note that a connection broke."""
         _log.debug("connection of %s broke", client_address, exc_info=True)
 
-    def answer(self, request: Request, token: str | None, host: str | None) -> Response:
-        """Return the response to a request; `token` and `host` are from its headers."""
+    def answer(self, request: Request) -> Response:
+        """Return the response to a request that was admitted."""
         try:
-            self._check_client(request.method, token, host)
             return dispatch(self.routes, self.services, request)
         except HttpError as error:
             return error_response(error)
@@ -103,7 +132,8 @@ class RestServer(ThreadingHTTPServer):
                 HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
             )
 
-    def _check_client(self, method: str, token: str | None, host: str | None) -> None:
+    def admit(self, method: str, token: str | None, host: str | None) -> None:
+        """Raise an HttpError if a client may not ask; what it may not ask is not read. The arguments are from headers."""
         if token is not None and hmac.compare_digest(token.encode(), self.token.encode()):
             return
         if token is not None or self.protects_reads or method != "GET":
@@ -122,6 +152,32 @@ class RestServer(ThreadingHTTPServer):
             )
 
 
+_TOO_MANY = b'{"errors": ["too many clients are connected"]}'
+_NO_CONNECTION_LEFT = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json; charset=UTF-8\r\n"
+    b"Retry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+    % (len(_TOO_MANY), _TOO_MANY)
+)
+
+
+class _Arriving(io.RawIOBase):
+    """Reads from a socket until a moment, however little comes at a time."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.deadline = 0.0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the request did not arrive in time")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: RestServer
     protocol_version = "HTTP/1.1"
@@ -129,12 +185,20 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = 60
 
+    def setup(self) -> None:
+        super().setup()
+        self._arriving = _Arriving(self.connection)
+        self.rfile = io.BufferedReader(self._arriving)
+
+    def handle_one_request(self) -> None:
+        self._arriving.deadline = time.monotonic() + self.server.arrival_s
+        super().handle_one_request()
+
     def _serve(self) -> None:
         with self.server.serving():
             try:
-                response = self.server.answer(
-                    self._request(), self._token(), self.headers.get("Host")
-                )
+                self.server.admit(self.command, self._token(), self.headers.get("Host"))
+                response = self.server.answer(self._request())
             except HttpError as error:  # the rest of the body, if any, was not read
                 self.close_connection = True
                 response = error_response(error)
@@ -164,7 +228,12 @@ class _Handler(BaseHTTPRequestHandler):
             raise HttpError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is over {MAX_BODY_BYTES} bytes"
             )
-        text = self.rfile.read(int(length))
+        try:
+            text = self.rfile.read(int(length))
+        except TimeoutError as error:
+            raise HttpError(
+                HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time"
+            ) from error
         if not text.strip():
             return {}
         try:
@@ -177,6 +246,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, response: Response) -> None:
         content = json.dumps(response.content, default=str).encode()
+        self.connection.settimeout(self.timeout)
         self.send_response(response.status)
         self.send_header("Content-Type", "application/json; charset=UTF-8")
         self.send_header("Content-Length", str(len(content)))

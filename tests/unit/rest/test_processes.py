@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -123,12 +124,42 @@ def test_a_zombie_is_gone():
     child.wait()
 
 
+@pytest.mark.skipif(shutil.which("ps") is None, reason="ps is not installed (package procps)")
 def test_without_proc_ps_is_asked(monkeypatch, tmp_path):
     monkeypatch.setattr(processes, "_BOOT_ID", tmp_path / "none")
     started = processes.process_start(os.getpid())
     assert started
     assert started == processes.process_start(os.getpid())
     assert processes.process_start(ended_pid()) is None
+
+
+def test_without_proc_and_ps_a_process_is_taken_for_living(monkeypatch, tmp_path):
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(processes, "_BOOT_ID", tmp_path / "none")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    record = processes.describe_this_process("127.0.0.1:1", "secret", "job.py")
+    processes.write(record)
+    assert processes.read_all() == [record]
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("localhost", True),
+        ("LOCALHOST", True),
+        ("127.0.0.1", True),
+        ("127.3.2.1", True),
+        ("::1", True),
+        ("127.evil.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("127.1", False),
+        ("localhost.evil.example", False),
+        ("10.0.0.1", False),
+        ("", False),
+    ],
+)
+def test_only_addresses_of_loopback_and_localhost_are_this_machine(host, loopback):
+    assert processes.is_loopback(host) is loopback
 
 
 def test_the_file_has_what_another_tool_needs(record, home):

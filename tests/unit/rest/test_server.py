@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 import threading
+import time
 
 import pytest
 
@@ -55,6 +56,7 @@ def test_elsewhere_reads_need_the_token_too(start_server, make_client, controlle
         ("[::1]:80", None, 200),
         ("proxy.example:8081", None, 200),
         ("evil.example:1", None, 403),
+        ("127.evil.example:1", None, 403),
         ("evil.example:1", TOKEN, 200),
     ],
 )
@@ -69,6 +71,67 @@ def test_a_body_that_is_too_large_is_refused_unread(ask, controller):
     headers = {"Content-Length": str(MAX_BODY_BYTES + 1)}
     assert ask("POST", f"{JOB}/stop", b"", **headers)[0] == 413
     assert ask.headers["Connection"] == "close"
+
+
+def test_the_body_of_who_may_not_ask_is_not_waited_for(start_server, controller):
+    server = start_server()
+    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+        connection.sendall(f"POST {JOB}/stop HTTP/1.1\r\nContent-Length: 1000\r\n\r\n".encode())
+        answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"Connection: close" in answer
+    assert controller.calls == []
+
+
+UNFINISHED = [
+    pytest.param(b"", b"", id="nothing"),
+    pytest.param(b"GET /v1/jo", b"", id="a beginning"),
+    pytest.param(b"GET /v1/jobs HTTP/1.1\r\nAccept: a", b"", id="headers"),
+    pytest.param(
+        f"POST {JOB}/stop HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
+        + b"Content-Length: 10\r\n\r\n{",
+        b"HTTP/1.1 408 Request Timeout",
+        id="a body",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sent", "answer"), UNFINISHED)
+def test_a_request_that_does_not_arrive_in_time_is_given_up(start_server, controller, sent, answer):
+    server = start_server(arrival_s=0.1)
+    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+        connection.sendall(sent)
+        assert connection.makefile("rb").read().partition(b"\r\n")[0] == answer
+    assert controller.calls == []
+
+
+def drip(connection):
+    while True:
+        connection.sendall(b"x")
+        time.sleep(0.01)
+
+
+def test_a_request_that_drips_is_given_up_too(start_server):
+    server = start_server(arrival_s=0.1)
+    with (
+        socket.create_connection(server.server_address[:2], timeout=10) as connection,
+        pytest.raises(OSError, match=r"Broken pipe|reset"),
+    ):
+        drip(connection)
+
+
+def test_slow_clients_take_no_more_threads_than_there_may_be(start_server, make_client, controller):
+    server = start_server(max_connections=3)
+    threads = threading.active_count()
+    slow = [socket.create_connection(server.server_address[:2], timeout=10) for _ in range(3)]
+    ask = make_client(server)
+    assert ask("GET", JOB) == (503, {"errors": ["too many clients are connected"]})
+    assert threading.active_count() == threads + 3
+    for connection in slow:
+        connection.close()
+    while ask("GET", JOB)[0] == 503:
+        """Their threads are about to end."""
+    assert ask("GET", JOB)[0] == 200
 
 
 @pytest.mark.parametrize(
