@@ -5,7 +5,14 @@ Quick to import: what a connector needs beyond Python is loaded when it is used.
 
 from __future__ import annotations
 
-from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import (
+    CommitRequest,
+    Committer,
+    EpochContext,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
@@ -21,6 +28,7 @@ __all__ = [
     "Boundedness",
     "CommitRequest",
     "Committer",
+    "EpochContext",
     "ReadLimits",
     "Sink",
     "SinkWriter",

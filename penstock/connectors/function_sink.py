@@ -19,8 +19,8 @@ class SinkContext(BucketContext):
 class FunctionSink(Sink):
     """Calls `function(value)` or `function(value, context)` for every record, in the task.
 
-    An object with `invoke(value, context)` may also have `open(context)` and `close()`: they are called around each epoch,
-    `open` with the WriterContext. Delivery is at least once: after a failure, records since the last checkpoint come again.
+    An object with `invoke(value, context)` may also have `open(context)`, called once with the WriterContext before the first record;
+    `flush()`, called at every checkpoint that records came before; and `close()`. Delivery is at least once: after a failure, records since the last checkpoint come again.
     Write a `Sink` with a committer for exactly-once delivery.
     """
 
@@ -36,7 +36,7 @@ class FunctionSink(Sink):
         self.takes_context = _count_parameters(invoke) >= 2
 
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
-        """Create the writer of one subtask for one epoch."""
+        """Open the function of one subtask."""
         return _FunctionWriter(self, context)
 
 

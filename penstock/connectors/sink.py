@@ -2,6 +2,10 @@
 
 A sink writes in tasks and commits on the driver: `SinkWriter.prepare_commit` hands over committables at the barrier, and
 `Committer.commit` makes them visible after the checkpoint is durable.
+
+A writer is opened once and writes many epochs, so it can keep a connection:
+
+    create_writer, (begin, write..., prepare_commit, snapshot)..., close
 """
 
 from __future__ import annotations
@@ -17,22 +21,41 @@ from penstock.errors import RestoreRefusedError
 
 @dataclass(frozen=True, slots=True)
 class WriterContext:
-    """Where and when a writer lives. `attempt` is unique to this task attempt: use it in names of files.
+    """Where a writer lives: what stays the same for as long as it is open.
 
-    `staging` is a directory (URI or path) of the job's own on checkpoint storage, for output that waits for its commit.
+    Other writers of the same subtask may be open in other processes, left from earlier epochs or from attempts that failed: what is
+    to be unique is named by `EpochContext.attempt`. `staging` is a directory (URI or path) of the job's own on checkpoint
+    storage, for output that waits for its commit.
     """
 
     job_id: str
     operator_id: str
     subtask: int
     parallelism: int
-    epoch: int
-    attempt: str
     staging: str
 
 
+@dataclass(frozen=True, slots=True)
+class EpochContext:
+    """The records between two checkpoints, as a writer gets them.
+
+    `epoch` is the number of the checkpoint that ends it. `attempt` is unique to this attempt at this epoch: use it in
+    names of files and transactions. An epoch that is tried again has its number again and another attempt.
+    """
+
+    epoch: int
+    attempt: str
+
+
 class SinkWriter(ABC):
-    """Writes the records of one subtask in one epoch. Lives in a task."""
+    """Writes the records of one subtask, epoch by epoch. Lives in a task.
+
+    It is opened (`Sink.create_writer`) with the first record that the subtask gets in this process, and stays open until the subtask
+    leaves it. After an error in any method but `close` nothing else is called but `close`.
+    """
+
+    def begin(self, epoch: EpochContext) -> None:
+        """Start an epoch, before its first record. An epoch without records is neither begun nor ended."""
 
     @abstractmethod
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
@@ -40,17 +63,23 @@ class SinkWriter(ABC):
 
     @abstractmethod
     def prepare_commit(self) -> list[Any]:
-        """Make everything written durable (not visible) and return the committables; they are pickled."""
+        """End the epoch: make everything written durable (not visible) and return the committables; they are pickled.
+
+        What was returned belongs to the committer: neither a later epoch nor `close` may touch it.
+        """
 
     def snapshot(self) -> Any:
-        """Return what the next writer must know; any value that pickles, or None for nothing.
+        """Return what a writer that takes over must know; any value that pickles, or None for nothing.
 
-        A writer exists only in epochs that have records: until the next one, the state waits in the checkpoints.
+        Called after each `prepare_commit`. Until the next epoch with records, the state waits in the checkpoints.
         """
         return None
 
     def close(self) -> None:
-        """Release resources. Called without `prepare_commit` when the task failed."""
+        """Release resources, once. In the middle of an epoch: the task failed, and what the epoch wrote is to be given up.
+
+        A process that is killed closes nothing.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +128,10 @@ class Sink(ABC):
 
     @abstractmethod
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
-        """Create the writer of one subtask for one epoch.
+        """Open the writer of one subtask; it writes epoch after epoch.
 
-        `restored` is what `SinkWriter.snapshot` of the last writer returned. When the parallelism has changed, that is the
-        state of some former subtask, of several (`merge_writer_states`), or None.
+        `restored` is what `SinkWriter.snapshot` of the last writer returned, as the last completed checkpoint has it. When
+        the parallelism has changed, that is the state of some former subtask, of several (`merge_writer_states`), or None.
         """
 
     def merge_writer_states(self, states: Sequence[Any]) -> Any:

@@ -15,7 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
-from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import (
+    CommitRequest,
+    Committer,
+    EpochContext,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from penstock.errors import ArgumentTypeError, InvalidProgramError
 from penstock.files.file_system import FileSystem, resolve
 from penstock.files.paths import join_path
@@ -35,15 +42,20 @@ class StagedOutput:
 
 
 class StagingBuffer:
-    """Collects bytes: in memory at first, in a staging file when they become many."""
+    """Collects the bytes of an epoch: in memory at first, in a staging file when they become many."""
 
     def __init__(self, context: WriterContext) -> None:
         self._context = context
+        self._epoch = EpochContext(0, "")
         self._parts: list[bytes] = []
         self._size = 0
         self._files: FileSystem | None = None
         self._stream: IO[bytes] | None = None
         self._path: str | None = None
+
+    def begin(self, epoch: EpochContext) -> None:
+        """Start an epoch."""
+        self._epoch = epoch
 
     def write(self, data: bytes) -> None:
         """Take bytes."""
@@ -53,18 +65,17 @@ class StagingBuffer:
             self._spill()
 
     def finish(self) -> list[StagedOutput]:
-        """Return the committable; none if nothing was written."""
-        context = self._context
+        """Return the committable of the epoch; none if nothing was written."""
+        job_id, epoch, subtask = self._context.job_id, self._epoch.epoch, self._context.subtask
         if self._stream is None:
-            if not self._parts:
-                return []
             data = b"".join(self._parts)
-            return [StagedOutput(context.job_id, context.epoch, context.subtask, data)]
+            self._parts, self._size = [], 0
+            return [StagedOutput(job_id, epoch, subtask, data)] if data else []
         self._spill()
         assert self._files is not None
         self._files.finish(self._stream)
         self._stream = None
-        return [StagedOutput(context.job_id, context.epoch, context.subtask, path=self._path)]
+        return [StagedOutput(job_id, epoch, subtask, path=self._path)]
 
     def close(self) -> None:
         """Leave; a file that was not finished is deleted."""
@@ -76,8 +87,8 @@ class StagingBuffer:
     def _spill(self) -> None:
         if self._stream is None:
             context = self._context
-            attempt = context.attempt.replace("/", "-")
-            name = f"output-{context.operator_id}-{context.epoch}-{context.subtask}-{attempt}"
+            attempt = self._epoch.attempt.replace("/", "-")
+            name = f"output-{context.operator_id}-{self._epoch.epoch}-{context.subtask}-{attempt}"
             self._path = join_path(context.staging, name)
             self._files, path = resolve(self._path)
             self._stream = self._files.open_output(path)
@@ -133,7 +144,7 @@ class PrintSink(Sink):
         self._delivered: dict[str, int] = {}
 
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
-        """Create the writer of one subtask for one epoch."""
+        """Create the writer of one subtask."""
         prefix = line_prefix(self.identifier, context.subtask, context.parallelism)
         return _PrintWriter(context, prefix, self.type_info)
 
@@ -153,25 +164,35 @@ def line_prefix(identifier: str | None, subtask: int, parallelism: int) -> str:
     return f"{text}> " if text else ""
 
 
-class _PrintWriter(SinkWriter):
-    def __init__(self, context: WriterContext, prefix: str, type_info: Any) -> None:
-        from penstock.common.string_form import flink_string
+class _StagingWriter(SinkWriter):
+    """A writer whose output is staged."""
 
-        self._string = flink_string
-        self._prefix = prefix
-        self._type_info = type_info
+    def __init__(self, context: WriterContext) -> None:
         self._buffer = StagingBuffer(context)
 
-    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
-        string, prefix, kind = self._string, self._prefix, self._type_info
-        text = "".join([f"{prefix}{string(value, kind)}\n" for value in values])
-        self._buffer.write(text.encode("utf-8", "surrogatepass"))
+    def begin(self, epoch: EpochContext) -> None:
+        self._buffer.begin(epoch)
 
     def prepare_commit(self) -> list[Any]:
         return self._buffer.finish()
 
     def close(self) -> None:
         self._buffer.close()
+
+
+class _PrintWriter(_StagingWriter):
+    def __init__(self, context: WriterContext, prefix: str, type_info: Any) -> None:
+        from penstock.common.string_form import flink_string
+
+        super().__init__(context)
+        self._string = flink_string
+        self._prefix = prefix
+        self._type_info = type_info
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        string, prefix, kind = self._string, self._prefix, self._type_info
+        text = "".join([f"{prefix}{string(value, kind)}\n" for value in values])
+        self._buffer.write(text.encode("utf-8", "surrogatepass"))
 
 
 class _PrintCommitter(StagedCommitter):
@@ -207,7 +228,7 @@ class CollectSink(Sink):
         self._delivered: dict[str, int] = {}
 
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
-        """Create the writer of one subtask for one epoch."""
+        """Create the writer of one subtask."""
         return _CollectWriter(context)
 
     def create_committer(self) -> Committer:
@@ -222,10 +243,7 @@ class CollectSink(Sink):
         return {**self.__dict__, "consumer": None}
 
 
-class _CollectWriter(SinkWriter):
-    def __init__(self, context: WriterContext) -> None:
-        self._buffer = StagingBuffer(context)
-
+class _CollectWriter(_StagingWriter):
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         try:
             data = pickle.dumps(values, 5)
@@ -234,12 +252,6 @@ class _CollectWriter(SinkWriter):
 
             data = cloudpickle.dumps(values, 5)
         self._buffer.write(data)
-
-    def prepare_commit(self) -> list[Any]:
-        return self._buffer.finish()
-
-    def close(self) -> None:
-        self._buffer.close()
 
 
 class _CollectCommitter(StagedCommitter):

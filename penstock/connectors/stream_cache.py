@@ -9,7 +9,14 @@ from typing import IO, Any
 
 from penstock.common.pickling import dumps
 from penstock.connectors.number_sequence import PlannedOnce
-from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import (
+    CommitRequest,
+    Committer,
+    EpochContext,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
@@ -30,10 +37,8 @@ class StreamCacheSink(Sink):
         self.directory = directory
 
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
-        """Create the writer of one subtask for one epoch."""
-        name = f"{context.epoch:08d}-{context.subtask}"
-        hidden = posixpath.join(self.directory, f".{name}.{context.attempt}")
-        return _CacheWriter(hidden, posixpath.join(self.directory, name))
+        """Create the writer of one subtask."""
+        return _CacheWriter(self.directory, context.subtask)
 
     def create_committer(self) -> Committer:
         """Create what makes files visible."""
@@ -41,17 +46,32 @@ class StreamCacheSink(Sink):
 
 
 class _CacheWriter(SinkWriter):
-    def __init__(self, hidden: str, final: str) -> None:
-        self._names = (hidden, final)
-        self._files, path = resolve(hidden)
-        self._stream: IO[bytes] = self._files.open_output(path)
+    def __init__(self, directory: str, subtask: int) -> None:
+        self._directory = directory
+        self._subtask = subtask
+        self._files = resolve(directory)[0]
+        self._stream: IO[bytes] | None = None
+
+    def begin(self, epoch: EpochContext) -> None:
+        name = f"{epoch.epoch:08d}-{self._subtask}"
+        hidden = posixpath.join(self._directory, f".{name}.{epoch.attempt}")
+        self._names = (hidden, posixpath.join(self._directory, name))
+        self._stream = self._files.open_output(resolve(hidden)[1])
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        assert self._stream is not None
         self._stream.write(dumps((values, timestamps)))
 
     def prepare_commit(self) -> list[Any]:
-        self._files.finish(self._stream)
+        assert self._stream is not None
+        stream, self._stream = self._stream, None
+        self._files.finish(stream)
         return [self._names]
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._files.delete(resolve(self._names[0])[1])
 
 
 class _CacheCommitter(Committer):

@@ -11,7 +11,7 @@ from typing import Any
 import cloudpickle
 
 from penstock.common.pickling import dumps
-from penstock.connectors.sink import Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import EpochContext, Sink, SinkWriter, WriterContext
 from penstock.graph.deployment import VertexCode, VertexDeployment
 from penstock.graph.operator_specs import SinkSpec
 from penstock.replay.result import SinkRecord
@@ -56,7 +56,11 @@ class CollectingSink(Sink):
 
 class _Writer(SinkWriter):
     def __init__(self, token: str, place: tuple[str, int]) -> None:
-        self._records = _collected[token].setdefault(place, [])
+        self._token = token
+        self._place = place
+
+    def begin(self, epoch: EpochContext) -> None:
+        self._records = _collected[self._token].setdefault(self._place, [])
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         times: Any = timestamps or [None] * len(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import IO, Any
 
-from penstock.connectors.sink import WriterContext
+from penstock.connectors.sink import EpochContext, WriterContext
 from penstock.connectors.source import ReadLimits
 from penstock.files.file_system import FileInfo, FileSystem
 from penstock.files.local import LocalFiles
@@ -44,16 +44,21 @@ def read_resuming(source, parallelism=1, batch_size=4096):
     return records
 
 
-def writer_context(staging, *, epoch=1, subtask=0, parallelism=1, attempt="a0", job_id="job"):
+def writer_context(staging, *, subtask=0, parallelism=1, job_id="job"):
     return WriterContext(
         job_id=job_id,
         operator_id="sink",
         subtask=subtask,
         parallelism=parallelism,
-        epoch=epoch,
-        attempt=attempt,
         staging=str(staging),
     )
+
+
+def open_writer(sink, staging, *, epoch=1, attempt="a0", **context):
+    """A writer in its first epoch."""
+    writer = sink.create_writer(writer_context(staging, **context))
+    writer.begin(EpochContext(epoch, attempt))
+    return writer
 
 
 class CrashError(Exception):

@@ -70,7 +70,7 @@ class FileSink(Sink):
         """Return None: records go to the sink as they are."""
 
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
-        """Create the writer of one subtask for one epoch."""
+        """Create the writer of one subtask."""
         return FileWriter(
             self.base_path,
             self._make_part,

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from penstock.connectors.files.buckets import BucketAssigner
 from penstock.connectors.files.committer import InProgressFile, hidden_name, short_hash
-from penstock.connectors.sink import SinkWriter, WriterContext
+from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
 from penstock.files.file_system import FileSystem, resolve
 
 MAX_OPEN_FILES = 256
@@ -68,7 +68,7 @@ class _OpenFile:
 
 
 class FileWriter(SinkWriter):
-    """Writes the records of one subtask and epoch to hidden files, one per bucket at a time.
+    """Writes the records of one subtask to hidden files, one per bucket at a time. No file holds records of two epochs.
 
     A file is closed when it reaches the part size, when more than 256 are open (the one that was written to least recently),
     and at the barrier.
@@ -93,10 +93,17 @@ class FileWriter(SinkWriter):
         self._prefix = prefix
         self._part_size = part_size
         self._context = context
-        self._tag = short_hash(context.job_id, context.operator_id, context.attempt)
+        self._epoch = 0
+        self._tag = ""  # of the attempt at the epoch
         self._clock = clock
         self._open: dict[str, _OpenFile] = {}  # by bucket, least recently written first
         self._done: list[InProgressFile] = []
+        self._count = 0
+
+    def begin(self, epoch: EpochContext) -> None:
+        """Start the names of an epoch's files."""
+        self._epoch = epoch.epoch
+        self._tag = short_hash(self._context.job_id, self._context.operator_id, epoch.attempt)
         self._count = 0
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
@@ -148,9 +155,9 @@ class FileWriter(SinkWriter):
 
     def _create(self, bucket: str, now_ms: int) -> _OpenFile:
         context = self._context
-        stem = f"{self._prefix}-{context.subtask}-{context.epoch}-{self._count}"
+        stem = f"{self._prefix}-{context.subtask}-{self._epoch}-{self._count}"
         self._count += 1
-        name = hidden_name(stem, context.epoch, self._tag, context.job_id)
+        name = hidden_name(stem, self._epoch, self._tag, context.job_id)
         stream = self._files.open_output(posixpath.join(self._folder(bucket), name))
         return _OpenFile(name, stem, stream, self._make_part(stream), now_ms)
 
@@ -166,7 +173,7 @@ class FileWriter(SinkWriter):
                 file.name,
                 file.stem,
                 self._context.subtask,
-                self._context.epoch,
+                self._epoch,
                 size,
                 file.records,
                 file.created_ms,

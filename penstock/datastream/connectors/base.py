@@ -27,21 +27,23 @@ A source that reads ranges of numbers from somewhere, in parallel and replayable
 
 The position of every split is part of each checkpoint; after a failure `read` is called with it again.
 
-A sink that writes with a two-phase commit. The writer, in a task, makes the records of an epoch durable but not visible;
-the committer, on the driver, makes them visible after the checkpoint is complete:
+A sink that writes with a two-phase commit. The writer, in a task, is opened once and can keep a connection; it makes the records of
+each epoch durable but not visible. The committer, on the driver, makes them visible after the checkpoint is complete:
 
 >>> class Ledger(Sink):
 ...     def create_writer(self, context, restored=None):
-...         return LedgerWriter(context)
+...         return LedgerWriter(context)  # here: connect
 ...     def create_committer(self):
 ...         return LedgerCommitter()
 >>> class LedgerWriter(SinkWriter):
 ...     def __init__(self, context):
-...         self.transaction, self.rows = f"{context.job_id}-{context.attempt}", []
+...         self.job_id = context.job_id
+...     def begin(self, epoch):  # here: BEGIN
+...         self.transaction, self.rows = f"{self.job_id}-{epoch.attempt}", []
 ...     def write(self, values, timestamps, watermark):
 ...         self.rows += values
 ...     def prepare_commit(self):  # here: PREPARE TRANSACTION
-...         return [(self.transaction, self.rows)] if self.rows else []
+...         return [(self.transaction, self.rows)]
 >>> class LedgerCommitter(Committer):
 ...     def commit(self, request):  # here: COMMIT PREPARED, which may have happened before
 ...         for transaction, rows in request.committables:
@@ -55,7 +57,14 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from penstock.connectors.function_sink import FunctionSink, SinkContext
-from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import (
+    CommitRequest,
+    Committer,
+    EpochContext,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
@@ -97,6 +106,7 @@ __all__ = [
     "CommitRequest",
     "Committer",
     "DeliveryGuarantee",
+    "EpochContext",
     "FunctionSink",
     "ReadLimits",
     "Sink",

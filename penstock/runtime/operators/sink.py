@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
-from penstock.connectors.sink import SinkWriter, WriterContext
+from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
 from penstock.errors import PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MIN_WATERMARK, Batch
@@ -12,37 +14,37 @@ from penstock.runtime.state.operator_state import WRITERS
 
 
 class SinkOperator(StreamOperator):
-    """Creates a writer per epoch, on the first record.
+    """Opens a writer with the first record, and begins an epoch with its first record.
 
-    What the last writer left stays in the operator's state until a writer takes it up, over any number of epochs without
-    records. A subtask that is restored from several former ones merges what their writers left, at once: then it has one
-    state, or none.
+    The writer stays open from epoch to epoch. What it leaves at a barrier stays in the operator's state until the next
+    barrier of an epoch with records, or until a writer elsewhere takes it up. A subtask that is restored from several former
+    ones merges what their writers left, at once: then it has one state, or none.
     """
 
     def open(self, context: OperatorContext) -> None:
-        """Start the first epoch."""
-        super().open(context)
+        """Merge what former writers left."""
         self._writer: SinkWriter | None = None
+        self._begun: SinkWriter | None = None  # the writer, in an epoch that has had a record
+        super().open(context)
         self._watermark = MIN_WATERMARK
         self._sent = context.runtime_context.get_metrics_group().counter("numRecordsSend")
-        self._merge_states(context.operator_state.get(WRITERS, []))
-
-    def _merge_states(self, states: list[Any]) -> None:
+        states = context.operator_state.get(WRITERS, [])
         if len(states) > 1:
-            try:
+            with self._users_errors():
                 self._keep(self.spec.sink.merge_writer_states(list(states)))
-            except PenstockError:
-                raise
-            except Exception as error:
-                raise self.guard(error) from error
 
     def _keep(self, state: Any) -> None:
         self.context.operator_state.put(WRITERS, [] if state is None else [state])
 
-    def open_epoch(self, context: OperatorContext) -> None:
-        """Start the next epoch."""
-        super().open_epoch(context)
-        self._writer = None
+    def _begin(self) -> SinkWriter:
+        """Begin the epoch, and open the writer if this is the first one."""
+        writer = self._writer
+        if writer is None:
+            writer = self._writer = self._create_writer()
+        context = self.context
+        writer.begin(EpochContext(context.epoch, context.extras["attempt"]))
+        self._begun = writer
+        return writer
 
     def _create_writer(self) -> SinkWriter:
         context = self.context
@@ -53,8 +55,6 @@ class SinkOperator(StreamOperator):
                 operator_id=context.operator_id,
                 subtask=context.subtask,
                 parallelism=context.parallelism,
-                epoch=context.epoch,
-                attempt=context.extras["attempt"],
                 staging=context.extras["staging"],
             ),
             states[0] if states else None,
@@ -64,14 +64,13 @@ class SinkOperator(StreamOperator):
     def process(self, batch: Batch, input_index: int = 0) -> None:
         """Write the records."""
         try:
-            if self._writer is None:
-                self._writer = self._create_writer()
-            self._writer.write(batch.values, batch.timestamps, self._watermark)
-            self._sent.inc(len(batch.values))
+            writer = self._begun or self._begin()
+            writer.write(batch.values, batch.timestamps, self._watermark)
         except PenstockError:
             raise
         except Exception as error:
             raise self.guard(error) from error
+        self._sent.inc(len(batch.values))
 
     def process_watermark(self, watermark: int) -> None:
         """Remember the watermark for the writer."""
@@ -82,22 +81,27 @@ class SinkOperator(StreamOperator):
 
     def barrier(self) -> list[Any]:
         """Pre-commit."""
-        writer = self._writer
+        writer = self._begun
         if writer is None:
             return []
-        try:
+        with self._users_errors():
             committables = writer.prepare_commit()
             self._keep(writer.snapshot())
+        self._begun = None
+        return committables
+
+    def close(self) -> None:
+        """Close the writer; what was not pre-committed is given up."""
+        writer, self._writer, self._begun = self._writer, None, None
+        if writer is not None:
             writer.close()
+
+    @contextlib.contextmanager
+    def _users_errors(self) -> Iterator[None]:
+        """Report what the sink raises under this operator."""
+        try:
+            yield
         except PenstockError:
             raise
         except Exception as error:
             raise self.guard(error) from error
-        self._writer = None
-        return committables
-
-    def close(self) -> None:
-        """Give up what was not pre-committed."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None

@@ -34,12 +34,15 @@ class Tape(Sink):
         tapes[self.token] = {}
 
     def create_writer(self, context, restored=None):
-        return _TapeWriter(self.token, (context.epoch, context.subtask))
+        return _TapeWriter(self.token, context.subtask)
 
 
 class _TapeWriter(SinkWriter):
-    def __init__(self, token, place):
-        self._records = tapes[token][place] = []
+    def __init__(self, token, subtask):
+        self._token, self._subtask = token, subtask
+
+    def begin(self, epoch):
+        self._records = tapes[self._token][epoch.epoch, self._subtask] = []
 
     def write(self, values, timestamps, watermark):
         times = timestamps or [None] * len(values)

@@ -66,12 +66,14 @@ def test_the_example_source_and_sink_work():
     batches = source.create_reader().read(split, split.start, ReadLimits())
     assert [batch.records for batch in batches] == [[3], [2], [1]]
     sink = names["Ledger"]()
-    writer = sink.create_writer(base.WriterContext("job", "op", 0, 1, 1, "a", ""))
-    writer.write([1, 2], None, 0)
-    request = base.CommitRequest(1, writer.prepare_commit())
-    for _ in range(2):
-        sink.create_committer().commit(request)
-    assert names["ledger"] == {"job-a": [1, 2]}
+    writer = sink.create_writer(base.WriterContext("job", "op", 0, 1, ""))
+    for epoch, attempt, values in ((1, "a", [1, 2]), (2, "b", [3])):
+        writer.begin(base.EpochContext(epoch, attempt))
+        writer.write(values, None, 0)
+        request = base.CommitRequest(epoch, writer.prepare_commit())
+        for _ in range(2):
+            sink.create_committer().commit(request)
+    assert names["ledger"] == {"job-a": [1, 2], "job-b": [3]}
 
 
 def test_a_task_that_unpickles_connectors_loads_nothing_heavy():

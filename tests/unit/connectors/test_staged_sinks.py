@@ -8,15 +8,14 @@ import pytest
 
 from penstock.common.types import Row
 from penstock.connectors.function_sink import FunctionSink
-from penstock.connectors.sink import CommitRequest
+from penstock.connectors.sink import CommitRequest, EpochContext
 from penstock.connectors.staged_sinks import CollectSink, PrintSink
 from penstock.errors import ArgumentTypeError, InvalidProgramError
-from tests.builders.connector_helpers import writer_context
+from tests.builders.connector_helpers import open_writer
 
 
-def written(sink, context, *batches):
-    sink = pickle.loads(pickle.dumps(sink))
-    writer = sink.create_writer(context)
+def written(sink, staging, *batches, **context):
+    writer = open_writer(pickle.loads(pickle.dumps(sink)), staging, **context)
     for batch in batches:
         writer.write(list(batch), None, 0)
     committables = pickle.loads(pickle.dumps(writer.prepare_commit()))
@@ -35,8 +34,8 @@ def written(sink, context, *batches):
 )
 def test_lines_have_the_prefix_that_flink_prints(tmp_path, capsys, identifier, parallelism, lines):
     sink = PrintSink(identifier)
-    context = writer_context(tmp_path, subtask=parallelism // 2, parallelism=parallelism)
-    output = written(sink, context, ["a", Row(1, "b")])
+    place = {"subtask": parallelism // 2, "parallelism": parallelism}
+    output = written(sink, tmp_path, ["a", Row(1, "b")], **place)
     assert capsys.readouterr().out == ""
     sink.create_committer().commit(CommitRequest(1, output))
     assert capsys.readouterr().out == lines
@@ -44,7 +43,7 @@ def test_lines_have_the_prefix_that_flink_prints(tmp_path, capsys, identifier, p
 
 def test_printing_goes_to_standard_error_if_asked(tmp_path, capsys):
     sink = PrintSink(to_stderr=True)
-    sink.create_committer().commit(CommitRequest(1, written(sink, writer_context(tmp_path), ["x"])))
+    sink.create_committer().commit(CommitRequest(1, written(sink, tmp_path, ["x"])))
     assert capsys.readouterr() == ("", "x\n")
 
 
@@ -53,7 +52,7 @@ def test_subtasks_are_printed_in_order(tmp_path, capsys):
     outputs = [
         output
         for subtask in (2, 0, 1)
-        for output in written(sink, writer_context(tmp_path, subtask=subtask, parallelism=3), ["x"])
+        for output in written(sink, tmp_path, ["x"], subtask=subtask, parallelism=3)
     ]
     sink.create_committer().commit(CommitRequest(1, outputs))
     assert capsys.readouterr().out == "1> x\n2> x\n3> x\n"
@@ -64,7 +63,7 @@ def test_much_output_is_staged_in_a_file_that_the_commit_deletes(tmp_path, capsy
     batches = [
         [f"ä{n}-{'x' * 100}" for n in range(start, start + 500)] for start in range(0, 2000, 500)
     ]
-    (output,) = written(sink, writer_context(tmp_path / "staging"), *batches)
+    (output,) = written(sink, tmp_path / "staging", *batches)
     assert len(pickle.dumps(output)) < 1000
     assert len(list((tmp_path / "staging").iterdir())) == 1
     sink.create_committer().commit(CommitRequest(1, [output]))
@@ -74,25 +73,25 @@ def test_much_output_is_staged_in_a_file_that_the_commit_deletes(tmp_path, capsy
 
 def test_nothing_is_printed_twice_by_a_repeated_commit(tmp_path, capsys):
     sink = PrintSink()
-    request = CommitRequest(4, written(sink, writer_context(tmp_path, epoch=4), ["x"]))
+    request = CommitRequest(4, written(sink, tmp_path, ["x"], epoch=4))
     sink.create_committer().commit(request)
     sink.create_committer().commit(request)
     assert capsys.readouterr().out == "x\n"
-    other = written(sink, writer_context(tmp_path, epoch=1, job_id="other"), ["y"])
+    other = written(sink, tmp_path, ["y"], epoch=1, job_id="other")
     sink.create_committer().commit(CommitRequest(1, other))
     assert capsys.readouterr().out == "y\n"
 
 
 def test_a_commit_whose_file_was_deleted_by_the_commit_before_a_crash_succeeds(tmp_path, capsys):
     sink = PrintSink()
-    (output,) = written(sink, writer_context(tmp_path), ["x" * 100_000])
+    (output,) = written(sink, tmp_path, ["x" * 100_000])
     sink.create_committer().commit(CommitRequest(1, [output]))
     PrintSink().create_committer().commit(CommitRequest(1, [output]))  # a new driver process
     assert capsys.readouterr().out == "x" * 100_000 + "\n"
 
 
 def test_a_writer_that_fails_leaves_no_file(tmp_path):
-    writer = PrintSink().create_writer(writer_context(tmp_path))
+    writer = open_writer(PrintSink(), tmp_path)
     writer.write(["x" * 300_000], None, 0)
     assert len(list(tmp_path.iterdir())) == 1
     writer.close()
@@ -100,8 +99,21 @@ def test_a_writer_that_fails_leaves_no_file(tmp_path):
 
 
 def test_writers_without_records_commit_nothing(tmp_path):
-    assert written(PrintSink(), writer_context(tmp_path)) == []
+    assert written(PrintSink(), tmp_path) == []
     PrintSink().create_committer().commit(CommitRequest(1, []))
+
+
+@pytest.mark.parametrize("size", [3, 100_000], ids=["inline", "staged"])
+def test_each_epoch_of_a_writer_is_put_out_by_itself(tmp_path, capsys, size):
+    sink = PrintSink()
+    writer = open_writer(sink, tmp_path, epoch=1, attempt="a1")
+    for epoch in (1, 2, 3):
+        writer.write([str(epoch) * size], None, 0)
+        sink.create_committer().commit(CommitRequest(epoch, writer.prepare_commit()))
+        assert capsys.readouterr().out == str(epoch) * size + "\n"
+        writer.begin(EpochContext(epoch + 1, f"a{epoch + 1}"))
+    writer.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 class Consumer:
@@ -124,9 +136,11 @@ def test_collected_records_reach_the_consumer_once(tmp_path, size):
         for subtask in (1, 0)
         for output in written(
             sink,
-            writer_context(tmp_path, subtask=subtask, parallelism=2),
+            tmp_path,
             range(size),
             ["end", None],
+            subtask=subtask,
+            parallelism=2,
         )
     ]
     request = CommitRequest(1, outputs)
@@ -142,7 +156,7 @@ def test_values_of_classes_that_only_exist_in_a_script_are_collected(tmp_path):
             self.number = number
 
     sink = CollectSink(Consumer())
-    output = written(sink, writer_context(tmp_path), [Local(5)])
+    output = written(sink, tmp_path, [Local(5)])
     sink.create_committer().commit(CommitRequest(1, output))
     assert sink.consumer.received[0][1][0].number == 5
 
@@ -154,7 +168,7 @@ def test_a_collecting_sink_without_consumer_cannot_commit():
 
 def test_a_function_is_a_sink(tmp_path):
     seen = []
-    writer = FunctionSink(seen.append).create_writer(writer_context(tmp_path))
+    writer = open_writer(FunctionSink(seen.append), tmp_path)
     writer.write([1, 2], None, 0)
     assert writer.prepare_commit() == []
     assert seen == [1, 2]
@@ -171,15 +185,22 @@ def test_an_object_with_invoke_is_a_sink(tmp_path):
         def invoke(self, value, context):
             calls.append((value, context.timestamp(), context.current_watermark()))
 
+        def flush(self):
+            calls.append("flush")
+
         def close(self):
             calls.append("close")
 
-    writer = FunctionSink(Recorder()).create_writer(writer_context(tmp_path, subtask=3))
+    writer = open_writer(FunctionSink(Recorder()), tmp_path, subtask=3)
     writer.write(["a", "b"], [5, None], 2)
     writer.write(["c"], None, 3)
     writer.prepare_commit()
+    writer.begin(EpochContext(2, "a1"))
+    writer.write(["d"], None, 3)
+    writer.prepare_commit()
     writer.close()
-    assert calls == [("open", 3), ("a", 5, 2), ("b", None, 2), ("c", None, 3), "close"]
+    first = [("open", 3), ("a", 5, 2), ("b", None, 2), ("c", None, 3), "flush"]
+    assert calls == [*first, ("d", None, 3), "flush", "close"]
 
 
 def test_what_cannot_be_called_is_no_sink():

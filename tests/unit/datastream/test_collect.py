@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Row
-from penstock.connectors.sink import CommitRequest, WriterContext
+from penstock.connectors.sink import CommitRequest, EpochContext, WriterContext
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import JobExecutionError
 from penstock.testing import MiniCluster
@@ -19,8 +19,9 @@ def commit(sink, tmp_path, epoch, *per_subtask):
     """Write and commit one epoch, as a job would."""
     committables = []
     for subtask, values in enumerate(per_subtask):
-        context = WriterContext("job", "op", subtask, len(per_subtask), epoch, "a0", str(tmp_path))
+        context = WriterContext("job", "op", subtask, len(per_subtask), str(tmp_path))
         writer = sink.create_writer(context)
+        writer.begin(EpochContext(epoch, "a0"))
         writer.write(list(values), None, 0)
         committables += writer.prepare_commit()
         writer.close()

@@ -29,13 +29,13 @@ from penstock.connectors.files.rolling import (
     RollingPolicy,
 )
 from penstock.connectors.files.sink import FileSink, StreamingFileSink
-from penstock.connectors.sink import CommitRequest
+from penstock.connectors.sink import CommitRequest, EpochContext
 from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError, RecordError
 from tests.builders.connector_helpers import (
     CrashError,
     FailingFileSystem,
     MovingFileSystem,
-    writer_context,
+    open_writer,
 )
 
 ON_CHECKPOINT = RollingPolicy.on_checkpoint_rolling_policy()
@@ -56,7 +56,7 @@ def text_sink(path, policy=None, assigner=BASE, config=None, **compact):
 
 def write(sink, values, **context):
     """What a writer pre-commits, as it arrives on the driver."""
-    writer = sink.create_writer(writer_context("/nowhere", **context))
+    writer = open_writer(sink, "/nowhere", **context)
     for batch in values if values and isinstance(values[0], list) else [values]:
         writer.write(batch, None, 0)
     committables = writer.prepare_commit()
@@ -139,13 +139,33 @@ def test_more_buckets_than_open_files_are_no_problem(tmp_path, monkeypatch):
 
 
 def test_a_failed_attempt_deletes_its_files(tmp_path):
-    rolling = RollingPolicy.default_rolling_policy(part_size=400_000)
-    writer = text_sink(tmp_path, rolling).create_writer(writer_context("/nowhere"))
+    sink = text_sink(tmp_path, RollingPolicy.default_rolling_policy(part_size=400_000))
+    writer = open_writer(sink, "/nowhere")
     writer.write(["a" * 400_000], None, 0)
     writer.write(["b" * 300_000], None, 0)  # more than is kept in memory
     assert len(hidden(tmp_path)) == 2
     writer.close()
     assert hidden(tmp_path) == []
+
+
+def test_a_writer_goes_on_from_epoch_to_epoch_under_other_names(tmp_path):
+    sink = text_sink(tmp_path, RollingPolicy.default_rolling_policy(part_size=3))
+    writer = open_writer(sink, "/nowhere", epoch=1, attempt="a1")
+    writer.write(["aaaa"], None, 0)
+    writer.write(["b"], None, 0)
+    first = writer.prepare_commit()
+    writer.begin(EpochContext(2, "a2"))
+    writer.write(["c"], None, 0)
+    second = writer.prepare_commit()
+    assert [(file.stem, file.epoch) for file in first] == [("part-0-1-0", 1), ("part-0-1-1", 1)]
+    assert [(file.stem, file.epoch) for file in second] == [("part-0-2-0", 2)]
+    (again,) = write(sink, ["c"], epoch=2, attempt="a2")
+    assert second[0].path == again.path  # as a new writer would name it
+    writer.begin(EpochContext(2, "a3"))
+    writer.write(["d" * 300_000], None, 0)  # more than is kept in memory
+    assert len(hidden(tmp_path)) == 4
+    writer.close()
+    assert hidden(tmp_path) == sorted(file.name for file in first + second)
 
 
 def test_an_epoch_without_records_writes_nothing(tmp_path):

@@ -42,7 +42,7 @@ from penstock.connectors.formats.json import (
 )
 from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
-from tests.builders.connector_helpers import read_all, read_resuming, read_split, writer_context
+from tests.builders.connector_helpers import open_writer, read_all, read_resuming, read_split
 
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
 
@@ -362,7 +362,7 @@ def bulk_write(tmp_path, factory, rows):
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
         .build()
     )
-    writer = pickle.loads(pickle.dumps(sink)).create_writer(writer_context("/nowhere"))
+    writer = open_writer(pickle.loads(pickle.dumps(sink)), "/nowhere")
     for row in rows:
         writer.write([row], None, 0)
     (file,) = files = writer.prepare_commit()

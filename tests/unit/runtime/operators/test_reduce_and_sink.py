@@ -90,7 +90,10 @@ class Writer(SinkWriter):
     def __init__(self, log, context, restored):
         self.log = log
         self.count = restored or 0
-        log.append(("create", context.epoch, context.attempt, restored))
+        log.append(("create", context.job_id, context.subtask, restored))
+
+    def begin(self, epoch):
+        self.log.append(("begin", epoch.epoch, epoch.attempt))
 
     def write(self, values, timestamps, watermark):
         if "bad" in values:
@@ -101,6 +104,7 @@ class Writer(SinkWriter):
         self.log.append((values, timestamps, watermark))
 
     def prepare_commit(self):
+        self.log.append("prepare")
         return [f"committable {self.count}"]
 
     def snapshot(self):
@@ -118,46 +122,76 @@ class Log(Sink):
         return Writer(self.log, context, restored)
 
 
-def sink_of():
+def sink_of(*snapshots):
     sink = Log()
-    harness = OperatorHarness(SinkSpec(sink), name="out")
+    harness = OperatorHarness(SinkSpec(sink), name="out", snapshots=snapshots)
     harness.context.extras = {"job_id": "job", "attempt": "t1", "staging": "/staging"}
     return harness, sink.log
 
 
-def test_a_writer_lives_for_one_epoch_and_begins_with_the_first_record():
+def next_epoch(harness, attempt):
+    harness.snapshot()
+    harness.context.extras = {**harness.context.extras, "attempt": attempt}
+
+
+def test_a_writer_is_opened_once_and_an_epoch_begins_with_its_first_record():
     harness, log = sink_of()
-    assert harness.operator.barrier() == []
+    next_epoch(harness, "t2")
     assert log == []
     harness.process_batch(Batch(["a"], [1]))
     harness.process_watermark(5)
     harness.process_batch(Batch(["b", "c"]))
-    assert harness.operator.barrier() == ["committable 3"]
+    next_epoch(harness, "t3")
+    next_epoch(harness, "t4")  # no record, so nothing is begun or ended
+    harness.process_batch(Batch(["d"]))
+    assert harness.operator.barrier() == ["committable 4"]
     assert log == [
-        ("create", 1, "t1", None),
+        ("create", "job", 0, None),
+        ("begin", 2, "t2"),
         (["a"], [1], MIN),
         (["b", "c"], None, 5),
-        "close",
+        "prepare",
+        ("begin", 4, "t4"),
+        (["d"], None, 5),
+        "prepare",
     ]
     assert harness.watermarks() == []  # nothing follows a sink
+    harness.close()
+    assert log[-1] == "close"
 
 
-def test_the_next_writer_gets_what_the_last_one_left():
-    harness, log = sink_of()
+def test_a_writer_elsewhere_gets_what_the_last_one_left():
+    harness, _ = sink_of()
     harness.process_batch(Batch(["a"]))
-    harness.snapshot()
-    harness.context.extras = {**harness.context.extras, "attempt": "t2"}
-    harness.process_batch(Batch(["b"]))
-    assert ("create", 2, "t2", 1) in log
-    assert harness.operator.barrier() == ["committable 2"]
+    restored, log = sink_of(harness.snapshot())
+    restored.process_batch(Batch(["b"]))
+    assert log[0] == ("create", "job", 0, 1)
+    assert restored.operator.barrier() == ["committable 2"]
 
 
-def test_a_writer_is_closed_without_a_commit_when_the_task_fails():
+@pytest.mark.parametrize("epochs", [0, 1, 2])
+def test_a_writer_is_closed_without_a_commit_when_the_task_fails(epochs):
     harness, log = sink_of()
+    for _ in range(epochs):
+        harness.process_batch(Batch(["a"]))
+        harness.snapshot()
     harness.process_batch(Batch(["a"]))
     harness.close()
     harness.close()
+    assert log.count("prepare") == epochs
     assert log.count("close") == 1
+
+
+def test_a_writer_that_could_not_be_opened_is_not_closed():
+    class Unreachable(Sink):
+        def create_writer(self, context, restored=None):
+            raise ConnectionError("no server")
+
+    harness = OperatorHarness(SinkSpec(Unreachable()), name="out")
+    harness.context.extras = {"job_id": "job", "attempt": "t1", "staging": "/staging"}
+    with pytest.raises(UserCodeError, match="no server"):
+        harness.process_batch(Batch(["a"]))
+    harness.close()
 
 
 def test_a_writer_that_fails_names_the_operator():
