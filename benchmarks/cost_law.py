@@ -192,7 +192,7 @@ class Job:
         self._watching = on_step
         start = what[1] if what[0] == "fill" else 0
         _waiting[self.name].append(SourceSplit(f"split-{self.splits}", what, start, bounded=True))
-        (source,) = self.master._runner.sources
+        (source,) = self.master._driver.sources
         try:
             while not manifests or _waiting[self.name] or source.has_data():
                 time.sleep(0.02)

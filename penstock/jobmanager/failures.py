@@ -6,8 +6,8 @@ import pickle
 import traceback
 
 from penstock.errors import JobExecutionError, PenstockError
-from penstock.jobmanager.epoch_runner import EpochFailedError
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.running.driver import EpochFailedError
 from penstock.runtime.network.messages import TaskFailedError, TaskFailure
 
 

@@ -1,46 +1,74 @@
-"""One JobMaster per job: runs its epochs, restarts it after failures, serves requests between epochs."""
+"""One JobMaster per job: carries out what its core decides, and answers for the job to other threads."""
 
 from __future__ import annotations
 
 import logging
 import shutil
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 
-from penstock.checkpoint.handles import DamagedStateError
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import clock
 from penstock.common.job_status import JobStatus
-from penstock.connectors.source import SourceAssignment
-from penstock.errors import CheckpointError, FencedError, JobCancelledError, RestoreRefusedError
+from penstock.errors import CheckpointError, JobCancelledError
 from penstock.graph import execution_graph as graphs
-from penstock.graph.deployment import LevelDeployment
 from penstock.graph.execution_graph import ExecutionGraph
-from penstock.graph.levels import deploy_levels
 from penstock.graph.settings import check_parallelism
-from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError, CheckpointFailures
-from penstock.jobmanager.epoch_journal import EpochJournal
-from penstock.jobmanager.epoch_runner import EpochFailedError, EpochRunner, StepHook
 from penstock.jobmanager.execution_tracking import follow
 from penstock.jobmanager.failures import explain_failure, root_cause
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.pacing import Pacing, discover
-from penstock.jobmanager.progress import EpochReport, Progress
+from penstock.jobmanager.job_core import JobCore
+from penstock.jobmanager.job_messages import (
+    Acquire,
+    Acquired,
+    Advance,
+    AnswerRescaled,
+    Asked,
+    Cancelled,
+    CheckpointCompleted,
+    CheckTarget,
+    Delay,
+    DelayOver,
+    End,
+    Event,
+    Failed,
+    ForgetLoad,
+    Instruction,
+    Interrupted,
+    Refuse,
+    Rescale,
+    RescaleRefused,
+    Restore,
+    Restored,
+    SavepointWritten,
+    SetAsideCheckpoint,
+    SetStatus,
+    Start,
+    TakeRequest,
+    TargetChecked,
+    TellRestart,
+    Tolerate,
+    WriteSavepoint,
+)
+from penstock.jobmanager.mailbox import Mailbox
+from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.replanning import fitted_to, rescaled
-from penstock.jobmanager.requests import Request, RequestQueue, RescaleRequest, SavepointRequest
-from penstock.jobmanager.restart_strategies import GiveUp, create_restart_strategy
+from penstock.jobmanager.reporting import Reporting
+from penstock.jobmanager.requests import RescaleRequest, SavepointRequest
+from penstock.jobmanager.restart_strategies import create_restart_strategy
 from penstock.jobmanager.restore_checks import check_restore
-from penstock.jobmanager.restore_points import restore_points
+from penstock.jobmanager.running.driver import Driver, EpochFailedError
+from penstock.jobmanager.running.epochs.driver import EpochDriver
+from penstock.jobmanager.running.epochs.pipe import Pipe
+from penstock.jobmanager.running.epochs.runner import StepHook
 from penstock.jobmanager.savepoints import SavepointService, savepoint_target
-from penstock.jobmanager.scaling import JobScaling
-from penstock.jobmanager.starting_point import dispose_of_claimed, find_start
+from penstock.jobmanager.starting_point import find_start
 from penstock.jobmanager.writer_states import check_writer_states
-from penstock.runtime.metrics import merge
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.state.backends import remove_local_state
 from penstock.savepoint.state_io import SnapshotStateIO
@@ -48,253 +76,77 @@ from penstock.savepoint.state_io import SnapshotStateIO
 _log = logging.getLogger(__name__)
 
 
-class Pipe(Protocol):
-    """Where epochs run."""
-
-    def run(
-        self,
-        job_id: str,
-        name: str,
-        levels: Sequence[LevelDeployment],
-        on_ack: Callable[[TaskAck], None],
-    ) -> None:
-        """Run one epoch to its end; hand over each ACK as it becomes known. Raises what a task failed with."""
-
-    def map(
-        self, job_id: str, name: str, function: Callable[[Any], Any], items: Sequence[Any]
-    ) -> list[Any]:
-        """Call a function with each item, in any process."""
-
-    def cancel(self, job_id: str, *, epoch_only: bool = False) -> None:
-        """Cancel what runs for a job: its epoch, and with it all else, unless `epoch_only`."""
-
-    def cores(self) -> int | None:
-        """Return how many tasks can run at once, or None if that is not known."""
-
-
 class JobMaster:
-    """Drives one job from its first epoch to its last.
+    """Runs one job from its start to its end: events into the pure core, its instructions into the world.
 
-    `run` blocks; `cancel`, `request_savepoint` and `request_rescale` may be called from any thread.
+    `run` blocks; `cancel`, `request_savepoint` and `request_rescale` may be called from any thread, and all that is public
+    may be read by any.
     """
 
     def __init__(
         self, job: Job, progress: Progress, pipe: Pipe, step_hooks: Sequence[StepHook] = ()
     ) -> None:
         self.job = job
-        self._step_hooks = tuple(step_hooks)
-        self._pipe = pipe
-        self._status = JobStatus.CREATED
         self.started_ms = clock.now_ms()
         self.ended_ms: int | None = None
-        self.restarts = 0
-        # From each failure to the first checkpoint completed after it, in seconds.
-        self.recovery_seconds: list[float] = []
-        self._failed_at: float | None = None
-        self._progress = progress
-        self._wake = threading.Event()
-        self._cancelled = False
-        self._started = False  # whether it has been restored once: what fails later may be storage
         base = CheckpointStorage(job.checkpoints.directory, sync=not job.checkpoints.temporary)
         self.store = ManifestStore(base, job.job_id)
-        self._state_io = SnapshotStateIO(self.store.storage.base, job.checkpoints.inline_threshold)
-        self._journal = EpochJournal(self.store)
-        self._runner = self._create_runner()
-        self._restart_strategy = create_restart_strategy(
-            job.restart_strategy, checkpointing=job.checkpoints.interval_ms is not None
-        )
-        self._checkpoint_failures = CheckpointFailures(job.checkpoints.tolerable_failures)
         self.execution_graph: ExecutionGraph = graphs.generate(
             job.job_graph, job_id=job.job_id, now_ms=self.started_ms
         )
-        # Totals over the completed epochs of this run, by operator id: an epoch that failed is not in them.
-        self.metrics: dict[str, dict[str, Any]] = {}
-        self._first_epoch = True
-        self._handed_over: Manifest | None = None  # of the runner before this one
-        self._deadline: float | None = None
-        self._requests = RequestQueue()
-        self._pacing = Pacing(job, self._wake, self._is_interrupted)
-        self._scaling = JobScaling(job.autoscaler)
-        # The savepoint whose epoch is to run next; it stays here over failures until it is taken.
-        self._savepoint: SavepointRequest | None = None
-        # The rescaling whose plan was adopted; it is answered as soon as the job goes on with it.
-        self._rescaling: RescaleRequest | None = None
-        self._claimed = job.checkpoints.claimed  # whether a claimed savepoint may still be there
-        self.savepoints = SavepointService(
-            self._state_io,
-            lambda function, items: pipe.map(
-                job.job_id, f"savepoint of {job.name}", function, items
-            ),
+        self._pipe = pipe
+        self._mailbox = Mailbox()
+        state_io = SnapshotStateIO(self.store.storage.base, job.checkpoints.inline_threshold)
+        self._driver: Driver = EpochDriver(
+            job, self.store, state_io, pipe, self, self._mailbox, step_hooks
         )
+        checkpointing = job.checkpoints.interval_ms is not None
+        self._core = JobCore(
+            create_restart_strategy(job.restart_strategy, checkpointing=checkpointing),
+            tolerable_failures=job.checkpoints.tolerable_failures,
+            interval_s=self._driver.interval_s,
+        )
+        self._reporting = Reporting(job, progress, pipe.cores)
+        self.savepoints = SavepointService(state_io, self._run_all)
 
-    def _create_runner(self) -> EpochRunner:
-        return EpochRunner(self.job, self.store, self._run_pipe, self._on_step)
+    def _run_all(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        return self._pipe.map(self.job.job_id, f"savepoint of {self.job.name}", function, items)
+
+    # For other threads
 
     @property
     def manifest(self) -> Manifest | None:
         """The last completed checkpoint."""
-        return self._runner.manifest or self._handed_over
+        return self._driver.manifest
+
+    @property
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """Totals over the completed checkpoints of this run, by operator id."""
+        return self._reporting.metrics
+
+    @property
+    def restarts(self) -> int:
+        """How often the job was started again after a failure."""
+        return self._core.restarts
+
+    @property
+    def recovery_seconds(self) -> list[float]:
+        """From each failure to the first checkpoint completed after it, in seconds."""
+        return self._core.recovery_seconds
 
     @property
     def status(self) -> JobStatus:
         """The job's status: a terminal one when nothing of the job is under way any more."""
-        status = self._status
-        if self._cancelled and not status.is_terminal_state():
+        status = self.execution_graph.status
+        if self._mailbox.cancelled and not status.is_terminal_state():
             return JobStatus.CANCELLING
         return status
 
-    # Running
-
-    def run(self) -> None:
-        """Run the job until it finishes, fails for good or is cancelled."""
-        status, fenced = JobStatus.FAILED, False
-        try:
-            if not self.job.checkpoints.temporary:
-                self.store.acquire(self.job.name)
-            self._run_with_restarts()
-            self._sweep_at_the_end()
-            status = JobStatus.FINISHED
-        except JobCancelledError:
-            status = JobStatus.CANCELED
-            raise
-        except FencedError:  # another driver has the job: nothing of it may be touched
-            fenced = True
-            raise
-        finally:
-            self._end(status, fenced=fenced)
-
-    def _run_with_restarts(self) -> None:
-        while True:
-            try:
-                if self._status is not JobStatus.RUNNING:
-                    self._set_status(JobStatus.RUNNING)
-                self._restore()
-                self._run_epochs()
-            except EpochFailedError as error:
-                self._leave_damaged_checkpoint(error)
-                self._after_failure(error)
-            else:
-                return
-
-    def _restore(self) -> None:
-        """Go back to the last checkpoint. What fails at the first start would fail again; later it may be storage."""
-        try:
-            start = find_start(self.store, self.job.checkpoints)
-            if start is not None:
-                self._adopt(fitted_to(self.job, start))
-                start = check_restore(self.job, start)
-            self._runner.restore(start)
-        except EpochFailedError:
-            raise
-        except Exception as error:
-            if not self._started:
-                raise
-            raise EpochFailedError("restoring failed", detail=str(error)) from error
-        self._started = True
-        self._pacing.start()
-        self._go_on()
-
-    def _go_on(self) -> None:
-        """Take note that the plan in force has been restored."""
-        self._first_epoch = True
-        request, self._rescaling = self._rescaling, None
-        if request is not None:
-            parallelism = {vertex.name: vertex.parallelism for vertex in self.job.plan.vertices}
-            _log.info("job '%s' is rescaled (%s): %s", self.job.name, request.reason, parallelism)
-            request.result.set_result(parallelism)
-
-    def _adopt(self, job: Job) -> None:
-        """Go on with another plan of the same program."""
-        if job is self.job:
-            return
-        self._runner.close()
-        self._handed_over = self.manifest
-        self.job = self._pacing.job = job
-        self._runner = self._create_runner()
-        self.savepoints.pin_again(self._runner.coordinator)
-        self.execution_graph = follow(
-            graphs.generate(job.job_graph, job_id=job.job_id, now_ms=clock.now_ms()),
-            self._status,
-            clock.now_ms(),
-        )
-
-    def _run_epochs(self) -> None:
-        """Run epochs until the job ends; whatever goes wrong, the restart strategy decides."""
-        try:
-            self._run_epochs_to_the_end()
-        except (EpochFailedError, JobCancelledError, FencedError):
-            raise
-        except Exception as error:
-            raise EpochFailedError(
-                "the job failed between two epochs", detail=f"{type(error).__name__}: {error}"
-            ) from error
-
-    def _run_epochs_to_the_end(self) -> None:
-        while not self._runner.finished:
-            self._check_cancelled()
-            self._serve_requests()
-            if self._savepoint is None and not self._pacing.wait_for_work(
-                self._runner, first=self._first_epoch
-            ):
-                continue
-            started = time.monotonic()
-            self._scaling.before_epoch(self._runner.sources)
-            self._run_epoch()
-            self._pacing.ended(started, self._runner.sources)
-            self._report(started, time.monotonic())
-            if self._savepoint is not None and self._take_savepoint():
-                return
-
-    def _run_epoch(self) -> None:
-        savepoint = self._savepoint
-        if savepoint is not None:
-            discover(self._runner.sources)
-            self._deadline = clock.now()  # it is wanted now: no more than a batch of each split
-        elif self._pacing.reads_all:
-            self._deadline = None
-        else:
-            self._deadline = clock.now() + self._pacing.interval_s
-        self._runner.run_epoch(
-            flush=savepoint is not None, drain=savepoint is not None and savepoint.drains
-        )
-        self._first_epoch = False
-
-    def _is_interrupted(self) -> bool:
-        self._check_cancelled()
-        return bool(self._requests)
-
-    def _run_pipe(
-        self,
-        epoch: int,
-        base: Manifest | None,
-        assignments: dict[tuple[int, int], SourceAssignment],
-        on_ack: Callable[[TaskAck], None],
-    ) -> None:
-        job = self.job
-        levels = deploy_levels(
-            job.deployments,
-            job.settings,
-            epoch=epoch,
-            attempt_number=self.restarts,
-            restore=restore_points(job.plan, base, anew=self._first_epoch),
-            assignments=assignments,
-            deadline=self._deadline,
-            longest_read_s=self._pacing.interval_s,
-            state_io=self._state_io,
-            staging=self.store.staging,
-        )
-        with CheckpointExpiredError.after(
-            job.checkpoints.timeout_ms, lambda: self._pipe.cancel(job.job_id, epoch_only=True)
-        ):
-            self._journal.run(
-                job,
-                base,
-                levels,
-                lambda note: self._pipe.run(job.job_id, job.name, levels, note),
-                on_ack,
-            )
-
-    # Requests
+    def cancel(self, *, graceful: bool = False) -> None:
+        """Stop the job: after the epoch under way if `graceful`, else at once."""
+        self._mailbox.cancel()
+        if not graceful:
+            self._pipe.cancel(self.job.job_id)
 
     def request_savepoint(
         self, directory: str | None, *, stops: bool = False, drains: bool = False
@@ -302,7 +154,7 @@ class JobMaster:
         """Ask for a savepoint; with `stops` the job ends with it."""
         target = savepoint_target(directory, self.job.checkpoints.savepoint_directory)
         request = SavepointRequest(target, stops=stops, drains=drains)
-        self._ask(request)
+        self._mailbox.add(request)
         return request.result
 
     def request_rescale(
@@ -319,26 +171,109 @@ class JobMaster:
             for wanted in step.values() if isinstance(step, Mapping) else (step,):
                 check_parallelism(wanted, "the parallelism")
         request = RescaleRequest(steps)
-        self._ask(request)
+        self._mailbox.add(request)
         return request.result
 
-    def _ask(self, request: Request) -> None:
-        self._requests.add(request)
-        self._wake.set()
+    # Events in, instructions out
 
-    def _serve_requests(self) -> None:
-        self._wake.clear()
-        self.savepoints.release(self._runner.coordinator)
-        while self._savepoint is None and (request := self._requests.take()) is not None:
-            if isinstance(request, RescaleRequest):
-                self._rescale(request)
-            # Draining cannot be undone: it must not turn out afterwards that there is no place for the savepoint.
-            elif not request.drains or self.savepoints.can_write(request):
-                self._savepoint = request
+    def run(self) -> None:
+        """Run the job until it finishes, fails for good or is cancelled."""
+        events: deque[Event] = deque([Start()])
+        try:
+            while events:
+                event = events.popleft()
+                if self._mailbox.cancelled:
+                    self._core.handle(Cancelled())
+                for instruction in self._core.handle(event):
+                    events.extend(self._carry_out(instruction))
+        except BaseException:
+            for instruction in self._core.abandon():
+                self._carry_out(instruction)
+            raise
 
-    def _rescale(self, request: RescaleRequest) -> None:
-        """Replace the plan between two epochs: the next one starts from the last checkpoint with other subtasks."""
-        before, job = self._runner.manifest, self.job
+    def _carry_out(self, instruction: Instruction) -> list[Event]:
+        if isinstance(instruction, End):
+            self._end(instruction)
+            self._raise(instruction)
+            return []
+        try:
+            return self._do(instruction)
+        except EpochFailedError as error:
+            return [Failed(error, root_cause(error), time.monotonic())]
+        except Exception as error:  # noqa: BLE001 - whatever it was, the core decides
+            at_start = isinstance(instruction, Acquire | Restore)
+            what = "restoring failed" if at_start else "the job failed between two epochs"
+            detail = str(error) if at_start else f"{type(error).__name__}: {error}"
+            failure = EpochFailedError(what, detail=detail)
+            failure.__cause__ = error
+            return [Failed(failure, root_cause(failure), time.monotonic(), at_start)]
+
+    def _do(self, instruction: Instruction) -> list[Event]:
+        match instruction:
+            case SetStatus(status):
+                self._set_status(status)
+            case Acquire():
+                if not self.job.checkpoints.temporary:
+                    self.store.acquire(self.job.name)
+                return [Acquired()]
+            case Restore():
+                return self._restore()
+            case TakeRequest():
+                return [Asked(self._mailbox.take())]
+            case CheckTarget(request):
+                return [TargetChecked(self.savepoints.check_target(request))]
+            case Rescale(request):
+                return self._rescale(request)
+            case Advance(savepoint):
+                return self._advance(savepoint)
+            case WriteSavepoint(request, beside):
+                return self._write_savepoint(request, beside=beside)
+            case AnswerRescaled(request):
+                self._answer_rescaled(request)
+            case Refuse(request, error):
+                request.result.set_exception(error)
+            case SetAsideCheckpoint(cause):
+                self._set_aside(cause)
+            case ForgetLoad():
+                self._reporting.scaling.reset()
+            case Tolerate(error, cause):
+                _log.warning("%s; it is tried again: %s", error.message, cause)
+            case TellRestart(restarts, delay_ms, error):
+                told = explain_failure(self.job, error)
+                self._reporting.progress.on_restart(restarts, delay_ms, told)
+            case Delay(seconds):
+                self._mailbox.sleep(seconds)
+                return [DelayOver()]
+            case _:
+                raise TypeError(f"unknown instruction {type(instruction).__name__}")
+        return []
+
+    # Carrying out
+
+    def _restore(self) -> list[Event]:
+        start = find_start(self.store, self.job.checkpoints)
+        if start is not None:
+            self._adopt(fitted_to(self.job, start))
+            start = check_restore(self.job, start)
+        self._driver.restore(start, attempt=self._core.restarts, at_once=True)
+        return [Restored(self._driver.finished)]
+
+    def _adopt(self, job: Job) -> None:
+        """Go on with another plan of the same program."""
+        if job is self.job:
+            return
+        self._driver.replan(job)
+        self.job = job
+        self.savepoints.pin_again(self._driver.coordinator)
+        self.execution_graph = follow(
+            graphs.generate(job.job_graph, job_id=job.job_id, now_ms=clock.now_ms()),
+            self.execution_graph.status,
+            clock.now_ms(),
+        )
+
+    def _rescale(self, request: RescaleRequest) -> list[Event]:
+        """Replace the plan between two checkpoints: the next one starts from the last with other subtasks."""
+        before, job = self._driver.manifest, self.job
         try:
             request.check(job.program.settings.parallelism)
             for step in request.steps:
@@ -347,71 +282,42 @@ class JobMaster:
                 check_writer_states(job, before)
         except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
             _log.warning("job '%s' is not rescaled (%s): %s", self.job.name, request.reason, error)
-            request.result.set_exception(error)
-            return
-        self._rescaling = request
-        self._scaling.on_change(self.job, job)
+            return [RescaleRefused(error)]
+        self._reporting.scaling.on_change(self.job, job)
         self._adopt(job)
-        self._runner.restore(before)
-        self._go_on()
+        self._driver.restore(before, attempt=self._core.restarts, at_once=False)
+        return [Restored(self._driver.finished)]
 
-    def _take_savepoint(self) -> bool:
-        """Write the savepoint of the epoch that has just been completed; return whether the job ends with it."""
-        request, self._savepoint = self._savepoint, None
-        manifest = self._runner.manifest
-        assert request is not None
+    def _answer_rescaled(self, request: RescaleRequest) -> None:
+        parallelism = {vertex.name: vertex.parallelism for vertex in self.job.plan.vertices}
+        _log.info("job '%s' is rescaled (%s): %s", self.job.name, request.reason, parallelism)
+        request.result.set_result(parallelism)
+
+    def _advance(self, savepoint: SavepointRequest | None) -> list[Event]:
+        self.savepoints.release(self._driver.coordinator)
+        span = self._driver.advance(savepoint)
+        if span is None:
+            return [Interrupted()]
+        wanted = self._reporting.on_completed(self.job, self._driver, span)
+        if wanted is not None:
+            self._mailbox.add(wanted)
+        return [CheckpointCompleted(time.monotonic(), self._driver.finished)]
+
+    def _write_savepoint(self, request: SavepointRequest, *, beside: bool) -> list[Event]:
+        manifest = self._driver.manifest
         assert manifest is not None
-        if not request.stops:
-            self.savepoints.take_beside(request, manifest, self._runner.coordinator)
-            return False
-        self.savepoints.take(request, manifest)
-        if request.result.exception() is not None and not self._runner.finished:
+        if beside:
+            self.savepoints.take_beside(request, manifest, self._driver.coordinator)
+            return []
+        error = self.savepoints.take(request, manifest)
+        if error is not None and not self._driver.finished:
             _log.error("job '%s' goes on: its savepoint could not be written", self.job.name)
-            return False
-        return True
+        return [SavepointWritten(error)]
 
-    def _refuse_requests(self, status: JobStatus) -> None:
-        def error() -> Exception:
-            return JobCancelledError(f"job '{self.job.name}' is over: it {status.name.lower()}")
-
-        self._requests.close(error)
-        for request in (self._savepoint, self._rescaling):
-            if request is not None:
-                request.result.set_exception(error())
-
-    # Failing and ending
-
-    def _after_failure(self, error: EpochFailedError) -> None:
-        self._check_cancelled()
-        if self._failed_at is None:
-            self._failed_at = time.monotonic()
-        cause = root_cause(error)
-        if isinstance(cause, RestoreRefusedError | FencedError):
-            raise cause
-        self._scaling.reset()
-        if self._checkpoint_failures.tolerates(cause):
-            _log.warning("%s; it is tried again: %s", error.message, cause)
-            self._pacing.sleep(self._pacing.interval_s)
-            return
-        self._set_status(JobStatus.FAILING)
-        decision = self._restart_strategy.on_failure(int(time.monotonic() * 1000))
-        if isinstance(decision, GiveUp):
-            raise explain_failure(self.job, error, decision.reason) from cause
-        self.restarts += 1
-        self._set_status(JobStatus.RESTARTING)
-        self._progress.on_restart(
-            self.restarts, decision.delay_ms, explain_failure(self.job, error)
-        )
-        self._pacing.sleep(decision.delay_ms / 1000)
-
-    def _leave_damaged_checkpoint(self, error: EpochFailedError) -> None:
-        """Go back one checkpoint further if the state of the last one cannot be read."""
-        cause, last = root_cause(error), self._runner.manifest
-        if (
-            not isinstance(cause, DamagedStateError)
-            or last is None
-            or last.job_id != self.job.job_id
-        ):
+    def _set_aside(self, cause: BaseException) -> None:
+        """Go back one checkpoint further, as the state of the last one cannot be read."""
+        last = self._driver.coordinator.base
+        if last is None or last.job_id != self.job.job_id:
             return
         try:
             was_set_aside = self.store.set_aside(last.epoch)
@@ -423,36 +329,44 @@ class JobMaster:
                 "checkpoint %d cannot be read: %s. The checkpoint before it is used; output that was committed "
                 "since then is written again",
                 last.epoch,
-                cause.message,
+                getattr(cause, "message", cause),
             )
 
-    def cancel(self, *, graceful: bool = False) -> None:
-        """Stop the job: after the epoch under way if `graceful`, else at once."""
-        self._cancelled = True
-        self._wake.set()
-        if not graceful:
-            self._pipe.cancel(self.job.job_id)
+    def _set_status(self, status: JobStatus) -> None:
+        self.execution_graph = follow(self.execution_graph, status, clock.now_ms())
 
-    def _check_cancelled(self) -> None:
-        if self._cancelled:
-            raise JobCancelledError(f"job '{self.job.name}' was cancelled")
+    # What the driver tells
 
-    def _sweep_at_the_end(self) -> None:
-        """Delete what attempts left that Spark has repeated since the last restart."""
-        try:
-            self._runner.sweep()
-        except Exception:  # noqa: BLE001 - the output is complete: surplus files are no reason to fail
-            _log.warning("files of failed attempts could not be deleted", exc_info=True)
+    def on_deploy(self) -> None:
+        """Take note that the subtasks are handed to the processes that run them."""
 
-    def _end(self, status: JobStatus, *, fenced: bool) -> None:
+    def on_trigger(self, epoch: int) -> None:
+        """Take note that a checkpoint is begun."""
+        self._reporting.on_trigger(self._driver)
+
+    def on_ack(self, epoch: int, ack: TaskAck) -> None:
+        """Take note that a subtask has told its state."""
+
+    # The end
+
+    def _end(self, end: End) -> None:
         """Let go of everything, and only then tell that the job has ended: another driver may go on with it."""
-        self._refuse_requests(status)
+        status = end.status
+
+        def over() -> Exception:
+            return JobCancelledError(f"job '{self.job.name}' is over: it {status.name.lower()}")
+
+        self._mailbox.close(over)
+        for request in end.unanswered:
+            request.result.set_exception(over())
         steps: list[Callable[[], object]] = [
-            self._runner.close,
-            lambda: self._progress.close(status),
+            self._driver.close,
+            lambda: self._reporting.progress.close(status),
             self.savepoints.wait,
         ]
-        if not fenced:
+        if status is JobStatus.FINISHED:
+            self._sweep()
+        if not end.fenced:
             steps.append(lambda: self._clean_up(status))
         for step in [*steps, self.store.release]:
             try:
@@ -462,6 +376,23 @@ class JobMaster:
         self.ended_ms = clock.now_ms()
         self._set_status(status)
 
+    def _sweep(self) -> None:
+        """Delete what attempts left that were repeated since the last restart."""
+        try:
+            self._driver.sweep()
+        except Exception:  # noqa: BLE001 - the output is complete: surplus files are no reason to fail
+            _log.warning("files of failed attempts could not be deleted", exc_info=True)
+
+    def _raise(self, end: End) -> None:
+        if end.status is JobStatus.CANCELED:
+            raise JobCancelledError(f"job '{self.job.name}' was cancelled")
+        if end.error is None:
+            return
+        cause = root_cause(end.error)
+        if end.verdict is None:
+            raise cause
+        raise explain_failure(self.job, end.error, end.verdict) from cause
+
     def _clean_up(self, status: JobStatus) -> None:
         checkpoints = self.job.checkpoints
         remove_local_state(self.job.settings.state_backend, self.job.job_id)
@@ -469,53 +400,5 @@ class JobMaster:
             shutil.rmtree(checkpoints.directory, ignore_errors=True)
         elif status is JobStatus.CANCELED and not checkpoints.retain_on_cancel:
             self.store.delete_all()
-        elif self._runner.finished:
+        elif self._driver.finished:
             self.store.delete_working_files()
-
-    # Reporting
-
-    def _set_status(self, status: JobStatus) -> None:
-        self._status = status
-        self.execution_graph = follow(self.execution_graph, status, clock.now_ms())
-
-    def _on_step(self, step: str, epoch: int) -> None:
-        for hook in self._step_hooks:
-            hook(step, epoch)
-
-    def _report(self, started: float, ended: float) -> None:
-        manifest = self._runner.manifest
-        assert manifest is not None
-        self._checkpoint_failures.on_success()
-        if self._failed_at is not None:
-            self.recovery_seconds.append(time.monotonic() - self._failed_at)
-            self._failed_at = None
-        self._dispose_of_claimed(manifest)
-        metrics = dict(self.metrics)  # others read the one that is there
-        for ack in self._runner.last_acks:
-            for operator, report in ack.metrics.items():
-                metrics[operator] = merge(metrics.get(operator, {}), report)
-        self.metrics = metrics
-        self._progress.on_epoch(
-            EpochReport.of(self.job, manifest, self._runner.last_acks, ended - started)
-        )
-        decision = self._scaling.after_epoch(
-            self.job,
-            manifest.epoch,
-            self._runner.sources,
-            self._runner.last_acks,
-            span_ms=(int(started * 1000), int(ended * 1000)),
-            interval_ms=int(self._pacing.interval_s * 1000),
-            cores=self._pipe.cores,
-        )
-        if decision is not None:
-            self._ask(
-                RescaleRequest((decision.parallelism,), str(decision), former=decision.former)
-            )
-
-    def _dispose_of_claimed(self, manifest: Manifest) -> None:
-        if not self._claimed:
-            return
-        try:
-            self._claimed = not dispose_of_claimed(self.job.checkpoints, manifest)
-        except CheckpointError as error:  # it is tried again after the next epoch
-            _log.warning("the claimed savepoint cannot be deleted: %s", error)

@@ -22,10 +22,10 @@ from penstock.graph.deployment import JobSettings
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
-from penstock.jobmanager.epoch_runner import StepHook
 from penstock.jobmanager.job import CheckpointSettings, Job, Program
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.progress import create_progress
+from penstock.jobmanager.running.epochs.runner import StepHook
 from penstock.runtime.state.backends import backend_settings
 from penstock.savepoint.reader import is_savepoint
 from penstock.spark.pipe import SparkPipe

@@ -42,8 +42,8 @@ class SavepointService:
         self._running: list[tuple[int, threading.Thread]] = []
         self.last: str | None = None
 
-    def take(self, request: SavepointRequest, manifest: Manifest) -> None:
-        """Write a savepoint now; the request gets its path, or the error."""
+    def take(self, request: SavepointRequest, manifest: Manifest) -> Exception | None:
+        """Write a savepoint now; the request gets its path, or the error, which is returned as well."""
         try:
             _warn_of_missing_uids(manifest)
             path = write_savepoint(
@@ -51,9 +51,10 @@ class SavepointService:
             )
         except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
             request.result.set_exception(error)
-        else:
-            self.last = path
-            request.result.set_result(path)
+            return error
+        self.last = path
+        request.result.set_result(path)
+        return None
 
     def take_beside(
         self, request: SavepointRequest, manifest: Manifest, coordinator: CheckpointCoordinator
@@ -72,17 +73,16 @@ class SavepointService:
             coordinator.pin(epoch)
 
     @staticmethod
-    def can_write(request: SavepointRequest) -> bool:
-        """Whether files can be written where the savepoint is wanted; if not, the request gets the error."""
+    def check_target(request: SavepointRequest) -> Exception | None:
+        """Return why no files can be written where the savepoint is wanted, or None if they can."""
         name = f".probe-{uuid.uuid4().hex}"
         try:
             storage = CheckpointStorage(request.target)
             storage.write_atomic(name, b"")
             storage.delete(name)
         except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
-            request.result.set_exception(error)
-            return False
-        return True
+            return error
+        return None
 
     def release(self, coordinator: CheckpointCoordinator) -> None:
         """Unpin the checkpoints of savepoints that are done."""

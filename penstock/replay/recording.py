@@ -19,7 +19,7 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
 from penstock.files.paths import normalize, split_options
 from penstock.graph.deployment import SubtaskRestore, VertexCode
-from penstock.jobmanager.epoch_journal import (
+from penstock.jobmanager.running.epochs.journal import (
     EpochRecord,
     PlanRecord,
     list_records,

@@ -20,8 +20,8 @@ from penstock.errors import ArgumentError, CheckpointError, InvalidProgramError,
 from penstock.jobmanager import job_master
 from penstock.jobmanager import savepoints as savepoint_service
 from penstock.jobmanager.controller import LocalJobController
-from penstock.jobmanager.epoch_runner import EpochRunner
 from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.running.epochs.runner import EpochRunner
 from penstock.jobmanager.scaling import JobScaling
 from penstock.savepoint.reader import is_savepoint
 from penstock.testing.mini_cluster import MiniCluster

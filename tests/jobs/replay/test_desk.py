@@ -12,9 +12,9 @@ from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.errors import FencedError
-from penstock.jobmanager import epoch_journal
-from penstock.jobmanager.epoch_journal import read_record, record_name
 from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.running.epochs import journal as epoch_journal
+from penstock.jobmanager.running.epochs.journal import read_record, record_name
 from penstock.replay import ReplayError, ReplayRequest, debug, recording, replay
 from penstock.replay.pace import Rereading
 from penstock.replay.recording import find_epoch

@@ -12,8 +12,8 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.errors import PenstockError
-from penstock.jobmanager import epoch_journal
-from penstock.jobmanager.epoch_journal import list_records, read_record, record_name
+from penstock.jobmanager.running.epochs import journal as epoch_journal
+from penstock.jobmanager.running.epochs.journal import list_records, read_record, record_name
 from penstock.replay import ReplayError, replay, running
 from penstock.replay.pace import ReplayedClock, ReplayedPace, Rereading
 from penstock.runtime.time import pace

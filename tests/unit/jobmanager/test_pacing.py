@@ -10,7 +10,8 @@ import pytest
 
 from penstock.graph.settings import GraphSettings
 from penstock.jobmanager.launcher import create_job
-from penstock.jobmanager.pacing import Pacing
+from penstock.jobmanager.mailbox import Mailbox
+from penstock.jobmanager.running.epochs.pacing import Pacing
 from tests.builders.counting_job import environment, totals
 
 
@@ -38,11 +39,24 @@ class Runner:
         return None
 
 
+class Told(Mailbox):
+    """Is asked with a signal, and answers what the test says."""
+
+    def __init__(self, wake: threading.Event, answer: Any) -> None:
+        super().__init__()
+        self._wake = wake
+        self._answer = answer
+
+    def interrupted(self) -> bool:
+        super().interrupted()
+        return self._answer()
+
+
 def pacing_of(wake: Any, interrupted: Any, **options: str) -> Pacing:
     env = environment(1, **options)
     totals(env).print()
     job = create_job(env._transformations, GraphSettings(), env.get_configuration(), "")
-    return Pacing(job, wake, interrupted)
+    return Pacing(job, Told(wake, interrupted))
 
 
 class Waits(threading.Event):

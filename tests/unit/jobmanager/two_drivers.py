@@ -18,8 +18,9 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.connectors.sink import Committer
 from penstock.errors import CheckpointError, FencedError
 from penstock.files import faults
-from penstock.jobmanager.epoch_runner import EpochFailedError, EpochRunner
 from penstock.jobmanager.failures import root_cause
+from penstock.jobmanager.running.driver import EpochFailedError
+from penstock.jobmanager.running.epochs.runner import EpochRunner
 from penstock.runtime.network.messages import TaskAck
 
 EPOCHS = 2
@@ -154,7 +155,7 @@ class Driver:
         self.store = ManifestStore(CheckpointStorage(str(world.directory), sync=False), "job")
         self._attempts = 0
 
-    def run(self):
+    def drive(self):
         try:
             self.outcome = self._run()
         except Killed:
@@ -169,7 +170,7 @@ class Driver:
     def _run(self):
         self.store.storage.exists()  # a step, so that the order says who starts first
         self.store._lease = self._acquire()
-        runner = EpochRunner(tiny_job(self.world), self.store, self._pipe, None)
+        runner = EpochRunner(tiny_job(self.world), self.store, self)
         for _ in range(5):
             try:
                 runner.restore(self.store.latest())
@@ -200,7 +201,8 @@ class Driver:
             sleep=self.world.sleep,
         )
 
-    def _pipe(self, epoch, base, assignments, on_ack):
+    def run(self, epoch, base, assignments, settings, on_ack):
+        """The pipe of this driver."""
         self._attempts += 1
         name = f"{epoch}-{self.number}-{self._attempts}"
         self.store.storage.write_new(f"shared/{name}.state", b"x")
@@ -227,7 +229,7 @@ def run_drivers(world, order, drivers):
     def run(driver):
         turns.enter(driver.number)
         try:
-            driver.run()
+            driver.drive()
         finally:
             turns.end(driver.number)
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from penstock.common import clock
-from penstock.jobmanager.epoch_runner import EpochFailedError, EpochRunner
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.running.driver import EpochFailedError, Interrupts
+from penstock.jobmanager.running.epochs.runner import EpochRunner
 from penstock.jobmanager.sources import SourceCoordinator
 
 POLL_S = 0.05
 
 
 class Pacing:
-    """Waits for what starts an epoch: the checkpoint interval, data, a timer, or `interrupted`.
+    """Waits for what starts an epoch: the checkpoint interval, data, a timer; or until it is interrupted."""
 
-    `interrupted` is asked all the time: True ends the waiting, and it may raise. `wake` shortens the sleeps in between.
-    """
-
-    def __init__(self, job: Job, wake: threading.Event, interrupted: Callable[[], bool]) -> None:
+    def __init__(self, job: Job, interrupts: Interrupts) -> None:
         self.job = job
-        self._wake = wake
-        self._interrupted = interrupted
+        self._interrupts = interrupts
         self._next_trigger = 0.0
 
     @property
@@ -59,20 +55,11 @@ class Pacing:
     def wait_for_work(self, runner: EpochRunner, *, first: bool) -> bool:
         """Wait until an epoch is due; return False if something else came first."""
         while True:
-            self._wake.clear()  # before looking: what comes later sets it again
-            if self._interrupted():
+            if self._interrupts.interrupted():
                 return False
             if self._trigger_has_come(runner.sources) and self._is_due(runner, first=first):
                 return True
-            self._wake.wait(POLL_S)
-
-    def sleep(self, seconds: float) -> None:
-        """Wait so long, unless `interrupted` raises."""
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            self._wake.wait(min(left, POLL_S))
-            self._wake.clear()
-            self._interrupted()
+            self._interrupts.wait(POLL_S)
 
     def _trigger_has_come(self, sources: Sequence[SourceCoordinator]) -> bool:
         """Wait for the next trigger, at most a moment; a bounded job that has more to read does not wait."""
@@ -81,7 +68,7 @@ class Pacing:
             return True
         if left > POLL_S:
             return False
-        self._wake.wait(left)
+        self._interrupts.wait(left)
         return self._next_trigger <= time.monotonic()
 
     @staticmethod

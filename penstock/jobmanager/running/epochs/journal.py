@@ -19,7 +19,8 @@ import logging
 import pickle
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -133,6 +134,18 @@ class _Unpickler(pickle.Unpickler):
         return self._base.vertices[owner].subtasks[subtask].local
 
 
+class Entry:
+    """The entry of the epoch that runs: gathers what its tasks told."""
+
+    def __init__(self) -> None:
+        self.traces: list[SlotTrace] = []
+
+    def note(self, ack: TaskAck) -> None:
+        """Take note of an ACK."""
+        if ack.trace is not None:
+            self.traces.append(ack.trace)
+
+
 class EpochJournal:
     """Writes the records of a job while it runs. On the driver, by the thread that runs epochs."""
 
@@ -144,34 +157,24 @@ class EpochJournal:
         self._plan: tuple[Job, str] | None = None
         self._kept: dict[str, tuple[int, str]] | None = None  # by name: base epoch, plan
 
-    def run(
-        self,
-        job: Job,
-        base: Manifest | None,
-        levels: Sequence[LevelDeployment],
-        run: Callable[[Callable[[TaskAck], None]], None],
-        on_ack: Callable[[TaskAck], None],
-    ) -> None:
-        """Run an epoch between the two entries that it has in the journal, if the job keeps one."""
+    @contextmanager
+    def entry(
+        self, job: Job, base: Manifest | None, levels: Sequence[LevelDeployment]
+    ) -> Iterator[Entry]:
+        """Note an epoch before the body runs it and again when it has ended, if the job keeps a journal."""
+        entry = Entry()
         if not job.settings.journal:
-            run(on_ack)
+            yield entry
             return
-        traces: list[SlotTrace] = []
-
-        def note(ack: TaskAck) -> None:
-            if ack.trace is not None:
-                traces.append(ack.trace)
-            on_ack(ack)
-
         record = self._attempt(self._begin, job, base, levels)
         try:
-            run(note)
+            yield entry
         except Exception as error:
             if record is not None:
-                self._attempt(self._note_failure, record, error, traces)
+                self._attempt(self._note_failure, record, error, entry.traces)
             raise
         if record is not None:
-            done = replace(record, outcome="completed", traces=tuple(traces))
+            done = replace(record, outcome="completed", traces=tuple(entry.traces))
             self._attempt(self._note_end, record_name(record.epoch), done)
 
     def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:

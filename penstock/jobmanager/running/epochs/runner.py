@@ -1,11 +1,11 @@
-"""Carries out the coordinator's instructions for one job: pipe, manifest, commits, clean-up."""
+"""Carries out the checkpoint coordinator's instructions for one plan of a job: pipe, manifest, commits, clean-up."""
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.handles import StateChain
@@ -38,8 +38,11 @@ from penstock.checkpoint.messages import (
 from penstock.checkpoint.retention import orphaned
 from penstock.common import clock
 from penstock.connectors.sink import Committer
+from penstock.connectors.source import SourceAssignment
 from penstock.errors import CheckpointError, FencedError, PenstockError
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.running.driver import EpochFailedError, Listener
+from penstock.jobmanager.running.epochs.pipe import EpochSettings, OnAck
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.network.routing import connected_sources
@@ -48,29 +51,42 @@ from penstock.runtime.operators.redelivery import REDELIVERED
 _log = logging.getLogger(__name__)
 
 StepHook = Callable[[str, int], None]
-RunEpoch = Callable[
-    [int, "Manifest | None", dict[tuple[int, int], Any], Callable[[TaskAck], None]], None
-]
 
 
-class EpochFailedError(PenstockError, RuntimeError):
-    """An epoch was given up; `__cause__` is what went wrong where that is an exception."""
+class RunsEpochs(Protocol):
+    """What runs the tasks of an epoch: an EpochPipe."""
+
+    def run(
+        self,
+        epoch: int,
+        base: Manifest | None,
+        assignments: Mapping[tuple[int, int], SourceAssignment],
+        settings: EpochSettings,
+        on_ack: OnAck,
+    ) -> None:
+        """Run an epoch; raises what it failed with."""
 
 
 class EpochRunner:
     """Runs epochs one after another: events into the pure coordinator, its instructions into the world.
 
-    `step_hook` is called as `(step, epoch)` around every instruction (`before write_manifest`, `after write_manifest`, ...):
+    `step_hooks` are called as `(step, epoch)` around every instruction (`before write_manifest`, `after write_manifest`, ...):
     tests interrupt the protocol there.
     """
 
     def __init__(
-        self, job: Job, store: ManifestStore, run_pipe: RunEpoch, step_hook: StepHook | None
+        self,
+        job: Job,
+        store: ManifestStore,
+        pipe: RunsEpochs,
+        listener: Listener | None = None,
+        step_hooks: Sequence[StepHook] = (),
     ) -> None:
         self._job = job
         self._store = store
-        self._run_pipe = run_pipe
-        self._step_hook = step_hook
+        self._pipe = pipe
+        self._listener = listener
+        self._step_hooks = step_hooks
         self._ids = [vertex.id for vertex in job.plan.vertices]
         self._committers: dict[str, Committer] = _create_committers(job)
         self._operators = _operator_plans(job, self._committers)
@@ -87,6 +103,7 @@ class EpochRunner:
         # What retention could not delete yet, in the order in which it may be deleted.
         self._undeleted: deque[DeleteCheckpoint | DeleteFiles] = deque()
         self._sweeps_later = False
+        self._settings = EpochSettings()  # of the epoch under way
         self._drain = False  # whether the epoch under way is the one that drains the job
         self.finished = False
 
@@ -144,12 +161,15 @@ class EpochRunner:
         ]
         return min((wakeup for wakeup in wakeups if wakeup is not None), default=None)
 
-    def run_epoch(self, *, flush: bool = False, drain: bool = False) -> None:
+    def run_epoch(
+        self, settings: EpochSettings | None = None, *, flush: bool = False, drain: bool = False
+    ) -> None:
         """Run the next epoch to its end; raises EpochFailedError.
 
         With `flush` the sinks publish all they have. With `drain` the sources read nothing more and time goes to its end.
         """
         now = clock.now_ms()
+        self._settings = settings or EpochSettings()
         self._drain = drain
         self._handle(
             StartEpoch(
@@ -189,7 +209,7 @@ class EpochRunner:
     def _carry_out(self, instruction: Instruction) -> list[Event]:
         match instruction:
             case RunPipe(epoch):
-                return self._step("run_pipe", epoch, lambda: self._pipe(epoch))
+                return self._step("run_pipe", epoch, lambda: self._run_pipe(epoch))
             case WriteManifest(manifest):
                 return self._step("write_manifest", manifest.epoch, lambda: self._write(manifest))
             case CommitSink(operator, request):
@@ -212,33 +232,40 @@ class EpochRunner:
 
     def _step(self, name: str, epoch: int, action: Callable[[], list[Event] | None]) -> list[Event]:
         try:
-            if self._step_hook is not None:
-                self._step_hook(f"before {name}", epoch)
+            for hook in self._step_hooks:
+                hook(f"before {name}", epoch)
             events = action()
-            if self._step_hook is not None:
-                self._step_hook(f"after {name}", epoch)
+            for hook in self._step_hooks:
+                hook(f"after {name}", epoch)
         except Exception as error:  # whatever it was, the restart strategy decides
             raise EpochFailedError(
                 f"epoch {epoch} failed", detail=f"{name}: {type(error).__name__}: {error}"
             ) from error
         return events or []
 
-    def _pipe(self, epoch: int) -> list[Event]:
+    def _run_pipe(self, epoch: int) -> list[Event]:
         self._acks = []
-        assignments: dict[tuple[int, int], Any] = {}
+        assignments: dict[tuple[int, int], SourceAssignment] = {}
         for source in self.sources:
             assignments |= source.assignments(drain=self._drain)
         try:
             self._store.check_lease()  # an epoch of a driver that has lost its job is work for nothing
-            self._run_pipe(epoch, self.coordinator.base, assignments, self._on_ack)
+            if self._listener is not None:
+                self._listener.on_trigger(epoch)
+                self._listener.on_deploy()
+            base = self.coordinator.base
+            self._pipe.run(epoch, base, assignments, self._settings, self._on_ack)
         except Exception as error:  # noqa: BLE001 - whatever it was, the epoch has failed
             self._cause = error
             return [TaskFailed(epoch, str(error))]
         return [PipeFinished(epoch, clock.now_ms())]
 
     def _on_ack(self, ack: TaskAck) -> None:
+        epoch = self.coordinator.next_epoch
         self._acks.append(ack)
-        self._handle(self._to_event(self.coordinator.next_epoch, ack))
+        self._handle(self._to_event(epoch, ack))
+        if self._listener is not None:
+            self._listener.on_ack(epoch, ack)
 
     def _tidy(self, instruction: DeleteCheckpoint | DeleteFiles) -> None:
         """Delete what is needed no more. The epoch is complete: storage that cannot delete is no reason to repeat it."""

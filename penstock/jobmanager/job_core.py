@@ -1,0 +1,306 @@
+"""What a JobMaster decides: a pure core.
+
+`handle(event)` returns instructions; whoever calls it carries them out, in order, and reports back with events. There are
+no threads, clocks or files in here, and nothing of how checkpoints come about: in epochs or otherwise. A job's life:
+
+    acquire -> restore -> [take a request -> serve it] -> run on to the next checkpoint -> take a request -> ... -> end
+
+After a failure the restart strategy decides: wait and restore, or end. A savepoint or a rescaling that was begun stays
+with the job over failures, until it is done or the job is over; whoever asked is answered in any case.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from penstock.checkpoint.handles import DamagedStateError
+from penstock.common.job_status import JobStatus
+from penstock.errors import FencedError, PenstockError, RestoreRefusedError
+from penstock.jobmanager.checkpoint_failures import CheckpointFailures
+from penstock.jobmanager.job_messages import (
+    Acquire,
+    Acquired,
+    Advance,
+    AnswerRescaled,
+    Asked,
+    Cancelled,
+    CheckpointCompleted,
+    CheckTarget,
+    Delay,
+    DelayOver,
+    End,
+    Event,
+    Failed,
+    ForgetLoad,
+    Instruction,
+    Interrupted,
+    Refuse,
+    Rescale,
+    RescaleRefused,
+    Restore,
+    Restored,
+    SavepointWritten,
+    SetAsideCheckpoint,
+    SetStatus,
+    Start,
+    TakeRequest,
+    TargetChecked,
+    TellRestart,
+    Tolerate,
+    WriteSavepoint,
+)
+from penstock.jobmanager.requests import RescaleRequest, SavepointRequest
+from penstock.jobmanager.restart_strategies import GiveUp, RestartStrategyLogic
+from penstock.jobmanager.running.driver import EpochFailedError
+
+
+class Phase(enum.Enum):
+    """What the job waits for; in brackets the events that may come, besides Failed and Cancelled."""
+
+    CREATED = "created"  # (Start)
+    ACQUIRING = "acquiring its directory"  # (Acquired)
+    RESTORING = "being restored"  # (Restored)
+    CHOOSING = "looking for requests"  # (Asked)
+    CHECKING = "checking a savepoint's target"  # (TargetChecked)
+    RESCALING = "being rescaled"  # (Restored, RescaleRefused)
+    ADVANCING = "running on to a checkpoint"  # (CheckpointCompleted, Interrupted)
+    SAVING = "writing its last savepoint"  # (SavepointWritten)
+    DELAYED = "waiting to be restored"  # (DelayOver)
+    ENDED = "over"
+
+
+_STORY = 20
+
+
+class JobCore:
+    """Decides what happens next to one job, and who is answered."""
+
+    def __init__(
+        self,
+        restart_strategy: RestartStrategyLogic,
+        *,
+        tolerable_failures: int = 0,
+        interval_s: float = 0.0,
+    ) -> None:
+        self._restart_strategy = restart_strategy
+        self._checkpoint_failures = CheckpointFailures(tolerable_failures)
+        self._interval_s = interval_s  # after which a checkpoint that failed is tried again
+        self.phase = Phase.CREATED
+        self.cancelled = False
+        self.restarts = 0
+        # From each failure to the first checkpoint completed after it, in seconds.
+        self.recovery_seconds: list[float] = []
+        self._failed_at: float | None = (
+            None  # the first failure since the last completed checkpoint
+        )
+        self._status = JobStatus.CREATED
+        self._has_run = False  # whether it has been restored once: what fails later may be storage
+        self._finished = False  # whether the checkpoint in force is the job's last
+        # The savepoint that the next checkpoint is taken for; set until that checkpoint is complete.
+        self._savepoint: SavepointRequest | None = None
+        # The rescaling that was begun; set until a plan is restored, if not this one then the one that was adopted.
+        self._rescaling: RescaleRequest | None = None
+        self._story: deque[str] = deque(maxlen=_STORY)
+        self._handlers: dict[type[Event], Callable[[Any], list[Instruction]]] = {
+            Start: self._start,
+            Acquired: self._acquired,
+            Restored: self._restored,
+            Asked: self._asked,
+            TargetChecked: self._target_checked,
+            RescaleRefused: self._rescale_refused,
+            Interrupted: self._interrupted,
+            CheckpointCompleted: self._checkpoint_completed,
+            SavepointWritten: self._savepoint_written,
+            DelayOver: self._delay_over,
+            Failed: self._failed,
+            Cancelled: self._cancel,
+        }
+
+    def handle(self, event: Event) -> list[Instruction]:
+        """Take note of what happened; return what is to be done."""
+        instructions = self._handlers[type(event)](event)
+        self._story.append(f"{type(event).__name__} -> {self.phase.value}")
+        return instructions
+
+    # A good life
+
+    def _start(self, event: Start) -> list[Instruction]:
+        self._leave(event, Phase.CREATED)
+        self.phase = Phase.ACQUIRING
+        return [Acquire()]
+
+    def _acquired(self, event: Acquired) -> list[Instruction]:
+        self._leave(event, Phase.ACQUIRING)
+        return self._restore()
+
+    def _restore(self) -> list[Instruction]:
+        self.phase = Phase.RESTORING
+        return [*self._set_status(JobStatus.RUNNING), Restore()]
+
+    def _restored(self, event: Restored) -> list[Instruction]:
+        self._leave(event, Phase.RESTORING, Phase.RESCALING)
+        self._has_run = True
+        self._finished = event.finished
+        answers: list[Instruction] = []
+        if self._rescaling is not None:
+            answers.append(AnswerRescaled(self._rescaling))
+            self._rescaling = None
+        return [*answers, *self._go_on()]
+
+    def _go_on(self) -> list[Instruction]:
+        """Decide what comes next between two checkpoints."""
+        if self._finished:
+            return self._end(JobStatus.FINISHED)
+        if self.cancelled:
+            return self._end(JobStatus.CANCELED)
+        if self._savepoint is not None:  # one at a time: the next request is taken after it
+            return self._advance()
+        self.phase = Phase.CHOOSING
+        return [TakeRequest()]
+
+    def _advance(self) -> list[Instruction]:
+        self.phase = Phase.ADVANCING
+        return [Advance(self._savepoint)]
+
+    def _interrupted(self, event: Interrupted) -> list[Instruction]:
+        self._leave(event, Phase.ADVANCING)
+        return self._go_on()
+
+    def _checkpoint_completed(self, event: CheckpointCompleted) -> list[Instruction]:
+        self._leave(event, Phase.ADVANCING)
+        self._finished = event.finished
+        self._checkpoint_failures.on_success()
+        if self._failed_at is not None:
+            self.recovery_seconds.append(event.at_s - self._failed_at)
+            self._failed_at = None
+        savepoint, self._savepoint = self._savepoint, None
+        if savepoint is None:
+            return self._go_on()
+        if savepoint.stops:
+            self.phase = Phase.SAVING
+            return [WriteSavepoint(savepoint, beside=False)]
+        return [WriteSavepoint(savepoint, beside=True), *self._go_on()]
+
+    def _savepoint_written(self, event: SavepointWritten) -> list[Instruction]:
+        """End with the savepoint; a job that can go on does so if it could not be written."""
+        self._leave(event, Phase.SAVING)
+        if event.error is not None and not self._finished:
+            return self._go_on()
+        return self._end(JobStatus.FINISHED)
+
+    # Requests
+
+    def _asked(self, event: Asked) -> list[Instruction]:
+        self._leave(event, Phase.CHOOSING)
+        match event.request:
+            case None:
+                return self._advance()
+            case RescaleRequest() as rescaling:
+                self._rescaling = rescaling
+                self.phase = Phase.RESCALING
+                return [Rescale(rescaling)]
+            case SavepointRequest() as savepoint:
+                self._savepoint = savepoint
+                if not savepoint.drains:
+                    return self._advance()
+                # Draining cannot be undone: it must not turn out afterwards that there is no place for the savepoint.
+                self.phase = Phase.CHECKING
+                return [CheckTarget(savepoint)]
+
+    def _target_checked(self, event: TargetChecked) -> list[Instruction]:
+        self._leave(event, Phase.CHECKING)
+        if event.error is None:
+            return self._advance()
+        savepoint, self._savepoint = self._savepoint, None
+        assert savepoint is not None
+        return [Refuse(savepoint, event.error), *self._go_on()]
+
+    def _rescale_refused(self, event: RescaleRefused) -> list[Instruction]:
+        self._leave(event, Phase.RESCALING)
+        rescaling, self._rescaling = self._rescaling, None
+        assert rescaling is not None
+        return [Refuse(rescaling, event.error), *self._go_on()]
+
+    # Failing and ending
+
+    def _failed(self, event: Failed) -> list[Instruction]:
+        if self.phase is Phase.ENDED:
+            raise self._out_of_order(event)
+        if event.at_start and not self._has_run:
+            return self._end(
+                JobStatus.FAILED, event.error, fenced=isinstance(event.cause, FencedError)
+            )
+        damaged = isinstance(event.cause, DamagedStateError)
+        first: list[Instruction] = [SetAsideCheckpoint(event.cause)] if damaged else []
+        return [*first, *self._after_failure(event)]
+
+    def _after_failure(self, event: Failed) -> list[Instruction]:
+        if self.cancelled:
+            return self._end(JobStatus.CANCELED)
+        if self._failed_at is None:
+            self._failed_at = event.at_s
+        if isinstance(event.cause, RestoreRefusedError | FencedError):  # it never will be better
+            fenced = isinstance(event.cause, FencedError)
+            return self._end(JobStatus.FAILED, event.error, fenced=fenced)
+        if self._checkpoint_failures.tolerates(event.cause):
+            self.phase = Phase.DELAYED
+            return [ForgetLoad(), Tolerate(event.error, event.cause), Delay(self._interval_s)]
+        failing = [ForgetLoad(), *self._set_status(JobStatus.FAILING, event.error)]
+        decision = self._restart_strategy.on_failure(int(event.at_s * 1000))
+        if isinstance(decision, GiveUp):
+            return [*failing, *self._end(JobStatus.FAILED, event.error, decision.reason)]
+        self.restarts += 1
+        self.phase = Phase.DELAYED
+        return [
+            *failing,
+            *self._set_status(JobStatus.RESTARTING),
+            TellRestart(self.restarts, decision.delay_ms, event.error),
+            Delay(decision.delay_ms / 1000),
+        ]
+
+    def _delay_over(self, event: DelayOver) -> list[Instruction]:
+        self._leave(event, Phase.DELAYED)
+        return self._end(JobStatus.CANCELED) if self.cancelled else self._restore()
+
+    def _cancel(self, _: Cancelled) -> list[Instruction]:
+        self.cancelled = True
+        return []
+
+    def _end(
+        self,
+        status: JobStatus,
+        error: EpochFailedError | None = None,
+        verdict: str | None = None,
+        *,
+        fenced: bool = False,
+    ) -> list[Instruction]:
+        self.phase = Phase.ENDED
+        unanswered = tuple(each for each in (self._savepoint, self._rescaling) if each is not None)
+        self._savepoint = self._rescaling = None
+        return [End(status, error, verdict, fenced, unanswered)]
+
+    def abandon(self) -> list[Instruction]:
+        """End in the middle of anything: what happened is no event of a job's life."""
+        return [] if self.phase is Phase.ENDED else self._end(JobStatus.FAILED)
+
+    def _set_status(
+        self, status: JobStatus, error: EpochFailedError | None = None
+    ) -> list[Instruction]:
+        if self._status is status:
+            return []
+        self._status = status
+        return [SetStatus(status, error)]
+
+    def _leave(self, event: Event, *phases: Phase) -> None:
+        if self.phase not in phases:
+            raise self._out_of_order(event)
+
+    def _out_of_order(self, event: Event) -> PenstockError:
+        return PenstockError(
+            f"{type(event).__name__} does not belong here: the job is {self.phase.value}",
+            detail="; ".join(self._story) or "nothing happened before",
+            hint="this is an error in Penstock: please report it with the detail above",
+        )

@@ -1,0 +1,75 @@
+"""What other threads want of a job: requests, and that it ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from penstock.jobmanager.requests import Request
+
+_POLL_S = 0.05
+
+
+class Mailbox:
+    """Holds what other threads want until the job's own thread looks; wakes that one up if it waits."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        # Requests that nobody has taken, in the order in which they came; none is ever added after `close`.
+        self._waiting: list[Request] = []
+        self._closed: Callable[[], Exception] | None = None
+        self.cancelled = False
+
+    # For other threads
+
+    def add(self, request: Request) -> None:
+        """Queue a request; if the job is over, its result is an error."""
+        with self._lock:
+            if self._closed is None:
+                self._waiting.append(request)
+            else:
+                request.result.set_exception(self._closed())
+        self._wake.set()
+
+    def cancel(self) -> None:
+        """Ask for the job's end."""
+        self.cancelled = True
+        self._wake.set()
+
+    # For the job's own thread
+
+    def interrupted(self) -> bool:
+        """Whether somebody wants something."""
+        self._wake.clear()  # before looking: what comes later sets it again
+        return self.cancelled or bool(self._waiting)
+
+    def wait(self, seconds: float) -> None:
+        """Wait, at most until somebody wants something that `interrupted` has not been asked about since."""
+        self._wake.wait(seconds)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, at most until the job is cancelled."""
+        until = time.monotonic() + seconds
+        while not self.cancelled and (left := until - time.monotonic()) > 0:
+            self._wake.wait(min(left, _POLL_S))
+            self._wake.clear()
+
+    def take(self) -> Request | None:
+        """Return the oldest request that was not given up on, if there is one."""
+        with self._lock:
+            while self._waiting:
+                request = self._waiting.pop(0)
+                if request.result.set_running_or_notify_cancel():
+                    return request
+        return None
+
+    def close(self, error: Callable[[], Exception]) -> None:
+        """Refuse what waits and what may still come."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+            self._closed = error
+        for request in waiting:
+            if request.result.set_running_or_notify_cancel():
+                request.result.set_exception(error())

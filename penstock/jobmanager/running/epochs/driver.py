@@ -1,0 +1,130 @@
+"""The driver of epochs: waits until one is due, runs it, and is ready for the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator
+from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.manifest_store import ManifestStore
+from penstock.common import clock
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.requests import SavepointRequest
+from penstock.jobmanager.running.driver import Interrupts, Listener, Span
+from penstock.jobmanager.running.epochs.journal import EpochJournal
+from penstock.jobmanager.running.epochs.pacing import Pacing, discover
+from penstock.jobmanager.running.epochs.pipe import EpochPipe, EpochSettings, Pipe
+from penstock.jobmanager.running.epochs.runner import EpochRunner, StepHook
+from penstock.jobmanager.sources import SourceCoordinator
+from penstock.runtime.network.messages import TaskAck
+from penstock.savepoint.state_io import SnapshotStateIO
+
+
+class EpochDriver:
+    """Runs a job in epochs."""
+
+    def __init__(
+        self,
+        job: Job,
+        store: ManifestStore,
+        state_io: SnapshotStateIO,
+        pipe: Pipe,
+        listener: Listener,
+        interrupts: Interrupts,
+        step_hooks: Sequence[StepHook] = (),
+    ) -> None:
+        self._job = job
+        self._store = store
+        self._state_io = state_io
+        self._pipe = pipe
+        self._listener = listener
+        self._step_hooks = step_hooks
+        self._journal = EpochJournal(store)
+        self._pacing = Pacing(job, interrupts)
+        self._runner = self._create_runner()
+        self._handed_over: Manifest | None = None  # by the plan before this one
+        self._attempt = 0
+        self._anew = True  # whether no epoch has been completed since the plan was restored
+
+    def _create_runner(self) -> EpochRunner:
+        pipe = EpochPipe(self._job, self._store, self._state_io, self._pipe, self._journal)
+        return EpochRunner(self._job, self._store, pipe, self._listener, self._step_hooks)
+
+    @property
+    def coordinator(self) -> CheckpointCoordinator:
+        """What decides about the plan's checkpoints; its `base` is the last completed one."""
+        return self._runner.coordinator
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The last completed checkpoint, also while another plan is taken up."""
+        return self._runner.manifest or self._handed_over
+
+    @property
+    def sources(self) -> Sequence[SourceCoordinator]:
+        """The sources of the plan."""
+        return self._runner.sources
+
+    @property
+    def acks(self) -> Sequence[TaskAck]:
+        """The ACKs of the last epoch."""
+        return self._runner.last_acks
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last epoch was the last of the job."""
+        return self._runner.finished
+
+    @property
+    def interval_s(self) -> float:
+        """How long an epoch reads, if there is so much to read."""
+        return self._pacing.interval_s
+
+    def restore(self, manifest: Manifest | None, *, attempt: int, at_once: bool) -> None:
+        """Go back to a checkpoint, None is the beginning."""
+        self._runner.restore(manifest)
+        self._attempt = attempt
+        self._anew = True
+        if at_once:
+            self._pacing.start()
+
+    def advance(self, savepoint: SavepointRequest | None) -> Span | None:
+        """Run an epoch when it is due; None if somebody wanted something before."""
+        if savepoint is None and not self._pacing.wait_for_work(self._runner, first=self._anew):
+            return None
+        started = time.monotonic()
+        if savepoint is not None:
+            discover(self._runner.sources)
+        self._runner.run_epoch(
+            self._settings(savepoint),
+            flush=savepoint is not None,
+            drain=savepoint is not None and savepoint.drains,
+        )
+        self._anew = False
+        self._pacing.ended(started, self._runner.sources)
+        return Span(started, time.monotonic())
+
+    def _settings(self, savepoint: SavepointRequest | None) -> EpochSettings:
+        interval_s = self._pacing.interval_s
+        deadline: float | None = clock.now() + interval_s
+        if savepoint is not None:
+            deadline = clock.now()  # it is wanted now: no more than a batch of each split
+        elif self._pacing.reads_all:
+            deadline = None
+        return EpochSettings(self._attempt, deadline, interval_s, self._anew)
+
+    def replan(self, job: Job) -> None:
+        """Take up another plan of the same program; its first epoch comes when the next one would have come."""
+        self._runner.close()
+        self._handed_over = self.manifest
+        self._job = self._pacing.job = job
+        self._runner = self._create_runner()
+
+    def sweep(self) -> None:
+        """Delete what failed attempts left; only between epochs."""
+        self._runner.sweep()
+
+    def close(self) -> None:
+        """Release enumerators and committers."""
+        self._runner.close()

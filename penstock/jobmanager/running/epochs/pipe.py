@@ -1,0 +1,106 @@
+"""Runs one epoch: deploys the levels, notes it in the journal, watches the time, hands over ACKs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.manifest_store import ManifestStore
+from penstock.connectors.source import SourceAssignment
+from penstock.graph.deployment import LevelDeployment
+from penstock.graph.levels import deploy_levels
+from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.restore_points import restore_points
+from penstock.jobmanager.running.epochs.journal import EpochJournal
+from penstock.runtime.network.messages import TaskAck
+from penstock.savepoint.state_io import SnapshotStateIO
+
+OnAck = Callable[[TaskAck], None]
+
+
+class Pipe(Protocol):
+    """Where epochs run."""
+
+    def run(self, job_id: str, name: str, levels: Sequence[LevelDeployment], on_ack: OnAck) -> None:
+        """Run one epoch to its end; hand over each ACK as it becomes known. Raises what a task failed with."""
+
+    def map(
+        self, job_id: str, name: str, function: Callable[[Any], Any], items: Sequence[Any]
+    ) -> list[Any]:
+        """Call a function with each item, in any process."""
+
+    def cancel(self, job_id: str, *, epoch_only: bool = False) -> None:
+        """Cancel what runs for a job: its epoch, and with it all else, unless `epoch_only`."""
+
+    def cores(self) -> int | None:
+        """Return how many tasks can run at once, or None if that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochSettings:
+    """How the next epoch is run, besides what its checkpoint says.
+
+    `deadline` is a clock.now() value until which sources read, None to read all. `anew`: the plan has just been restored.
+    """
+
+    attempt: int = 0
+    deadline: float | None = None
+    longest_read_s: float | None = None
+    anew: bool = True
+
+
+class EpochPipe:
+    """The pipe of one plan of a job."""
+
+    def __init__(
+        self,
+        job: Job,
+        store: ManifestStore,
+        state_io: SnapshotStateIO,
+        pipe: Pipe,
+        journal: EpochJournal,
+    ) -> None:
+        self._job = job
+        self._store = store
+        self._state_io = state_io
+        self._pipe = pipe
+        self._journal = journal
+
+    def run(
+        self,
+        epoch: int,
+        base: Manifest | None,
+        assignments: Mapping[tuple[int, int], SourceAssignment],
+        settings: EpochSettings,
+        on_ack: OnAck,
+    ) -> None:
+        """Run an epoch that starts from the checkpoint `base`; raises what it failed with."""
+        job = self._job
+        levels = deploy_levels(
+            job.deployments,
+            job.settings,
+            epoch=epoch,
+            attempt_number=settings.attempt,
+            restore=restore_points(job.plan, base, anew=settings.anew),
+            assignments=assignments,
+            deadline=settings.deadline,
+            longest_read_s=settings.longest_read_s,
+            state_io=self._state_io,
+            staging=self._store.staging,
+        )
+        with (
+            CheckpointExpiredError.after(job.checkpoints.timeout_ms, self._give_up),
+            self._journal.entry(job, base, levels) as entry,
+        ):
+
+            def note(ack: TaskAck) -> None:
+                entry.note(ack)
+                on_ack(ack)
+
+            self._pipe.run(job.job_id, job.name, levels, note)
+
+    def _give_up(self) -> None:
+        self._pipe.cancel(self._job.job_id, epoch_only=True)
