@@ -22,31 +22,36 @@ from penstock.graph.execution_state import (
 from penstock.graph.job_graph import JobGraph, JobVertex
 
 _NOT_DEPLOYED = (ExecutionState.CREATED, ExecutionState.SCHEDULED)
+_GOOD_LIFE = (
+    ExecutionState.CREATED,
+    ExecutionState.SCHEDULED,
+    ExecutionState.DEPLOYING,
+    ExecutionState.RUNNING,
+    ExecutionState.FINISHED,
+)
+HISTORY = 16  # attempts before the current one that are remembered, the last ones
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One attempt to run one subtask. `timestamps` holds when each state was entered, in epoch milliseconds."""
+    """One attempt to run one subtask. `timestamps` holds when each state was entered, in epoch milliseconds.
+
+    `checkpoint` is the last one that it acknowledged, `acknowledged_ms` when.
+    """
 
     attempt: int
     state: ExecutionState
     timestamps: tuple[tuple[ExecutionState, int], ...]
     failure: str | None = None
-    location: str | None = None
+    checkpoint: int | None = None
+    acknowledged_ms: int | None = None
 
     @classmethod
     def create(cls, attempt: int, now_ms: int) -> Execution:
         """Return an attempt that has only been thought of."""
         return cls(attempt, ExecutionState.CREATED, ((ExecutionState.CREATED, now_ms),))
 
-    def to(
-        self,
-        state: ExecutionState,
-        now_ms: int,
-        *,
-        failure: str | None = None,
-        location: str | None = None,
-    ) -> Execution:
+    def to(self, state: ExecutionState, now_ms: int, *, failure: str | None = None) -> Execution:
         """Return this attempt in its next state; refuse a step that the state diagram does not have."""
         check_transition(self.state, state, f"attempt {self.attempt}")
         return dataclasses.replace(
@@ -54,8 +59,21 @@ class Execution:
             state=state,
             timestamps=(*self.timestamps, (state, now_ms)),
             failure=failure if failure is not None else self.failure,
-            location=location if location is not None else self.location,
         )
+
+    def advanced(self, state: ExecutionState, now_ms: int) -> Execution:
+        """Return this attempt after all steps up to `state` on the way of a good life; as it is, if it is beyond."""
+        if self.state not in _GOOD_LIFE:
+            return self
+        execution = self
+        for following in _GOOD_LIFE[_GOOD_LIFE.index(self.state) + 1 : _GOOD_LIFE.index(state) + 1]:
+            execution = execution.to(following, now_ms)
+        return execution
+
+    def acknowledged(self, checkpoint: int, now_ms: int) -> Execution:
+        """Return this attempt after it acknowledged a checkpoint, which shows that it runs."""
+        running = self.advanced(ExecutionState.RUNNING, now_ms)
+        return dataclasses.replace(running, checkpoint=checkpoint, acknowledged_ms=now_ms)
 
     def timestamp(self, state: ExecutionState) -> int | None:
         """Return when the attempt entered a state, or None if it never did."""
@@ -68,13 +86,14 @@ class Execution:
             "state": self.state.name,
             "timestamps": {state.name: time for state, time in self.timestamps},
             "failure": self.failure,
-            "location": self.location,
+            "checkpoint": self.checkpoint,
+            "acknowledged_ms": self.acknowledged_ms,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionVertex:
-    """One subtask: its current attempt and those before, oldest first."""
+    """One subtask: its current attempt and the last ones before, oldest first."""
 
     subtask: int
     current: Execution
@@ -105,6 +124,16 @@ class ExecutionJobVertex:
         """Return how many subtasks are in each state, all states named."""
         counts = Counter(subtask.current.state for subtask in self.subtasks)
         return {state: counts[state] for state in ExecutionState}
+
+    def span(self) -> tuple[int | None, int | None]:
+        """Return when the first of the current attempts was deployed, and when the last of them ended."""
+        attempts = [subtask.current for subtask in self.subtasks]
+        starts = [each.timestamp(ExecutionState.DEPLOYING) for each in attempts]
+        ends = [each.timestamps[-1][1] for each in attempts if each.state.is_terminal]
+        return (
+            min((start for start in starts if start is not None), default=None),
+            max(ends) if len(ends) == len(attempts) else None,
+        )
 
     @property
     def state(self) -> ExecutionState:
@@ -214,6 +243,29 @@ class ExecutionGraph:
             lambda old: dataclasses.replace(old, current=_marked(old.current, state, now_ms))
         )
 
+    def advance_all(self, state: ExecutionState, now_ms: int) -> ExecutionGraph:
+        """Return a graph in which every attempt of a good life has come to `state` at least."""
+        return self._with_all(
+            lambda old: dataclasses.replace(old, current=old.current.advanced(state, now_ms))
+        )
+
+    def replanned(self, job_graph: JobGraph, now_ms: int) -> ExecutionGraph:
+        """Return the graph of the same job by another plan: what was deployed is CANCELED, and all begins anew."""
+        known = {vertex.id: vertex.subtasks for vertex in self.vertices}
+        return dataclasses.replace(
+            self,
+            vertices=tuple(
+                ExecutionJobVertex(
+                    vertex,
+                    tuple(
+                        _taken_over(known.get(vertex.id, ()), subtask, now_ms)
+                        for subtask in range(vertex.parallelism)
+                    ),
+                )
+                for vertex in job_graph.vertices
+            ),
+        )
+
     def with_status(
         self, status: JobStatus, now_ms: int, *, failure: str | None = None
     ) -> ExecutionGraph:
@@ -297,9 +349,22 @@ def _next_attempt(vertex: ExecutionVertex, now_ms: int) -> ExecutionVertex:
             f"attempt {before.attempt} of subtask {vertex.subtask} is still {before.state.name}",
             hint="cancel it or let it fail before the next attempt",
         )
-    return ExecutionVertex(
-        vertex.subtask, Execution.create(before.attempt + 1, now_ms), (*vertex.history, before)
+    history = (*vertex.history, before)[-HISTORY:]
+    return ExecutionVertex(vertex.subtask, Execution.create(before.attempt + 1, now_ms), history)
+
+
+def _taken_over(
+    subtasks: tuple[ExecutionVertex, ...], subtask: int, now_ms: int
+) -> ExecutionVertex:
+    if subtask >= len(subtasks):
+        return ExecutionVertex(subtask, Execution.create(0, now_ms))
+    old = subtasks[subtask]
+    if old.current.state in _NOT_DEPLOYED:
+        return dataclasses.replace(old, current=Execution.create(old.current.attempt, now_ms))
+    ended = _marked(
+        _marked(old.current, ExecutionState.CANCELING, now_ms), ExecutionState.CANCELED, now_ms
     )
+    return _next_attempt(dataclasses.replace(old, current=ended), now_ms)
 
 
 def _marked(execution: Execution, state: ExecutionState, now_ms: int) -> Execution:

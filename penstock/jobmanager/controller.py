@@ -14,6 +14,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.errors import JobCancelledError, JobInterrupted
+from penstock.graph.execution_graph import ExecutionJobVertex
 from penstock.jobmanager.job_master import JobMaster
 
 
@@ -144,7 +145,7 @@ class LocalJobController:
     def describe(self) -> dict[str, Any]:
         """Return what there is to know of the job, as JSON values."""
         master, job = self.master, self.master.job
-        manifest, status = master.manifest, master.status
+        manifest, status, graph = master.manifest, master.status, master.execution_graph
         return {
             "id": job.job_id,
             "name": job.name,
@@ -156,17 +157,20 @@ class LocalJobController:
             "recovery_seconds": list(master.recovery_seconds),
             "checkpoints": None if job.checkpoints.temporary else master.store.storage.base,
             "savepoint": master.savepoints.last,
-            "vertices": [
-                {
-                    "id": vertex.id,
-                    "name": vertex.name,
-                    "parallelism": vertex.parallelism,
-                    "max_parallelism": vertex.max_parallelism,
-                    "operators": [
-                        {"id": operator.operator_id, "uid": operator.uid, "name": operator.name}
-                        for operator in vertex.operators
-                    ],
-                }
-                for vertex in job.plan.vertices
-            ],
+            "status_times": {each.name: time for each, time in graph.timestamps},
+            "failure": graph.failure,
+            "vertices": [_describe_vertex(vertex) for vertex in graph.vertices],
         }
+
+
+def _describe_vertex(vertex: ExecutionJobVertex) -> dict[str, Any]:
+    start_ms, end_ms = vertex.span()
+    return {
+        **vertex.to_json(),
+        "start_ms": start_ms,
+        "end_ms": end_ms,
+        "operators": [
+            {"id": operator.operator_id, "uid": operator.uid, "name": operator.name}
+            for operator in vertex.job_vertex.operators
+        ],
+    }

@@ -15,11 +15,11 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import clock
 from penstock.common.job_status import JobStatus
-from penstock.errors import CheckpointError, JobCancelledError
+from penstock.errors import JobCancelledError
 from penstock.graph import execution_graph as graphs
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.graph.settings import check_parallelism
-from penstock.jobmanager.execution_tracking import follow
+from penstock.jobmanager import execution_tracking as tracking
 from penstock.jobmanager.failures import explain_failure, root_cause
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_core import JobCore
@@ -67,7 +67,7 @@ from penstock.jobmanager.running.epochs.driver import EpochDriver
 from penstock.jobmanager.running.epochs.pipe import Pipe
 from penstock.jobmanager.running.epochs.runner import StepHook
 from penstock.jobmanager.savepoints import SavepointService, savepoint_target
-from penstock.jobmanager.starting_point import find_start
+from penstock.jobmanager.starting_point import find_start, set_aside
 from penstock.jobmanager.writer_states import check_writer_states
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.state.backends import remove_local_state
@@ -210,8 +210,8 @@ class JobMaster:
 
     def _do(self, instruction: Instruction) -> list[Event]:
         match instruction:
-            case SetStatus(status):
-                self._set_status(status)
+            case SetStatus(status, error):
+                self._set_status(status, error)
             case Acquire():
                 if not self.job.checkpoints.temporary:
                     self.store.acquire(self.job.name)
@@ -233,7 +233,7 @@ class JobMaster:
             case Refuse(request, error):
                 request.result.set_exception(error)
             case SetAsideCheckpoint(cause):
-                self._set_aside(cause)
+                set_aside(self.store, self._driver.coordinator.base, cause)
             case ForgetLoad():
                 self._reporting.scaling.reset()
             case Tolerate(error, cause):
@@ -265,10 +265,8 @@ class JobMaster:
         self._driver.replan(job)
         self.job = job
         self.savepoints.pin_again(self._driver.coordinator)
-        self.execution_graph = follow(
-            graphs.generate(job.job_graph, job_id=job.job_id, now_ms=clock.now_ms()),
-            self.execution_graph.status,
-            clock.now_ms(),
+        self.execution_graph = tracking.replanned(
+            self.execution_graph, job.job_graph, clock.now_ms()
         )
 
     def _rescale(self, request: RescaleRequest) -> list[Event]:
@@ -298,6 +296,9 @@ class JobMaster:
         span = self._driver.advance(savepoint)
         if span is None:
             return [Interrupted()]
+        self.execution_graph = tracking.completed(
+            self.execution_graph, self._driver.acks, clock.now_ms()
+        )
         wanted = self._reporting.on_completed(self.job, self._driver, span)
         if wanted is not None:
             self._mailbox.add(wanted)
@@ -314,31 +315,14 @@ class JobMaster:
             _log.error("job '%s' goes on: its savepoint could not be written", self.job.name)
         return [SavepointWritten(error)]
 
-    def _set_aside(self, cause: BaseException) -> None:
-        """Go back one checkpoint further, as the state of the last one cannot be read."""
-        last = self._driver.coordinator.base
-        if last is None or last.job_id != self.job.job_id:
-            return
-        try:
-            was_set_aside = self.store.set_aside(last.epoch)
-        except CheckpointError as failure:  # storage fails: the restart strategy decides
-            _log.warning("checkpoint %d cannot be set aside: %s", last.epoch, failure)
-            return
-        if was_set_aside:
-            _log.warning(
-                "checkpoint %d cannot be read: %s. The checkpoint before it is used; output that was committed "
-                "since then is written again",
-                last.epoch,
-                getattr(cause, "message", cause),
-            )
-
-    def _set_status(self, status: JobStatus) -> None:
-        self.execution_graph = follow(self.execution_graph, status, clock.now_ms())
+    def _set_status(self, status: JobStatus, error: EpochFailedError | None) -> None:
+        self.execution_graph = tracking.follow(self.execution_graph, status, clock.now_ms(), error)
 
     # What the driver tells
 
     def on_deploy(self) -> None:
         """Take note that the subtasks are handed to the processes that run them."""
+        self.execution_graph = tracking.deployed(self.execution_graph, clock.now_ms())
 
     def on_trigger(self, epoch: int) -> None:
         """Take note that a checkpoint is begun."""
@@ -346,6 +330,9 @@ class JobMaster:
 
     def on_ack(self, epoch: int, ack: TaskAck) -> None:
         """Take note that a subtask has told its state."""
+        self.execution_graph = tracking.acknowledged(
+            self.execution_graph, epoch, ack, clock.now_ms()
+        )
 
     # The end
 
@@ -374,7 +361,7 @@ class JobMaster:
             except Exception:  # noqa: BLE001 - how the job ended is known: this changes nothing
                 _log.warning("something of job '%s' is left", self.job.name, exc_info=True)
         self.ended_ms = clock.now_ms()
-        self._set_status(status)
+        self._set_status(status, end.error)
 
     def _sweep(self) -> None:
         """Delete what attempts left that were repeated since the last restart."""

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
+
+from penstock.common.job_status import JobStatus
 
 _TASK_STATES = (
     "CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING", "FINISHED", "CANCELING", "CANCELED",
     "FAILED", "RECONCILING",
 )  # fmt: skip
-# What the tasks of a job do while the job is in a state
-_TASK_STATE_OF = {
-    "CREATED": "CREATED",
-    "RUNNING": "RUNNING",
-    "FAILING": "FAILED",
-    "FAILED": "FAILED",
-    "CANCELLING": "CANCELING",
-    "CANCELED": "CANCELED",
-    "FINISHED": "FINISHED",
-    "RESTARTING": "SCHEDULED",
-    "SUSPENDED": "CANCELED",
-    "RECONCILING": "RECONCILING",
-}
 
 Description = dict[str, Any]
 
 
 def overview(job: Description, now: int) -> dict[str, Any]:
     """Return a job as `/jobs/overview` lists it."""
-    counts = _task_counts(job, sum(vertex["parallelism"] for vertex in job["vertices"]))
+    tasks = [each for vertex in job["vertices"] for each in vertex["subtasks"]]
+    counts = _counts(task["current"]["state"] for task in tasks)
     return {
         "jid": job["id"],
         "name": job["name"],
-        **_times(job, now),
+        **_times(job["start_ms"], job["end_ms"], now),
         "last-modification": now if job["end_ms"] is None else job["end_ms"],
         "state": job["status"],
         "tasks": {
-            "total": sum(counts.values()),
+            "total": len(tasks),
             **{state.lower(): count for state, count in counts.items()},
         },
     }
@@ -43,48 +35,81 @@ def overview(job: Description, now: int) -> dict[str, Any]:
 
 def details(job: Description, now: int) -> dict[str, Any]:
     """Return a job as `/jobs/<id>` shows it; what Flink has not is under `penstock`."""
-    vertices = [
-        {
-            "id": vertex["id"],
-            "name": vertex["name"],
-            "maxParallelism": vertex["max_parallelism"],
-            "parallelism": vertex["parallelism"],
-            "status": _TASK_STATE_OF[job["status"]],
-            **_times(job, now),
-            "tasks": _task_counts(job, vertex["parallelism"]),
-            "operators": vertex["operators"],
-        }
-        for vertex in job["vertices"]
-    ]
-    states = _TASK_STATE_OF[job["status"]]
+    vertices = job["vertices"]
+    times = job["status_times"]
     return {
         "jid": job["id"],
         "name": job["name"],
         "isStoppable": job["end_ms"] is None,
         "state": job["status"],
-        **_times(job, now),
-        "maxParallelism": max((vertex["maxParallelism"] for vertex in vertices), default=-1),
+        **_times(job["start_ms"], job["end_ms"], now),
+        "maxParallelism": max((vertex["max_parallelism"] for vertex in vertices), default=-1),
         "now": now,
-        "vertices": vertices,
-        "status-counts": {state: len(vertices) if state == states else 0 for state in _TASK_STATES},
+        "timestamps": {status.name: times.get(status.name, 0) for status in JobStatus},
+        "vertices": [_in_details(vertex, now) for vertex in vertices],
+        "status-counts": _counts(vertex["state"] for vertex in vertices),
         "penstock": {
             "epoch": job["epoch"],
             "restarts": job["restarts"],
             "checkpoints": job["checkpoints"],
             "savepoint": job["savepoint"],
+            "failure": job["failure"],
         },
     }
 
 
-def _times(job: Description, now: int) -> dict[str, int]:
-    end = job["end_ms"]
+def _in_details(vertex: Description, now: int) -> dict[str, Any]:
     return {
-        "start-time": job["start_ms"],
-        "end-time": -1 if end is None else end,
-        "duration": (now if end is None else end) - job["start_ms"],
+        "id": vertex["id"],
+        "name": vertex["name"],
+        "maxParallelism": vertex["max_parallelism"],
+        "parallelism": vertex["parallelism"],
+        "status": vertex["state"],
+        **_times(vertex["start_ms"], vertex["end_ms"], now),
+        "tasks": _counts(each["current"]["state"] for each in vertex["subtasks"]),
+        "operators": vertex["operators"],
     }
 
 
-def _task_counts(job: Description, tasks: int) -> dict[str, int]:
-    current = _TASK_STATE_OF[job["status"]]
-    return {state: tasks if state == current else 0 for state in _TASK_STATES}
+def vertex_details(vertex: Description, now: int) -> dict[str, Any]:
+    """Return a vertex as `/jobs/<id>/vertices/<id>` shows it: its subtasks, each in its current attempt."""
+    return {
+        "id": vertex["id"],
+        "name": vertex["name"],
+        "parallelism": vertex["parallelism"],
+        "maxParallelism": vertex["max_parallelism"],
+        "now": now,
+        "subtasks": [
+            _subtask(each["subtask"], each["current"], now) for each in vertex["subtasks"]
+        ],
+    }
+
+
+def _subtask(number: int, current: Description, now: int) -> dict[str, Any]:
+    times = current["timestamps"]
+    ends = [times[state] for state in ("FINISHED", "CANCELED", "FAILED") if state in times]
+    return {
+        "subtask": number,
+        "status": current["state"],
+        "attempt": current["attempt"],
+        **_times(times.get("DEPLOYING"), ends[0] if ends else None, now),
+        "timestamps": times,
+        "penstock": {
+            "checkpoint": current["checkpoint"],
+            "acknowledged": current["acknowledged_ms"],
+            "failure": current["failure"],
+        },
+    }
+
+
+def _times(start: int | None, end: int | None, now: int) -> dict[str, int]:
+    return {
+        "start-time": -1 if start is None else start,
+        "end-time": -1 if end is None else end,
+        "duration": -1 if start is None else (now if end is None else end) - start,
+    }
+
+
+def _counts(states: Iterable[str]) -> dict[str, int]:
+    counts = Counter(states)
+    return {state: counts[state] for state in _TASK_STATES}

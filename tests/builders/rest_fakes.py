@@ -35,6 +35,23 @@ class FakeController:
             "name": name,
             "parallelism": parallelism,
             "max_parallelism": 128,
+            "state": "RUNNING",
+            "start_ms": NOW - 50_000,
+            "end_ms": None,
+            "subtasks": [
+                {
+                    "subtask": number,
+                    "current": {
+                        "attempt": 1,
+                        "state": "RUNNING",
+                        "timestamps": {"DEPLOYING": NOW - 50_000, "RUNNING": NOW - 40_000},
+                        "failure": None,
+                        "checkpoint": 7,
+                        "acknowledged_ms": NOW - 1_000,
+                    },
+                }
+                for number in range(parallelism)
+            ],
             "operators": [
                 {"id": operator, "uid": uid, "name": name} for operator, uid, name in operators
             ],
@@ -81,5 +98,7 @@ class FakeController:
             "restarts": 1,
             "checkpoints": f"/chk/{self.job_id}",
             "savepoint": self.savepoint,
+            "status_times": {"CREATED": NOW - 60_000, "RUNNING": NOW - 55_000},
+            "failure": None,
             "vertices": self.vertices,
         }

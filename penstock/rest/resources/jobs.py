@@ -24,6 +24,22 @@ def _details(services: Services, request: Request) -> Response:
     return Response(shapes.details(job, services.now_ms()))
 
 
+def _vertex(services: Services, request: Request) -> Response:
+    job, wanted = (
+        services.jobs.describe(request.parameters["jobid"]),
+        request.parameters["vertexid"],
+    )
+    for vertex in job["vertices"]:
+        if vertex["id"] == wanted:
+            return Response(shapes.vertex_details(vertex, services.now_ms()))
+    known = ", ".join(vertex["id"] for vertex in job["vertices"])
+    raise HttpError(
+        HTTPStatus.NOT_FOUND,
+        f"job '{job['name']}' has no vertex {wanted}",
+        f"hint: its vertices are {known}",
+    )
+
+
 def _status(services: Services, request: Request) -> Response:
     return Response({"status": services.jobs.describe(request.parameters["jobid"])["status"]})
 
@@ -45,7 +61,13 @@ def _cancel(services: Services, request: Request) -> Response:
 ROUTES = (
     Route("GET", "/jobs", _list, "ids and states of all jobs"),
     Route("GET", "/jobs/overview", _overview, "all jobs, with name, times and tasks"),
-    Route("GET", "/jobs/:jobid", _details, "one job, with its vertices"),
+    Route(
+        "GET",
+        "/jobs/:jobid",
+        _details,
+        "one job, with its vertices and how many of their subtasks are in which state",
+    ),
+    Route("GET", "/jobs/:jobid/vertices/:vertexid", _vertex, "one vertex, with its subtasks"),
     Route("GET", "/jobs/:jobid/status", _status, "the state of one job"),
     Route("PATCH", "/jobs/:jobid", _cancel, "cancel a job (`?mode=cancel`)"),
 )

@@ -1,37 +1,55 @@
-"""The ExecutionGraph follows the job's status."""
+"""The ExecutionGraph follows what happens to a job."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from penstock.common.job_status import JobStatus
-from penstock.datastream import StreamExecutionEnvironment
-from penstock.graph.execution_graph import generate
+from penstock.errors import JobCancelledError, JobExecutionError
+from penstock.graph.compiler import compile_program
+from penstock.graph.execution_graph import HISTORY, ExecutionGraph, generate
 from penstock.graph.execution_state import ExecutionState
-from penstock.jobmanager.execution_tracking import follow
+from penstock.graph.settings import GraphSettings
+from penstock.jobmanager.controller import LocalJobController
+from penstock.jobmanager.execution_tracking import acknowledged, deployed, follow
+from penstock.jobmanager.running.driver import EpochFailedError
+from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
+from penstock.testing.faults import StepFault, protocol_faults, watched_steps
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.counting_job import environment, totals
 
 J, S = JobStatus, ExecutionState
 
 
 @pytest.fixture
 def graph():
-    with MiniCluster() as cluster:
-        env = StreamExecutionEnvironment.get_execution_environment()
-        env.from_collection([1]).print()
-        env.execute("a job")
-    return generate(cluster.masters[0].job.job_graph, job_id="j", now_ms=0)
+    env = environment(2)
+    totals(env).print()
+    plans = compile_program(env._transformations, GraphSettings(parallelism=2))
+    return generate(plans.job_graph, job_id="j", now_ms=0)
+
+
+def states(graph: ExecutionGraph) -> list[list[str]]:
+    return [[each.current.state.name for each in vertex.subtasks] for vertex in graph.vertices]
+
+
+def all_states(graph: ExecutionGraph) -> list[str]:
+    return sorted(state for vertex in states(graph) for state in vertex)
 
 
 WAYS = [
     pytest.param([J.RUNNING, J.FINISHED], S.FINISHED, id="a good life"),
     pytest.param([J.RUNNING, J.CANCELED], S.CANCELED, id="cancelled while it runs"),
     pytest.param([J.CANCELED], S.CANCELED, id="cancelled before it runs"),
-    pytest.param([J.RUNNING, J.FAILED], S.FAILED, id="failed for good at once"),
-    pytest.param([J.RUNNING, J.FAILING, J.FAILED], S.FAILED, id="failed for good"),
-    pytest.param([J.RUNNING, J.FAILING, J.CANCELED], S.FAILED, id="cancelled while it fails"),
+    pytest.param([J.RUNNING, J.FAILED], S.CANCELED, id="failed for good at once"),
+    pytest.param([J.RUNNING, J.FAILING, J.FAILED], S.CANCELED, id="failed for good"),
+    pytest.param([J.RUNNING, J.FAILING, J.CANCELED], S.CANCELED, id="cancelled while it fails"),
     pytest.param(
-        [J.RUNNING, J.FAILING, J.RESTARTING, J.CANCELED], S.FAILED, id="cancelled before a restart"
+        [J.RUNNING, J.FAILING, J.RESTARTING, J.CANCELED],
+        S.CANCELED,
+        id="cancelled before a restart",
     ),
     pytest.param(
         [J.RUNNING, J.FAILING, J.RESTARTING, J.RUNNING, J.FINISHED], S.FINISHED, id="restarted"
@@ -39,10 +57,13 @@ WAYS = [
 ]
 
 
+@pytest.mark.parametrize("runs", [False, True], ids=["never-deployed", "running"])
 @pytest.mark.parametrize(("statuses", "state"), WAYS)
-def test_every_way_to_an_end_is_allowed(graph, statuses, state) -> None:
+def test_every_way_to_an_end_is_allowed(graph, statuses, state, runs) -> None:
     for moment, status in enumerate(statuses):
         graph = follow(graph, status, moment)
+        if runs and status is J.RUNNING:
+            graph = acknowledged(deployed(graph, moment), 1, ack(0, 1), moment)
     assert graph.status is statuses[-1]
     assert {v.current.state for job in graph.vertices for v in job.subtasks} == {state}
 
@@ -50,3 +71,178 @@ def test_every_way_to_an_end_is_allowed(graph, statuses, state) -> None:
 def test_a_running_job_is_cancelling_before_it_is_canceled(graph) -> None:
     graph = follow(follow(graph, J.RUNNING, 1), J.CANCELED, 2)
     assert [status for status, _ in graph.timestamps][-2:] == [J.CANCELLING, J.CANCELED]
+
+
+def ack(vertex: int, subtask: int, **more: Any) -> TaskAck:
+    return TaskAck(vertex, subtask, "a", {}, {}, b"", **more)
+
+
+def test_a_subtask_runs_from_its_first_ack_on(graph) -> None:
+    graph = follow(graph, J.RUNNING, 1)
+    assert states(graph) == [["SCHEDULED"] * 2] * 2
+    graph = acknowledged(deployed(graph, 2), 1, ack(1, 0), 3)
+    assert states(graph) == [["DEPLOYING"] * 2, ["RUNNING", "DEPLOYING"]]
+    graph = acknowledged(deployed(graph, 4), 2, ack(1, 0), 5)
+    one = graph.vertices[1].subtasks[0].current
+    assert dict(one.timestamps) == {S.CREATED: 0, S.SCHEDULED: 1, S.DEPLOYING: 2, S.RUNNING: 3}
+    assert (one.checkpoint, one.acknowledged_ms) == (2, 5)
+
+
+def test_the_subtask_that_failed_has_the_cause_and_the_others_are_canceled(graph) -> None:
+    error = EpochFailedError("epoch 1 failed")
+    error.__cause__ = TaskFailedError(TaskFailure(1, 1, "failed", None, "KeyError: 'x'\n", None))
+    graph = follow(deployed(follow(graph, J.RUNNING, 1), 2), J.FAILING, 3, error)
+    assert states(graph) == [["CANCELED"] * 2, ["CANCELED", "FAILED"]]
+    assert graph.vertices[1].subtasks[1].current.failure == "KeyError: 'x'"
+    assert graph.failure == "failed"
+
+
+def test_of_many_attempts_the_last_are_remembered(graph) -> None:
+    for _ in range(HISTORY + 3):
+        for status in (J.RUNNING, J.FAILING, J.RESTARTING):
+            graph = follow(graph, status, 1)
+    (first, *_), (*_, last) = (v.subtasks for v in graph.vertices)
+    assert len(first.history) == len(last.history) == HISTORY
+    assert last.current.attempt == HISTORY + 2
+    assert last.history[-1].attempt == HISTORY + 1
+
+
+# Live jobs
+
+
+class Watching:
+    """Keeps the graph of a job at each step, by the step and the epoch."""
+
+    def __init__(self, cluster: MiniCluster) -> None:
+        self._cluster = cluster
+        self.seen: dict[tuple[str, int], ExecutionGraph] = {}
+
+    def __call__(self, moment: str, epoch: int) -> None:
+        self.seen[moment, epoch] = self._cluster.masters[0].execution_graph
+
+
+def run(act=None, parallelism=2, **options):
+    """Run a job of numbers and totals; `act(master, epoch)` is called before each epoch."""
+    env = environment(parallelism, restart_strategy__type="fixed-delay", **options)
+    with MiniCluster() as cluster:
+
+        def hook(moment: str, epoch: int) -> None:
+            if moment == "before run_pipe":
+                act(cluster.masters[0], epoch)
+
+        watching = Watching(cluster)
+        totals(env).print()
+        with watched_steps(hook, watching), pytest.raises(JobCancelledError):
+            env.execute("numbers")
+    return cluster.masters[0], watching.seen
+
+
+def cancel_at(last, act=lambda master, epoch: None):
+    def both(master, epoch):
+        act(master, epoch)
+        if epoch == last:
+            master.cancel(graceful=True)
+
+    return both
+
+
+def test_subtasks_of_a_live_job_are_scheduled_deployed_and_acknowledge_every_checkpoint() -> None:
+    master, seen = run(cancel_at(3))
+    assert states(seen["before run_pipe", 1]) == [["SCHEDULED"] * 2] * 2
+    for epoch in (1, 2, 3):
+        graph = seen["after run_pipe", epoch]
+        assert states(graph) == [["RUNNING"] * 2] * 2
+        executions = [each.current for vertex in graph.vertices for each in vertex.subtasks]
+        assert {each.checkpoint for each in executions} == {epoch}
+        for each in executions:
+            times = [time for _, time in each.timestamps]
+            assert times == sorted(times)
+            assert each.acknowledged_ms >= times[-1]
+    assert states(master.execution_graph) == [["CANCELED"] * 2] * 2
+    assert master.execution_graph.status is J.CANCELED
+
+
+def test_the_cause_of_a_failure_is_shown_at_its_subtask() -> None:
+    env = environment(2, restart_strategy__type="none")
+    with MiniCluster() as cluster:
+        numbers = env.from_collection([1, 2, 3])
+        numbers.key_by(lambda n: n).map(lambda n: 1 // (n - 2)).print()
+        with pytest.raises(JobExecutionError):
+            env.execute("numbers")
+    graph = cluster.masters[0].execution_graph
+    assert (graph.status, all_states(graph)) == (J.FAILED, ["CANCELED", "CANCELED", "FAILED"])
+    (failed,) = [
+        each.current
+        for vertex in graph.vertices
+        for each in vertex.subtasks
+        if each.current.state is S.FAILED
+    ]
+    assert "ZeroDivisionError" in failed.failure
+    assert "ZeroDivisionError" in graph.failure
+    assert LocalJobController(cluster.masters[0]).describe()["failure"] == graph.failure
+
+
+def test_a_restart_makes_new_attempts_and_keeps_the_old_ones() -> None:
+    options = {
+        "restart_strategy__fixed_delay__attempts": "5",
+        "restart_strategy__fixed_delay__delay": "0 s",
+    }
+    with protocol_faults(StepFault("before write_manifest", 2)):
+        master, seen = run(cancel_at(3), **options)
+    assert master.restarts == 1
+    executions = [v for vertex in seen["after run_pipe", 3].vertices for v in vertex.subtasks]
+    assert {(each.current.attempt, each.current.checkpoint) for each in executions} == {(1, 3)}
+    assert {
+        tuple((old.attempt, old.state, old.checkpoint) for old in each.history)
+        for each in executions
+    } == {((0, S.CANCELED, 2),)}
+    names = [status.name for status, _ in master.execution_graph.timestamps]
+    assert names == [
+        "CREATED", "RUNNING", "FAILING", "RESTARTING", "RUNNING", "CANCELLING", "CANCELED",
+    ]  # fmt: skip
+
+
+def test_rescaling_begins_new_attempts_of_all_subtasks_there_are_now() -> None:
+    master, seen = run(cancel_at(4, lambda master, epoch: epoch == 2 and master.request_rescale(3)))
+    before, after = seen["after run_pipe", 2], seen["after run_pipe", 4]
+    assert [len(vertex.subtasks) for vertex in before.vertices] == [2, 2]
+    for vertex in after.vertices:
+        assert [each.current.attempt for each in vertex.subtasks] == [1, 1, 0]
+        assert {each.current.checkpoint for each in vertex.subtasks} == {4}
+        old = vertex.subtasks[0].history[0]
+        assert (old.state, old.checkpoint) == (S.CANCELED, 2)
+    assert after.timestamps == before.timestamps  # the job itself has been running all the time
+    assert master.restarts == 0
+
+
+def test_a_subtask_that_has_nothing_left_to_do_is_finished_while_others_run() -> None:
+    env = environment(1)
+    with MiniCluster() as cluster:
+        watching = Watching(cluster)
+
+        def stop(moment: str, epoch: int) -> None:
+            if (moment, epoch) == ("before run_pipe", 3):
+                cluster.masters[0].cancel(graceful=True)
+
+        totals(env).print()
+        env.from_collection([1]).name("few").print()
+        with watched_steps(watching, stop), pytest.raises(JobCancelledError):
+            env.execute("two sources")
+    found = {
+        vertex.job_vertex.name: vertex.state.name
+        for vertex in watching.seen["before run_pipe", 3].vertices
+    }
+    assert found.pop("Source: numbers") == "RUNNING"
+    assert "FINISHED" in found.values()
+    assert "RUNNING" in found.values()
+
+
+def test_a_job_that_is_done_has_finished_in_all_its_subtasks() -> None:
+    env = environment(2)
+    with MiniCluster() as cluster:
+        env.from_collection([1, 2, 3]).key_by(lambda n: n).reduce(lambda a, b: a + b).print()
+        env.execute("numbers")
+    graph = cluster.masters[0].execution_graph
+    assert (graph.status, set(all_states(graph))) == (J.FINISHED, {"FINISHED"})
+    for vertex in LocalJobController(cluster.masters[0]).describe()["vertices"]:
+        assert vertex["start_ms"] <= vertex["end_ms"]

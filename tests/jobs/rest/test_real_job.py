@@ -62,10 +62,28 @@ def parallelism(client):
     return {vertex["operators"][0]["uid"]: vertex["parallelism"] for vertex in vertices}
 
 
+def wait_for_acks(client):
+    """Wait until every subtask there is has acknowledged a checkpoint; return the subtasks."""
+    while True:
+        ids = [vertex["id"] for vertex in client.get(client.job)["vertices"]]
+        vertices = [client.get(f"{client.job}/vertices/{vertex}") for vertex in ids]
+        subtasks = [each for vertex in vertices for each in vertex["subtasks"]]
+        if all(each["penstock"]["checkpoint"] for each in subtasks):
+            assert {each["status"] for each in subtasks} == {"RUNNING"}
+            assert all(each["penstock"]["acknowledged"] >= each["start-time"] for each in subtasks)
+            return subtasks
+
+
 def test_a_running_job_is_watched_saved_rescaled_and_stopped(client, tmp_path):
     (job,) = client.get("/jobs/overview")["jobs"]
     assert (job["name"], job["state"]) == ("numbers", "RUNNING")
     assert parallelism(client) == {"numbers": 2, "counts": 2}
+    acknowledged = wait_for_acks(client)
+    assert all(each["attempt"] == 0 for each in acknowledged)
+    (vertex, *_) = client.get(client.job)["vertices"]
+    assert (vertex["status"], vertex["tasks"]["RUNNING"]) == ("RUNNING", 2)
+    assert vertex["start-time"] > 0
+    assert client.get("/jobs/overview")["jobs"][0]["tasks"]["running"] == 4
 
     savepoint = result(
         client, "savepoints", client.request("POST", f"{client.job}/savepoints", {})
@@ -79,6 +97,7 @@ def test_a_running_job_is_watched_saved_rescaled_and_stopped(client, tmp_path):
     wanted = {"parallelism": 1, "vertices": {"counts": 3}}
     result(client, "rescale", client.request("POST", f"{client.job}/rescale", wanted))
     assert parallelism(client) == {"numbers": 1, "counts": 3}
+    assert sorted(each["attempt"] for each in wait_for_acks(client)) == [0, 1, 1, 1]
 
     requirements = client.get(f"{client.job}/resource-requirements")
     for requirement in requirements.values():
@@ -92,3 +111,4 @@ def test_a_running_job_is_watched_saved_rescaled_and_stopped(client, tmp_path):
     while (state := client.get(f"{client.job}/status")["status"]) == "RUNNING":
         pass
     assert state == "FINISHED"
+    assert {vertex["status"] for vertex in client.get(client.job)["vertices"]} == {"FINISHED"}

@@ -50,10 +50,35 @@ def test_a_job_has_flinks_fields_and_penstocks_own(ask, controller):
     ]
     assert job["vertices"][1]["operators"][0] == {"id": "o2", "uid": "count", "name": "Map"}
     assert job["status-counts"]["RUNNING"] == 2
+    source = job["vertices"][0]
+    assert (source["status"], source["start-time"], source["end-time"], source["duration"]) == (
+        "RUNNING", NOW - 50_000, -1, 50_000,
+    )  # fmt: skip
+    assert {state: count for state, count in source["tasks"].items() if count} == {"RUNNING": 2}
+    assert (job["timestamps"]["RUNNING"], job["timestamps"]["FAILED"]) == (NOW - 55_000, 0)
     assert job["penstock"] == {
         "epoch": 7, "restarts": 1, "checkpoints": f"/chk/{ID}", "savepoint": "/sp/1",
+        "failure": None,
     }  # fmt: skip
     assert ask("GET", f"{JOB}/status") == (200, {"status": "RUNNING"})
+
+
+def test_a_vertex_is_shown_with_its_subtasks(ask, controller):
+    status, vertex = ask("GET", f"{JOB}/vertices/v2")
+    assert (status, vertex["name"], len(vertex["subtasks"])) == (200, "Map -> Sink", 3)
+    assert vertex["subtasks"][2] == {
+        "subtask": 2,
+        "status": "RUNNING",
+        "attempt": 1,
+        "start-time": NOW - 50_000,
+        "end-time": -1,
+        "duration": 50_000,
+        "timestamps": {"DEPLOYING": NOW - 50_000, "RUNNING": NOW - 40_000},
+        "penstock": {"checkpoint": 7, "acknowledged": NOW - 1_000, "failure": None},
+    }
+    status, refusal = ask("GET", f"{JOB}/vertices/nope")
+    assert status == 404
+    assert "has no vertex nope" in refusal["errors"][0]
 
 
 def test_the_latest_checkpoint_and_savepoint_are_told(ask, controller):
