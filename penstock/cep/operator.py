@@ -1,8 +1,9 @@
 """The CEP operators: they look for patterns in the events of each key.
 
 In event time, events wait in memory until the watermark passes them, and are then offered to the patterns in order of their
-timestamps. Waiting events become state at the barrier, by key, so that they can be redistributed. Partial matches are
-kept per key, and are removed as soon as nothing is left of them.
+timestamps. In processing time they wait for the end of their millisecond if there is a comparator, else for nothing. Waiting
+events become state at the barrier, by key, so that they can be redistributed. Partial matches are kept per key, and are
+removed as soon as nothing is left of them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from penstock.graph.operator_specs import CepSpec, DynamicCepSpec
 from penstock.graph.operator_specs.patterns import DYNAMIC_RUNS, QUEUE, RUNS
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
-from penstock.runtime.records import Batch
+from penstock.runtime.records import MAX_WATERMARK, Batch
 from penstock.runtime.user_code import UserCodeError, close_functions, open_function
 
 
@@ -133,9 +134,7 @@ class CepOperatorBase(StreamOperator):
             return
         assert keys is not None
         if not self.spec.event_time:
-            now = self.context.clock()
-            self._run(values, [now] * len(values), keys)
-            self.collector.flush()
+            self._process_now(values, keys)
             return
         timestamps: list[int] = batch.timestamps  # type: ignore[assignment]
         try:
@@ -150,6 +149,24 @@ class CepOperatorBase(StreamOperator):
         self._values += values
         self._times += timestamps
         self._keys += keys
+
+    def _process_now(self, values: list[Any], keys: list[Any]) -> None:
+        """Take events in processing time; a comparator needs all of a millisecond together."""
+        now = self.context.clock()
+        times = [now] * len(values)
+        if self._order is None:
+            self._run(values, times, keys)
+        else:
+            self._run_before(now)
+            self._values += values
+            self._times += times
+            self._keys += keys
+        self.collector.flush()
+
+    def _run_before(self, now: int) -> None:
+        """Work on the waiting events of milliseconds that are over."""
+        if self._times and min(self._times) < now:
+            self._run(*self._take_due(now - 1))
 
     def _without_late(
         self, values: list[Any], timestamps: list[int], keys: list[Any]
@@ -182,11 +199,16 @@ class CepOperatorBase(StreamOperator):
             for engine in self.engines():
                 engine.expire(watermark)
             self.collector.flush()
+        elif (
+            watermark == MAX_WATERMARK
+        ):  # the input has ended: no event of this millisecond follows
+            self._run(*self._take_due(watermark))
+            self.collector.flush()
         self.output.emit_watermark(watermark)
 
     def _take_due(self, watermark: int) -> tuple[list[Any], list[int], list[Any]]:
         values, times, keys = self._values, self._times, self._keys
-        if max(times) <= watermark:
+        if not times or max(times) <= watermark:
             self._values, self._times, self._keys = [], [], []
             return values, times, keys
         due = [time <= watermark for time in times]
@@ -199,15 +221,18 @@ class CepOperatorBase(StreamOperator):
     def advance_processing_time(self, now: int) -> None:
         """Give up partial matches that are too old, if the pattern follows the wall clock."""
         if not self.spec.event_time:
+            self._run_before(now)
             for engine in self.engines():
                 engine.expire(now)
             self.collector.flush()
 
     def next_wakeup(self) -> int | None:
-        """Return when the first partial match is up, if the pattern follows the wall clock."""
+        """Return when the first partial match is up, or a millisecond is over, if the pattern follows the wall clock."""
         if self.spec.event_time:
             return None
         times = [engine.next_deadline() for engine in self.engines()]
+        if self._times:
+            times.append(min(self._times) + 1)
         return min((each for each in times if each is not None), default=None)
 
     def _run(self, values: list[Any], times: list[int], keys: list[Any]) -> None:

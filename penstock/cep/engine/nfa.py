@@ -150,6 +150,7 @@ class Nfa:
                 *edge.take_unless,
                 *edge.skip_unless,
                 *edge.first_unless,
+                *edge.first_skip_unless,
                 *edge.stopped_by,
                 *edge.closed_by,
                 *edge.freed_by,
@@ -265,6 +266,10 @@ class Nfa:
                 and not (
                     edge.skip_unless
                     and _any(holds, edge.skip_unless, event, timestamp, link, known)
+                )
+                and not (
+                    edge.first_skip_unless
+                    and _any(holds, edge.first_skip_unless, event, timestamp, link, known)
                 )
             ):
                 still.append(edge.later)
@@ -427,7 +432,7 @@ class Nfa:
         return match
 
 
-FOREVER = 2**63 - 1
+FOREVER = 2**63  # later than any time, the last watermark too
 
 
 def _trace_decision(trace: Trace, run: Run, decision: Decision) -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.cep import Pattern, PatternProcessFunction, TimedOutPartialMatchHandler
+from penstock.cep import (
+    Pattern,
+    PatternProcessFunction,
+    TimedOutPartialMatchHandler,
+    WithinType,
+)
 from penstock.datastream import OutputTag
 from penstock.errors import RecordError
 from penstock.graph.key_groups import key_group_of, key_group_range
@@ -63,9 +68,13 @@ def test_keys_do_not_see_each_other():
     assert test.output() == [("a b", 3)]
 
 
+def by_name(x, y):
+    return (x[1] > y[1]) - (x[1] < y[1])
+
+
 def test_a_comparator_orders_events_of_the_same_time():
     events = [(("k", "b"), 1), (("k", "a"), 1)]
-    plain, ordered = harness(), harness(comparator=lambda x, y: (x[1] > y[1]) - (x[1] < y[1]))
+    plain, ordered = harness(), harness(comparator=by_name)
     for test in (plain, ordered):
         test.process_elements(events)
         test.process_watermark(1)
@@ -213,6 +222,15 @@ def test_matches_are_the_same_at_any_parallelism(before, after):
     assert [test.state_entries() for test in second] == [{}] * after
 
 
+def test_the_end_of_the_input_times_out_only_what_has_a_limit():
+    pattern = ab(within=None).followed_by("c").where(letter("c"))
+    pattern = pattern.within(5, WithinType.PREVIOUS_AND_CURRENT)
+    test = harness(pattern, ShowAll())
+    test.process_elements([(("k", "a"), 1), (("k", "b"), 2), (("k", "a"), 3), (("l", "a"), 3)])
+    test.finish()
+    assert test.side_output(TIMED_OUT) == [(("k", ["a", "b"], 7), 7)]
+
+
 class TestProcessingTime:
     def test_events_are_taken_as_they_come(self):
         test = harness(event_time=False)
@@ -229,6 +247,47 @@ class TestProcessingTime:
         test.advance_processing_time(1)
         assert test.side_output(TIMED_OUT) == [(("k", ["a"], 110), None)]
         assert (test.operator.next_wakeup(), test.state_entries()) == (None, {})
+
+    def test_a_comparator_orders_the_events_of_a_millisecond(self):
+        clock = ManualClock(100)
+        test = harness(ab(None), event_time=False, comparator=by_name, clock=clock)
+        for name in "ba":  # two batches
+            test.process_element(("k", name))
+        assert (test.values(), test.operator.next_wakeup()) == ([], 101)
+        test.advance_processing_time(1)
+        assert test.output() == [("a b", None)]
+        assert test.operator.next_wakeup() is None
+
+    def test_events_of_the_next_millisecond_come_behind(self):
+        clock = ManualClock(100)
+        test = harness(event_time=False, comparator=by_name, clock=clock)
+        test.process_element(("k", "b"))
+        clock.advance(1)
+        test.process_element(("k", "a"))
+        test.advance_processing_time(1)
+        assert test.values() == []
+        test.process_element(("k", "b"))
+        test.advance_processing_time(1)
+        assert test.values() == ["a b"]
+
+    def test_events_that_wait_for_their_millisecond_are_state(self):
+        clock = ManualClock(100)
+        test = harness(event_time=False, comparator=by_name, clock=clock)
+        test.process_element(("k", "b"))
+        snapshot = test.snapshot()
+        again = harness(
+            event_time=False, comparator=by_name, clock=clock, snapshots=[snapshot], pattern=ab()
+        )
+        again.process_element(("k", "a"))
+        again.advance_processing_time(1)
+        assert again.values() == ["a b"]
+
+    def test_the_end_of_the_input_ends_the_millisecond(self):
+        test = harness(event_time=False, comparator=by_name)
+        test.process_element(("k", "b"))
+        test.process_element(("k", "a"))
+        test.finish()
+        assert test.values() == ["a b"]
 
     def test_the_end_of_the_input_does_not_move_the_wall_clock(self):
         test = harness(function=ShowAll(), event_time=False)
