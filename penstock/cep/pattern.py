@@ -150,8 +150,10 @@ class Pattern:
         return self._change(condition=added if before is None else AllOf((added, before)))
 
     def until(self, condition: Any) -> Pattern:
-        """End the loop at the first event for which a function is true; that event is not part of it."""
-        self._refuse_group()
+        """End the loop at the first event for which a function is true; that event is not part of it.
+
+        A group is left where it is: what it has begun and not completed by then is given up.
+        """
         added = to_condition(condition, "until")
         if self._last.until is not None:
             raise refuse("until twice", f"'{self._last.name}'")
@@ -161,8 +163,13 @@ class Pattern:
 
     # Quantifiers
 
-    def times(self, from_times: int, to_times: int | None = None) -> Pattern:
-        """Take so many events, or at least and at most so many."""
+    def times(self, from_times: int, to_times: Any = None, window_time: Any = None) -> Pattern:
+        """Take so many events, or at least and at most so many.
+
+        `window_time`, which may also come right after one number, limits the time from the event before to each of them.
+        """
+        if window_time is None and to_times is not None and not isinstance(to_times, int):
+            to_times, window_time = None, to_times
         most = from_times if to_times is None else to_times
         for number in (from_times, most):
             if isinstance(number, bool) or not isinstance(number, int):
@@ -171,30 +178,35 @@ class Pattern:
             said = f"times({from_times}" + ("" if to_times is None else f", {to_times}") + ")"
             raise refuse("times", said)
         optional = from_times == 0 or self._last.optional
-        return self._quantify(max(from_times, 1), most, optional)
+        return self._quantify(max(from_times, 1), most, optional, window_time)
 
-    def times_or_more(self, times: int) -> Pattern:
-        """Take so many events or more."""
+    def times_or_more(self, times: int, window_time: Any = None) -> Pattern:
+        """Take so many events or more; `window_time` limits the time from the event before to each of them."""
         if isinstance(times, bool) or not isinstance(times, int):
             raise ArgumentTypeError(f"times_or_more() needs an int, got {type(times).__name__}")
         if times < 1:
             raise refuse("times", f"times_or_more({times})")
-        return self._quantify(times, None, self._last.optional)
+        return self._quantify(times, None, self._last.optional, window_time)
 
-    def one_or_more(self) -> Pattern:
-        """Take one event or more."""
-        return self._quantify(1, None, self._last.optional)
+    def one_or_more(self, window_time: Any = None) -> Pattern:
+        """Take one event or more; `window_time` limits the time from the event before to each of them."""
+        return self._quantify(1, None, self._last.optional, window_time)
 
-    def _quantify(self, least: int, most: int | None, optional: bool) -> Pattern:
+    def _quantify(
+        self, least: int, most: int | None, optional: bool, window_time: Any = None
+    ) -> Pattern:
         last = self._last
         self._refuse_not()
-        if last.quantified:
+        if last.counted:
             raise refuse("quantifier twice", f"'{last.name}'")
         if (least, most) != (1, 1) and last.group is not None and _empty(last.group):
             raise refuse("repeated group may be empty")
         if optional and not last.optional:
             self._check_optional()
-        return self._change(least=least, most=most, optional=optional)
+        quantified = self._change(least=least, most=most, counted=True, optional=optional)
+        if window_time is None:
+            return quantified
+        return quantified.within(window_time, WithinType.PREVIOUS_AND_CURRENT)
 
     def optional(self) -> Pattern:
         """Let the pattern be left out."""
@@ -214,7 +226,7 @@ class Pattern:
         last = self._last
         if last.group is not None:
             raise refuse("greedy group")
-        if not last.quantified:
+        if not last.counted:
             raise refuse("greedy single", f"'{last.name}'")
         if last.inner is Contiguity.ANY:
             raise refuse("greedy combinations", f"'{last.name}'")
@@ -231,7 +243,7 @@ class Pattern:
     def _inner(self, contiguity: Contiguity) -> Pattern:
         self._refuse_not()
         last = self._last
-        if not last.quantified:
+        if not last.counted:
             raise refuse("inner contiguity single", f"'{last.name}'")
         if last.inner is not Contiguity.RELAXED:
             raise refuse("inner contiguity twice", f"'{last.name}'")
@@ -255,7 +267,7 @@ class Pattern:
             )
         if self._last.group is not None:
             raise refuse("within previous of group")
-        if len(self._nodes) == 1 and not self._last.quantified:
+        if len(self._nodes) == 1 and not self._last.counted:
             raise refuse("within previous at start", f"'{self._last.name}'")
         return self._change(within_previous=millis)
 
@@ -276,7 +288,6 @@ class Pattern:
             between = node.within_previous
             if within is not None and between is not None and between > within:
                 raise refuse("within between", f"'{node.name}' has {between} ms of {within} ms")
-        _check_ends(self._nodes)
         wanted = self._skip.pattern_name
         if wanted is not None and wanted not in plan.names():
             raise refuse("skip to unknown", f"'{wanted}' is none of {', '.join(plan.names())}")
@@ -358,19 +369,3 @@ def _nullable(node: PatternNode) -> bool:
 def _empty(nodes: tuple[PatternNode, ...]) -> bool:
     """Whether a sequence may take no event at all."""
     return all(_nullable(node) or node.contiguity.negative for node in nodes)
-
-
-def _check_ends(nodes: tuple[PatternNode, ...]) -> None:
-    """Refuse a sequence whose end may be left out up to what must not come."""
-    for node in nodes:
-        if node.group is not None:
-            _check_ends(node.group)
-    optional_end = False
-    for node in reversed(nodes):
-        if node.contiguity.negative:
-            if optional_end:
-                raise refuse("not before optional end", f"'{node.name}'")
-        elif _nullable(node):
-            optional_end = True
-        else:
-            return

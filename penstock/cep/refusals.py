@@ -32,11 +32,6 @@ REFUSALS: Final[dict[str, Refusal]] = {
         "the match would be complete only when the stream ends",
         "add within(...)",
     ),
-    "not before optional end": Refusal(
-        "behind a pattern that must not come there are only optional ones",
-        "without them the match would end with what must not come, and with them it would not",
-        "use two patterns, one with the optional part and one without",
-    ),
     "not after optional": Refusal(
         "not_next and not_followed_by cannot come after an optional pattern",
         "it would not be clear behind which event the pattern must not come",
@@ -54,7 +49,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
     ),
     "group with condition": Refusal(
         "a group has no conditions of its own",
-        "where, or_, until and subtype look at single events",
+        "where, or_ and subtype look at single events",
         "put the condition on the patterns inside the group",
     ),
     "repeated group may be empty": Refusal(

@@ -30,8 +30,9 @@ class Edge:
 
     An event on the way is taken if `condition` holds and none of `take_unless` does. It may be skipped if the gap is ANY,
     or RELAXED and `condition` does not hold, and none of `skip_unless` does. `first_unless` are for the first event
-    only, and close the edge; `closed_by` close it on any event, skipped or taken; `stopped_by` do too, except that the
-    event that completes the match may be one of them. If `freed_by` holds for the first event, nothing closes the edge.
+    only, and close the edge; so are `first_skip_unless`, which leave an event that is taken alone. `closed_by` close it on
+    any event, skipped or taken; `stopped_by` do too, except that the event that completes the match may be one of them. If
+    `freed_by` holds for the first event, nothing closes the edge.
     """
 
     target: int
@@ -40,10 +41,12 @@ class Edge:
     take_unless: tuple[int, ...] = ()
     skip_unless: tuple[int, ...] = ()
     first_unless: tuple[int, ...] = ()
+    first_skip_unless: tuple[int, ...] = ()
     stopped_by: tuple[int, ...] = ()
     closed_by: tuple[int, ...] = ()
     freed_by: tuple[int, ...] = ()
     limit: int | None = None  # from the event before, in milliseconds
+    greedy: bool = False  # of a greedy loop, to itself
     head: bool = False  # leads to the first pattern of the sequence it was made for
     later: int = -1  # the edge to go on with after the first event
     freed: int = -1  # the edge to take instead if it is freed
@@ -132,16 +135,20 @@ def compile_pattern(plan: PatternPlan) -> Automaton:
 
 
 def _stop_together(edges: list[Edge]) -> list[Edge]:
-    """Let what must not come right after an event end all ways out of it, loops too."""
+    """Let what must not come right after an event end all ways out of it, loops too.
+
+    A greedy loop goes on with any event that it can take, so nothing is right after it then.
+    """
     stops = dict.fromkeys(each for edge in edges for each in edge.first_unless + edge.stopped_by)
-    return [
-        replace(
-            edge,
-            first_unless=edge.first_unless
-            + tuple(each for each in stops if each not in edge.first_unless + edge.stopped_by),
-        )
-        for edge in edges
-    ]
+    stopped = []
+    for edge in edges:
+        known = edge.first_unless + edge.stopped_by
+        added = tuple(each for each in stops if each not in known)
+        if edge.greedy:
+            stopped.append(replace(edge, first_skip_unless=added))
+        else:
+            stopped.append(replace(edge, first_unless=edge.first_unless + added))
+    return stopped
 
 
 class _Compiler:
@@ -149,6 +156,7 @@ class _Compiler:
         self.automaton = Automaton(plan)
         self._numbers: dict[int, int] = {}  # id of a condition -> its number
         self._follow: list[list[Edge]] = []
+        self._ended_by: tuple[int, ...] = ()  # what ends the groups around
 
     def compile(self) -> Automaton:
         automaton = self.automaton
@@ -156,7 +164,9 @@ class _Compiler:
         end = automaton.plan.nodes[-1].contiguity
         for leaving in whole.exits:
             if end is Contiguity.NOT_NEXT:
-                self._connect(leaving.position, leaving.onto(Edge(END, STRICT)))
+                # The next event completes the match, so what not_followed_by says does not come into it.
+                end_of_match = replace(leaving, stopped_by=())
+                self._connect(leaving.position, end_of_match.onto(Edge(END, STRICT)))
             elif end is Contiguity.NOT_FOLLOW:
                 pending = Edge(PENDING, ANY, limit=leaving.limit)
                 self._connect(leaving.position, leaving.onto(pending))
@@ -173,14 +183,16 @@ class _Compiler:
         for edge in edges:
             number = len(registered)
             numbers.append(number)
-            if edge.first_unless or edge.freed_by:
-                later = replace(edge, first_unless=(), freed_by=(), later=number + 1)
+            if edge.first_unless or edge.first_skip_unless or edge.freed_by:
+                later = replace(
+                    edge, first_unless=(), first_skip_unless=(), freed_by=(), later=number + 1
+                )
                 registered += [replace(edge, later=number + 1, freed=number + 2), later]
             else:
                 registered.append(replace(edge, later=number))
             if edge.freed_by:
                 free = replace(edge, closed_by=(), freed_by=(), later=number + 3, freed=-1)
-                registered += [free, replace(free, first_unless=())]
+                registered += [free, replace(free, first_unless=(), first_skip_unless=())]
         return tuple(numbers)
 
     def _connect(self, position: int, edge: Edge) -> None:
@@ -269,20 +281,26 @@ class _Compiler:
                 target,
                 _GAPS[node.inner],
                 condition,
-                take_unless=until,
-                skip_unless=until,
+                take_unless=until + self._ended_by,
+                skip_unless=until + self._ended_by,
                 stopped_by=stops,
                 limit=node.within_previous,
+                greedy=bool(closed),
             )
 
+        closed, freed = self._greedy(node)
         for here, there in itertools.pairwise(positions):
             self._connect(here, inner(there))
         if node.looping:
             self._connect(positions[-1], inner(positions[-1]))
         entry = Edge(
-            positions[0], _GAPS[gap], condition, take_unless=until, limit=node.within_previous
+            positions[0],
+            _GAPS[gap],
+            condition,
+            take_unless=until + self._ended_by,
+            skip_unless=self._ended_by,
+            limit=node.within_previous,
         )
-        closed, freed = self._greedy(node)
         exits = [
             _Exit(position, closed_by=closed, freed_by=freed)
             for position in positions[node.least - 1 :]
@@ -291,7 +309,18 @@ class _Compiler:
         return _Part([entry], exits, around)
 
     def _group(self, node: PatternNode, gap: Contiguity) -> _Part:
-        """Compile a group; one that is repeated takes at least one event in each iteration."""
+        """Compile a group; one that is repeated takes at least one event in each iteration.
+
+        An event for which `until` holds is neither taken nor skipped by any pattern of the group.
+        """
+        assert node.group is not None
+        before = self._ended_by
+        self._ended_by += self._until(node)
+        part = self._repeated_group(node, gap)
+        self._ended_by = before
+        return part
+
+    def _repeated_group(self, node: PatternNode, gap: Contiguity) -> _Part:
         assert node.group is not None
         first = last = self._sequence(node.group, gap)
         exits = list(first.exits) if node.least == 1 else []

@@ -30,8 +30,8 @@ class Contiguity(enum.Enum):
 class PatternNode:
     """One pattern of a sequence: a single one, or a group of patterns with a quantifier around it.
 
-    It takes at least `least` events (iterations of the group) and at most `most`; without `most` it loops. `inner` is
-    the contiguity between its own events. Times are in milliseconds.
+    It takes at least `least` events (iterations of the group) and at most `most`; without `most` it loops. `counted` says
+    that the user gave the numbers, `times(1)` too. `inner` is the contiguity between its own events. Times are in milliseconds.
     """
 
     name: str
@@ -40,6 +40,7 @@ class PatternNode:
     until: Condition | None = None
     least: int = 1
     most: int | None = 1
+    counted: bool = False
     optional: bool = False
     greedy: bool = False
     inner: Contiguity = Contiguity.RELAXED

@@ -17,10 +17,11 @@ def holds(condition, event):
     return condition is None or bool(condition.compiled()(event))
 
 
-def unfold(nodes, most, head_gap, after=()):
-    """All flat lists of items: ("take", node, gap, inner, stop, behind), or "not" or "greedy" with a node.
+def unfold(nodes, most, head_gap, after=(), ends=()):
+    """All flat lists of items: ("take", node, gap, inner, stop, behind, ends), or "not" or "greedy" with a node.
 
-    `after` and `behind` are what must not come right after the sequence, or the slot, if it ends there.
+    `after` and `behind` are what must not come right after the sequence, or the slot, if it ends there. `ends` are the
+    conditions that end the groups around.
     """
     lists = [[]]
     for index, node in enumerate(nodes):
@@ -29,7 +30,7 @@ def unfold(nodes, most, head_gap, after=()):
             continue
         following = nodes[index + 1] if index + 1 < len(nodes) else None
         gap = head_gap if index == 0 else node.contiguity
-        ways = repeat(node, most, gap, following, reachable_nots(nodes[index + 1 :], after))
+        ways = repeat(node, most, gap, following, reachable_nots(nodes[index + 1 :], after), ends)
         lists = [items + way for items in lists for way in ways]
         lists = [items for items in lists if sum(i[0] == "take" for i in items) <= most]
     return lists
@@ -49,7 +50,7 @@ def may_be_empty(node):
     return node.optional or (node.group is not None and all(map(may_be_empty, node.group)))
 
 
-def repeat(node, most, gap, following, after):
+def repeat(node, most, gap, following, after, ends):
     greedy = [("greedy", node)] if node.greedy and node.least != node.most else []
     ways = [greedy] if node.optional else []
     limit = most if node.most is None else min(node.most, most)
@@ -59,15 +60,15 @@ def repeat(node, most, gap, following, after):
             slots = []
             for i in range(count):
                 behind = after if i + 1 >= node.least else ()
-                slots.append(
-                    ("take", node, node.inner if i else gap, i > 0, stop if i else None, behind)
-                )
+                inner, stopper = (node.inner, stop) if i else (gap, None)
+                slots.append(("take", node, inner, i > 0, stopper, behind, ends))
             ways.append(slots + greedy)
         else:
             partial = [[]]
+            around = ends if node.until is None else (*ends, node.until)
             for i in range(count):
                 behind = after if i + 1 >= node.least else ()
-                inside = unfold(node.group, most, node.inner if i else gap, behind)
+                inside = unfold(node.group, most, node.inner if i else gap, behind, around)
                 partial = [p + way for p in partial for way in inside]
                 partial = [p for p in partial if sum(x[0] == "take" for x in p) <= most]
             ways.extend(partial)
@@ -93,7 +94,7 @@ def is_match(plan, items, slots, chosen, events, end):
     if within is not None and events[chosen[-1]][1] - first_time >= within:
         return False
     for position, (slot, number) in enumerate(zip(slots, chosen, strict=True)):
-        _, node, gap, inner, stop, _ = items[slot]
+        _, node, gap, inner, stop, _, ends = items[slot]
         event, time = events[number]
         if not holds(node.condition, event):
             return False
@@ -102,7 +103,7 @@ def is_match(plan, items, slots, chosen, events, end):
         start = slots[position - 1] + 1 if position else 0
         between = items[start:slot]
         last = position + 1 == len(slots)
-        completes = last and not any(item[0] == "not" for item in items[slot + 1 :])
+        completes = last and not plan.nodes[-1].contiguity.negative
         if position == 0:
             skipped = []
         else:
@@ -117,10 +118,14 @@ def is_match(plan, items, slots, chosen, events, end):
             return False
         if inner and node.until is not None and any(holds(node.until, x) for x in skipped):
             return False
+        if any(holds(each, x) for each in ends for x in [*skipped, event]):
+            return False
         forbidden = [item[1] for item in between if item[0] == "not"]
         if stop is not None:
             forbidden.append(stop)
         behind = items[slots[position - 1]][5] if position else ()
+        if inner and node.greedy and node.least != node.most and not skipped:
+            behind = ()  # a greedy loop that can go on is not at its end
         for other in behind:
             if other not in forbidden and holds(other.condition, (skipped or [event])[0]):
                 return False
@@ -135,6 +140,8 @@ def is_match(plan, items, slots, chosen, events, end):
         for item in between:
             if item[0] == "greedy" and not greedy_allows(between, [*skipped, event]):
                 return False
+    if not plan.nodes[-1].contiguity.negative:
+        return True  # complete with its last event, also if optional patterns could follow
     return trailing(items[slots[-1] + 1 :], chosen, events, end, within)
 
 
@@ -149,8 +156,6 @@ def greedy_allows(items, behind):
 def trailing(items, chosen, events, end, within):
     """Whether what must not come behind the last taken event does not come."""
     nots = [item[1] for item in items if item[0] == "not"]
-    if not nots:
-        return True
     greedy = [item[1] for item in items if item[0] == "greedy"]
     first_time, last_time = events[chosen[0]][1], events[chosen[-1]][1]
     rest = events[chosen[-1] + 1 :]
@@ -166,6 +171,8 @@ def trailing(items, chosen, events, end, within):
     if greedy and not greedy_allows(items, rest):
         return False
     for node in nots:
+        if node.contiguity is Contiguity.NOT_FOLLOW and not pending:
+            continue  # the next event completes the match, whatever it is besides
         looked_at = rest[:1] if node.contiguity is Contiguity.NOT_NEXT else rest
         if any(holds(node.condition, x) for x in looked_at):
             return False

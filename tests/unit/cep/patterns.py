@@ -68,7 +68,7 @@ def patterns(draw, *, depth=1, names=None, nots=True, limits=True, skip=None, gr
             if letter is not None:
                 pattern = pattern.where(Has(letter))
         pattern = draw(quantified(pattern))
-        if limits and index > 0 and draw(st.integers(0, 7)) == 0:
+        if limits and draw(st.integers(0, 7)) == 0:
             time = draw(st.integers(1, 4))
             pattern = attempt(pattern, lambda p: p.within(time, WithinType.PREVIOUS_AND_CURRENT))
     if limits and draw(st.booleans()):

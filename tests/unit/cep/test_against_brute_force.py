@@ -93,6 +93,26 @@ FOUND = {
         [("a0", 0), ("a1", 0)],
         [(("p", 0), ("p", 1))],
     ),
+    "a greedy loop goes on with what must not come next": (
+        p("c").one_or_more().greedy().not_next("n").where(Has("c")).next("q").where(Has("a")),
+        [("c0", 0), ("c1", 1), ("a2", 2)],
+        [(("p", 0), ("p", 1), ("q", 2)), (("p", 1), ("q", 2))],
+    ),
+    "the next event completes the match, also one that must not follow": (
+        p("a").not_followed_by("m").where(Has("b")).not_next("n").where(Has("c")),
+        [("a0", 0), ("b1", 1)],
+        [(("p", 0),)],
+    ),
+    "behind what must not come everything may be optional": (
+        p("a").not_followed_by("m").where(Has("b")).followed_by("q").where(Has("c")).optional(),
+        [("a0", 0), ("b1", 1), ("c2", 2)],
+        [(("p", 0),)],
+    ),
+    "until ends a group inside of it too": (
+        Pattern.begin(p("a").followed_by("q").where(Has("b"))).one_or_more().until(Has("d")),
+        [("a0", 0), ("b1", 1), ("a2", 2), ("d3", 3), ("b4", 4)],
+        [(("p", 0), ("q", 1))],
+    ),
     "a greedy loop of two or three leaves no event that it could have taken": (
         p("a").times(2, 3).greedy().followed_by("q").where(Has("b")),
         [("a0", 0), ("a1", 0), ("a2", 0), ("a3", 0), ("b4", 0)],

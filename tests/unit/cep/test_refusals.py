@@ -22,7 +22,6 @@ def group():
 EXAMPLES = {
     "duplicate name": lambda: a().next("a"),
     "not last without within": lambda: a().not_followed_by("b").build(),
-    "not before optional end": lambda: a().not_next("b").next("c").optional().build(),
     "not after optional": lambda: a().optional().not_next("b"),
     "not quantified": lambda: a().not_next("b").optional(),
     "not last in group": lambda: a().next(Pattern.begin("g").not_next("h")),
@@ -73,6 +72,8 @@ def test_a_pattern_that_cannot_be_is_refused_with_its_reason(rule):
         pytest.param(lambda: a().where(lambda x, y, z: True), ArgumentTypeError, id="takes three"),
         pytest.param(lambda: a().subtype("str"), ArgumentTypeError, id="subtype is no class"),
         pytest.param(lambda: a().times("2"), ArgumentTypeError, id="times is no number"),
+        pytest.param(lambda: a().times(2, "soon"), ArgumentTypeError, id="window is no time"),
+        pytest.param(lambda: a().one_or_more("soon"), ArgumentTypeError, id="loop's is no time"),
         pytest.param(lambda: a().within("soon"), ArgumentTypeError, id="within is no time"),
         pytest.param(lambda: a().within(5, "first"), ArgumentTypeError, id="no WithinType"),
         pytest.param(lambda: a().not_next(group()), ArgumentTypeError, id="group must not come"),
@@ -87,6 +88,29 @@ def test_a_pattern_that_cannot_be_is_refused_with_its_reason(rule):
 def test_arguments_are_checked_when_the_method_is_called(build, error):
     with pytest.raises(error):
         build()
+
+
+@pytest.mark.parametrize(
+    "again", [lambda p: p.one_or_more(), lambda p: p.times(1), lambda p: p.times_or_more(2)]
+)
+def test_once_is_a_quantifier_too(again):
+    with pytest.raises(MalformedPatternError, match="already has a quantifier"):
+        again(a().times(1))
+
+
+def test_what_needs_a_quantifier_takes_once_for_one():
+    for change in (Pattern.consecutive, Pattern.allow_combinations, Pattern.greedy):
+        change(a().times(1)).build()
+
+
+def test_a_group_has_no_window_time():
+    with pytest.raises(MalformedPatternError, match="not that of a group"):
+        a().next(group()).times(2, window_time=5)
+
+
+def test_a_window_time_is_not_longer_than_the_whole():
+    with pytest.raises(MalformedPatternError, match="longer than that of the whole"):
+        a().times(2, window_time=9).within(5).build()
 
 
 @pytest.mark.parametrize("times", [(0,), (-1,), (3, 2), (0, 0)])

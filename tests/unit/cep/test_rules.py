@@ -8,6 +8,7 @@ import pytest
 
 from penstock.cep import AfterMatchSkipStrategy, Pattern, WithinType
 from penstock.cep.engine import KeyRuns, Nfa, SkipError, compile_pattern
+from penstock.common import Duration
 from tests.unit.cep.patterns import Has
 
 
@@ -192,6 +193,109 @@ def test_a_match_waits_for_partial_matches_that_began_before():
 )  # fmt: skip
 def test_what_must_not_come(pattern, events, expected):
     assert find(pattern, events) == expected
+
+
+def not_next(pattern, letter):
+    return pattern.not_next("n").where(Has(letter))
+
+
+def not_followed_by(pattern, letter):
+    return pattern.not_followed_by("m").where(Has(letter))
+
+
+GREEDY = begin("d").followed_by("c").where(Has("c")).one_or_more().greedy()
+LOOSE = begin("d").followed_by("c").where(Has("c")).one_or_more()
+
+
+# What Flink 2.3's own automaton gives.
+@pytest.mark.parametrize(
+    ("pattern", "events", "expected"),
+    [
+        pytest.param(not_next(GREEDY, "c").followed_by("a").where(Has("a")), "d c1 c2 a",
+                     ["d c1 c2 a"], id="a greedy loop that can go on is not at its end"),
+        pytest.param(not_next(GREEDY, "x").followed_by("a").where(Has("a")), "d c1 x c2 a",
+                     [], id="it is at its end if it cannot"),
+        pytest.param(not_next(GREEDY, "x").followed_by("a").where(Has("a")), "d c1 cx a",
+                     ["d c1 cx a"], id="an event that it takes may be what must not come next"),
+        pytest.param(not_next(LOOSE, "c").followed_by("a").where(Has("a")), "d c1 c2 a",
+                     [], id="a loop that is not greedy is at its end each time"),
+        pytest.param(not_followed_by(GREEDY, "c").followed_by("a").where(Has("a")), "d c1 c2 a",
+                     [], id="not at all is not at all"),
+        pytest.param(not_next(not_followed_by(begin(), "b"), "c"), "a b x",
+                     ["a"], id="the event that completes a match may be what must not follow"),
+        pytest.param(not_next(not_followed_by(begin(), "b"), "c"), "a c x",
+                     [], id="but not what must not come next"),
+    ],
+)  # fmt: skip
+def test_what_must_not_come_behind_loops_and_before_the_end(pattern, events, expected):
+    assert find(pattern, events.split()) == expected
+
+
+# What Flink 2.3's own automaton gives.
+@pytest.mark.parametrize(
+    ("forbid", "events", "expected"),
+    [
+        pytest.param(not_followed_by, "a", ["a"], id="complete at once"),
+        pytest.param(
+            not_followed_by, "a x c", ["a", "a c"], id="and once more with what is optional"
+        ),
+        pytest.param(not_followed_by, "a b c", ["a"], id="what must not come ends the rest only"),
+        pytest.param(not_next, "a x c", ["a", "a c"], id="not next"),
+        pytest.param(not_next, "a b c", ["a"], id="not next, comes"),
+    ],
+)
+def test_what_must_not_come_before_only_optional_patterns(forbid, events, expected):
+    pattern = forbid(begin(), "b").followed_by("c").where(Has("c")).optional()
+    assert find(pattern, events.split()) == expected
+
+
+# What Flink 2.3's own automaton gives.
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param("a1 b1 a2 b2 x a3 b3 c", ["a1 a2 b1 b2 c", "a1 b1 c", "a2 b2 c", "a3 b3 c"],
+                     id="the loop is over, its exits stay open"),
+        pytest.param("a1 b1 a2 x b2 c", ["a1 b1 c"], id="what is begun is given up"),
+        pytest.param("ax b c", [], id="the event is not taken"),
+        pytest.param("a b cx", ["a b cx"], id="what comes behind may take it"),
+    ],
+)  # fmt: skip
+def test_until_ends_a_group(events, expected):
+    group = begin("a").followed_by("b").where(Has("b"))
+    pattern = Pattern.begin(group).one_or_more().until(Has("x")).followed_by("c").where(Has("c"))
+    assert find(pattern, events.split()) == expected
+
+
+def test_next_is_next_behind_a_repeated_group_too():
+    """Flink lets other events pass there."""
+    group = begin("a").followed_by("b").where(Has("b"))
+    pattern = Pattern.begin(group).one_or_more().next("c").where(Has("c"))
+    assert (find(pattern, ["a", "b", "c"]), find(pattern, ["a", "b", "x", "c"])) == (["a b c"], [])
+
+
+def test_until_keeps_a_group_from_being_entered():
+    group = begin("a").followed_by("b").where(Has("b"))
+    pattern = begin("d").followed_by(group).one_or_more().until(Has("x"))
+    assert (find(pattern, ["d", "a", "b"]), find(pattern, ["d", "x", "a", "b"])) == (["d a b"], [])
+
+
+@pytest.mark.parametrize(
+    ("quantify", "expected"),
+    [
+        pytest.param(
+            lambda p: p.times(2, 5), ["c a1 a2", "c a1 a2 a3"], id="two to five, no limit"
+        ),
+        pytest.param(lambda p: p.times(2, Duration.of_millis(5)), ["c a1 a2"], id="times"),
+        pytest.param(lambda p: p.times(2, window_time=4), [], id="the limit itself is too late"),
+        pytest.param(lambda p: p.times(1, 3, 5), ["c a1", "c a1 a2"], id="range"),
+        pytest.param(lambda p: p.times_or_more(2, 5), ["c a1 a2"], id="or more"),
+        pytest.param(lambda p: p.one_or_more(5), ["c a1", "c a1 a2"], id="one or more"),
+        pytest.param(lambda p: p.one_or_more(9), ["c a1", "c a1 a2", "c a1 a2 a3"], id="longer"),
+    ],
+)
+def test_a_window_time_limits_the_time_from_the_event_before(quantify, expected):
+    events = [("c", 0), ("a1", 3), ("a2", 7), ("a3", 15)]
+    assert find(quantify(begin("c").followed_by("a").where(Has("a"))), events) == expected
 
 
 @pytest.mark.parametrize(
