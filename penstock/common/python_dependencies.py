@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from penstock.common import temporary
 from penstock.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -88,7 +88,7 @@ def as_shippable(path: str) -> str:
     place = _local(path)
     if place is None or not place.is_dir():
         return path
-    packed = Path(tempfile.mkdtemp(prefix="penstock-files-")) / place.resolve().name
+    packed = Path(temporary.create_directory("files")) / place.resolve().name
     return shutil.make_archive(str(packed), "zip", place)
 
 

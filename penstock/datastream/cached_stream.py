@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from penstock.common import temporary
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.source import Boundedness
 from penstock.connectors.stream_cache import StreamCacheSink, StreamCacheSource
@@ -59,7 +60,7 @@ class CachedDataStream(DataStream):
         """Add the sink that keeps the elements, if the program computes them; called when a program is submitted."""
         if self._transformation is not self._computed or self._computed not in _ancestors(steps):
             return False
-        self._directory = tempfile.TemporaryDirectory(prefix="penstock-cache-")
+        self._directory = temporary.directory("cache")
         sink = StreamCacheSink(self._directory.name)
         DataStreamSink.create(self._environment, "Cache", sink, self._computed)
         return True

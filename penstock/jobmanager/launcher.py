@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections.abc import Sequence
 
 from penstock import pyflink_compat
@@ -15,6 +14,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.job_id import JobID
 from penstock.common.python_dependencies import split_python_files
 from penstock.common.restart_strategy import from_configuration
+from penstock.common.temporary import create_directory
 from penstock.files.paths import split_path
 from penstock.graph.compiler import compile_program
 from penstock.graph.deploy import deploy
@@ -128,7 +128,7 @@ def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettin
                 )
     temporary = directory is None
     if directory is None:
-        directory = tempfile.mkdtemp(prefix="penstock-")
+        directory = create_directory("checkpoints")
     return (
         CheckpointSettings(
             directory=directory,

@@ -7,14 +7,13 @@ import dataclasses
 import io
 import pickle
 import sys
-import tempfile
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from penstock.common import clock
+from penstock.common import clock, temporary
 from penstock.errors import PenstockError
 from penstock.graph.deployment import LevelDeployment, VertexDeployment
 from penstock.graph.levels import deploy_levels
@@ -126,7 +125,7 @@ class EpochReplay:
 
     def _prepare(self) -> None:
         recording, record, plan = self.recording, self.recording.record, self.recording.plan
-        local = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-replay-"))
+        local = self._stack.enter_context(temporary.directory("replay"))
         self._code = recording.load_code()
         self.vertices: tuple[VertexDeployment, ...] = tuple(
             switch_off_sinks(vertex, code, self._collection)

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from penstock.checkpoint.handles import DamagedStateError, StateHandle, check_state
 from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common import temporary
 from penstock.errors import CheckpointError, RestoreRefusedError
 from penstock.files.paths import is_absolute
 from penstock.graph.key_groups import key_group_of
@@ -119,7 +120,7 @@ def write_table(
     """
     handles: list[StateHandle] = []
     writer: _FileWriter | None = None
-    with tempfile.TemporaryDirectory(prefix="penstock-savepoint-") as directory:
+    with temporary.directory("savepoint") as directory:
 
         def finish() -> None:
             if writer is not None:

@@ -14,13 +14,13 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from penstock.common import temporary
 from penstock.errors import PenstockError
 
 _MAIN_CLASS = "org.apache.spark.api.python.PythonGatewayServer"
@@ -138,7 +138,7 @@ class LocalJvm:
     """A JVM of our own that serves Spark to this process. Ends when this process does: it reads our end of its stdin."""
 
     def __init__(self, properties: Mapping[str, str], extra: list[str] | None = None) -> None:
-        self._directory = tempfile.mkdtemp(prefix="penstock-jvm-")
+        self._directory = temporary.create_directory("jvm")
         self._info = Path(self._directory, "connection")
         environment = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
         environment["_PYSPARK_DRIVER_CONN_INFO_PATH"] = str(self._info)

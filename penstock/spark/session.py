@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.common import temporary
 from penstock.common.python_dependencies import as_shippable
 from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output, stopping
 
@@ -126,7 +126,7 @@ def _ship_package(context: SparkContext) -> None:
     """Send this package to the executors: they need Python and pyspark, and nothing of ours installed."""
     package = Path(__file__).parents[1]
     # Executors fetch the file when they start, also those that start late: it stays for as long as this process does.
-    directory = tempfile.mkdtemp(prefix="penstock-ship-")
+    directory = temporary.create_directory("ship")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     archive = Path(directory, "penstock.zip")
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.checkpoint.handles import StateHandle
 from penstock.checkpoint.state_io import CheckpointStateIO
+from penstock.common import temporary
 from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Databases:
         if found is not None:
             return found
         if self._root is None:
-            self._root = Path(tempfile.mkdtemp(prefix="penstock-state-"))
+            self._root = Path(temporary.create_directory("state"))
             self._finalizer = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
         path = self._root / str(len(self._fetched))
         shutil.rmtree(path, ignore_errors=True)  # what a fetch that failed left

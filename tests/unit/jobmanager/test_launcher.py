@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from penstock.common import temporary
 from penstock.graph.settings import GraphSettings
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.launcher import create_job
@@ -42,3 +44,14 @@ def test_a_job_that_is_to_go_on_and_has_no_checkpoint_says_so(
     job = job_with(execution__state_recovery__path=str(tmp_path / "a1b2"))
     assert (job.job_id, job.checkpoints.directory) == ("a1b2", str(tmp_path))
     assert f"no checkpoint in 'a1b2' of '{tmp_path}': the job starts from nothing" in caplog.text
+
+
+def test_temporary_checkpoints_name_the_process_that_they_belong_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that those of a killed driver are found and deleted by the next one."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    checkpoints = job_with().checkpoints
+    assert checkpoints.temporary
+    name = Path(checkpoints.directory).name
+    assert name.startswith(f"penstock-checkpoints-{temporary.this_process()}-")

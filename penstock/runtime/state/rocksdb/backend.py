@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import tempfile
+import weakref
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from penstock.common import temporary
 from penstock.errors import CheckpointError
 from penstock.runtime.state.keyed import (
     KeyedStateBackend,
@@ -100,10 +101,12 @@ class RocksDBStateBackend(KeyedStateBackend):
         settings: RocksDBSettings | None = None,
         operator: str = "",
     ) -> RocksDBStateBackend:
-        """Return a backend in a new directory for temporary files, for tests."""
-        directory = tempfile.mkdtemp(prefix="penstock-state-")
+        """Return a backend in a new directory for temporary files, for tests; it goes with the backend."""
+        directory = temporary.create_directory("state")
         place = LocalDirectory((directory,), "temporary", "operator", 0)
-        return cls(clock, place, settings or RocksDBSettings(), max_parallelism, operator)
+        backend = cls(clock, place, settings or RocksDBSettings(), max_parallelism, operator)
+        weakref.finalize(backend, remove, Path(directory))
+        return backend
 
     # Tables and states
 

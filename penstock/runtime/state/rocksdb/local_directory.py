@@ -1,12 +1,13 @@
 """Databases on the disk of the machine that a subtask runs on. Only a cache: checkpoint storage has everything.
 
 ```
-<local directory>/penstock-rocksdb/<job id>/<operator>-<subtask>/
+<local directory>/penstock-rocksdb-<user>/<job id>/<operator>-<subtask>/
   snap-<snapshot>/       a checkpoint's files; nobody writes to them
   work-<process>-<n>/    a database in use, or a checkpoint being made
 ```
 
-Files are shared between these directories as hard links.
+Files are shared between these directories as hard links. They hold pickles, so whoever writes to them can run code in tasks:
+the directory is the user's own, and one that others may write to is refused.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+from penstock.common import temporary
+from penstock.errors import ConfigurationError
+
 _ROOT: Final = "penstock-rocksdb"
+_OTHERS_MAY_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _FORGOTTEN_S: Final = 24 * 3600.0
 
 _numbers = itertools.count()
@@ -32,18 +38,20 @@ class LocalDirectory:
 
     def __init__(self, roots: Collection[str], job_id: str, operator: str, subtask: int) -> None:
         chosen = list(roots) or _default_roots()
-        self._root = Path(chosen[subtask % len(chosen)]) / _ROOT
+        self._root = _own_directory(chosen[subtask % len(chosen)])
         self.job = self._root / job_id
         self.path = self.job / f"{operator}-{subtask}"
 
     def new(self) -> Path:
         """Return the path of a directory that does not exist yet, beside which others do."""
+        _claim(self._root)
         self.path.mkdir(parents=True, exist_ok=True)
         _remove_forgotten(self._root, self.job)
-        return self.path / f"work-{os.getpid()}-{next(_numbers)}"
+        return self.path / f"work-{temporary.this_process()}-{next(_numbers)}"
 
     def find(self, snapshot: str) -> Path | None:
         """Return the local copy of a snapshot, if there is one."""
+        _claim(self._root)
         path = self.path / f"snap-{snapshot}"
         return path if path.is_dir() else None
 
@@ -76,7 +84,7 @@ class LocalDirectory:
         for entry in list(self.path.iterdir()):
             kind, _, rest = entry.name.partition("-")
             stale = kind == "snap" and entry.name not in kept
-            if stale or (kind == "work" and not _is_alive(rest.partition("-")[0])):
+            if stale or (kind == "work" and temporary.is_gone(rest.partition("-")[0])):
                 remove(entry)
 
 
@@ -88,7 +96,7 @@ def remove(directory: Path) -> None:
 def remove_job(roots: Collection[str], job_id: str) -> None:
     """Delete all that a job left on this machine, in the directories that are known here."""
     for root in list(roots) or _default_roots():
-        remove(Path(root) / _ROOT / job_id)
+        remove(_own_directory(root) / job_id)
 
 
 def _default_roots() -> list[str]:
@@ -97,14 +105,31 @@ def _default_roots() -> list[str]:
     return told or [tempfile.gettempdir()]
 
 
-def _is_alive(process: str) -> bool:
+def _own_directory(root: str) -> Path:
+    """Return this user's directory in one that may be everybody's."""
+    return Path(root) / f"{_ROOT}-{os.geteuid()}"
+
+
+def _claim(directory: Path) -> None:
+    """Make a directory for this user alone; refuse one that somebody else could have put files into."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
     try:
-        os.kill(int(process), 0)
-    except (ProcessLookupError, ValueError):
-        return False
-    except PermissionError:
-        return True
-    return True
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        found = directory.lstat()
+        if not stat.S_ISDIR(found.st_mode):
+            reason = "it is no directory of its own"
+        elif found.st_uid != os.geteuid():
+            reason = f"it belongs to user {found.st_uid}, this process to user {os.geteuid()}"
+        elif found.st_mode & _OTHERS_MAY_WRITE:
+            reason = f"other users may write to it (mode {stat.S_IMODE(found.st_mode):o})"
+        else:
+            return
+        raise ConfigurationError(
+            f"the directory '{directory}' for state databases is not safe to use",
+            detail=f"{reason}; what lies in it is unpickled, so whoever can write there can run code in this job",
+            hint="delete it, or set state.backend.rocksdb.localdir to a directory of your own",
+        ) from None
 
 
 def _remove_forgotten(root: Path, job: Path) -> None:
@@ -123,5 +148,5 @@ def _remove_forgotten(root: Path, job: Path) -> None:
 
 
 def _is_in_use(job: Path) -> bool:
-    """Whether a living process has a database in a job's directory: one without changes leaves no other trace."""
-    return any(_is_alive(work.name.split("-")[1]) for work in job.glob("*/work-*-*"))
+    """Whether a process that may be alive has a database in a job's directory: one without changes leaves no other trace."""
+    return any(not temporary.is_gone(work.name.split("-")[1]) for work in job.glob("*/work-*-*"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from penstock.common import temporary
 from penstock.common.configuration import Configuration
 from penstock.runtime.state.keyed import Deltas, ReadChain, database_of
 from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend, read_deltas
@@ -50,7 +50,7 @@ class RocksDBBackend:
         self, state_io: Any, chain: Any, max_parallelism: int, owned: range | None
     ) -> Iterator[Deltas]:
         """Read the tables of a database, some entries at a time; those of all key groups."""
-        with tempfile.TemporaryDirectory(prefix="penstock-state-") as directory:
+        with temporary.directory("state") as directory:
             path = Path(directory) / "database"
             path.mkdir()
             state_io.fetch_files(database_of(chain), path, RocksDBSettings())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
 
 from penstock.checkpoint.handles import DamagedStateError, StateChain, epoch_of_file
 from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common import temporary
 from penstock.errors import CheckpointError
 from penstock.graph.key_groups import key_group_of
 from penstock.graph.state_descriptors import MapStateDescriptor, ValueStateDescriptor
@@ -358,10 +360,13 @@ def test_a_database_that_is_opened_again_has_its_options(rocks):
         assert "filter block size=0" not in properties
 
 
+DEAD = temporary.this_process().replace(f".{os.getpid()}.", ".999999999.")
+
+
 def test_files_of_dead_processes_are_deleted(rocks):
     fill(rocks.backend, [1])
     rocks.barrier()
-    stale = rocks.backend.place.path / "work-999999999-0"
+    stale = rocks.backend.place.path / f"work-{DEAD}-0"
     stale.mkdir()
     fill(rocks.backend, [2])
     rocks.barrier()

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import stat
+import tempfile
 import time
 
 import pytest
 
+from penstock.common import temporary
+from penstock.errors import ConfigurationError
+from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.state.rocksdb import local_directory
+from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
 from penstock.runtime.state.rocksdb.local_directory import LocalDirectory
 
 A_WEEK_AGO = time.time() - 7 * 24 * 3600
-DEAD = 999_999_999
+HERE = temporary.this_process()
+DEAD = HERE.replace(f".{os.getpid()}.", ".999999999.")
+REUSED = HERE.rpartition(".")[0] + ".1"  # its number has gone to this process, which started later
+ELSEWHERE = "0" * 12 + ".999999999.1"
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +31,10 @@ def new_process(monkeypatch):
 
 def leave(root, name, *, modified):
     """Make a directory as a job has it, last changed at some time."""
-    path = root / "penstock-rocksdb" / "other-job" / "0.0-0" / name
+    path = root / f"penstock-rocksdb-{os.geteuid()}" / "other-job" / "0.0-0" / name
+    LocalDirectory((str(root),), "other-job", "0.0", 0).find(
+        "nothing"
+    )  # makes the user's own directory
     path.mkdir(parents=True)
     (path / "000012.sst").write_bytes(b"x")
     for directory in (path, path.parent, path.parent.parent):
@@ -32,7 +45,9 @@ def leave(root, name, *, modified):
 @pytest.mark.parametrize(
     ("name", "modified", "stays"),
     [
-        pytest.param(f"work-{os.getpid()}-3", A_WEEK_AGO, True, id="idle, its process lives"),
+        pytest.param(f"work-{HERE}-3", A_WEEK_AGO, True, id="idle, its process lives"),
+        pytest.param(f"work-{ELSEWHERE}-3", A_WEEK_AGO, True, id="on another machine"),
+        pytest.param(f"work-{REUSED}-3", A_WEEK_AGO, False, id="another process has its number"),
         pytest.param(f"work-{DEAD}-3", A_WEEK_AGO, False, id="its process is gone"),
         pytest.param("snap-7-op-0-a1", A_WEEK_AGO, False, id="a snapshot nobody has opened"),
         pytest.param(f"work-{DEAD}-3", time.time(), True, id="not forgotten yet"),
@@ -46,7 +61,110 @@ def test_files_of_other_jobs_go_when_nobody_has_used_them_for_a_day(
     assert left.exists() == stays
 
 
+@pytest.mark.parametrize(
+    ("owner", "stays"),
+    [
+        pytest.param(HERE, True, id="this process"),
+        pytest.param(ELSEWHERE, True, id="on another machine"),
+        pytest.param(DEAD, False, id="gone"),
+        pytest.param(REUSED, False, id="another process has its number"),
+    ],
+)
+def test_databases_in_use_are_left_alone_when_a_checkpoint_is_complete(tmp_path, owner, stays):
+    place = LocalDirectory((str(tmp_path),), "job", "0.0", 0)
+    work = place.new().with_name(f"work-{owner}-77")
+    work.mkdir()
+    place.prune(())
+    assert work.exists() == stays
+
+
+# What lies there is unpickled: nobody else may have put it there.
+
+
+def own(root):
+    return root / f"penstock-rocksdb-{os.geteuid()}"
+
+
+def test_the_directory_is_the_users_own(tmp_path):
+    LocalDirectory((str(tmp_path / "new"),), "job", "0.0", 0).new()
+    found = own(tmp_path / "new").stat()
+    assert stat.S_IMODE(found.st_mode) == 0o700
+    assert found.st_uid == os.geteuid()
+
+
+@pytest.mark.parametrize("told", ["", None], ids=["empty", "unset"])
+def test_without_spark_it_is_in_the_directory_for_temporary_files(tmp_path, monkeypatch, told):
+    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
+    if told is not None:
+        monkeypatch.setenv("SPARK_LOCAL_DIRS", told)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert LocalDirectory((), "job", "0.0", 0).job == own(tmp_path) / "job"
+
+
+def of_another_user(path, monkeypatch):
+    path.mkdir(mode=0o700)
+    real = os.lstat(path)
+    fields = list(real)
+    fields[stat.ST_UID] = os.geteuid() + 1
+    monkeypatch.setattr(type(path), "lstat", lambda _: os.stat_result(fields))
+
+
+def linked(path, monkeypatch):
+    (path.parent / "elsewhere").mkdir(mode=0o700)
+    path.symlink_to(path.parent / "elsewhere")
+
+
+def a_file(path, monkeypatch):
+    path.write_bytes(b"")
+
+
+def writable(path, monkeypatch):
+    path.mkdir()
+    path.chmod(0o770)
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        pytest.param(of_another_user, "it belongs to user", id="another user's"),
+        pytest.param(linked, "it is no directory of its own", id="a link"),
+        pytest.param(a_file, "it is no directory of its own", id="a file"),
+        pytest.param(writable, "mode 770", id="writable for others"),
+    ],
+)
+@pytest.mark.parametrize(
+    "use", [lambda place: place.new(), lambda place: place.find("7-op-0-a1")], ids=["new", "find"]
+)
+def test_a_directory_that_others_could_have_filled_is_refused(
+    tmp_path, monkeypatch, made, reason, use
+):
+    made(own(tmp_path), monkeypatch)
+    with pytest.raises(ConfigurationError, match="is not safe to use") as caught:
+        use(LocalDirectory((str(tmp_path),), "job", "0.0", 0))
+    assert reason in caught.value.detail
+    assert "state.backend.rocksdb.localdir" in caught.value.hint
+
+
+def test_a_directory_that_others_may_only_read_is_used(tmp_path):
+    own(tmp_path).mkdir()
+    own(tmp_path).chmod(0o755)
+    assert LocalDirectory((str(tmp_path),), "job", "0.0", 0).new().parent.is_dir()
+
+
 def test_subtasks_are_spread_over_the_directories(tmp_path):
     roots = [str(tmp_path / "a"), str(tmp_path / "b")]
     used = [LocalDirectory(roots, "job", "0.0", subtask).path for subtask in range(4)]
     assert [path.parents[2].name for path in used] == ["a", "b", "a", "b"]
+
+
+def test_a_backend_for_tests_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    backend = RocksDBStateBackend.temporary(lambda: 0)
+    backend.current_key = "k"
+    backend.get_state(ValueStateDescriptor("v")).update(1)
+    backend.snapshot()
+    assert len(list(tmp_path.iterdir())) == 1
+    backend.close()
+    del backend
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []

@@ -298,7 +298,10 @@ def test_timers_count_as_long_as_they_are_kept_as_objects(tmp_path):
 
 
 def test_timers_of_another_backend_are_taken_over(world):
-    stored(world, [(LAST, "a"), (5, "b")])
+    queue = stored(world, [(LAST, "a"), (5, "b"), (6, "gone"), (1, "fired")])
+    assert fire(queue, 1) == [(1, "fired", None)]
+    queue.delete(6, "gone", None)
+    world.barrier()
     other = "hashmap" if world.kind == "rocksdb" else "rocksdb"
     backend = world.create(kind=other)
     assert backend.restore(world.io, (world.chain,), None, MAX_PARALLELISM) is None

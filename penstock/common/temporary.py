@@ -1,0 +1,105 @@
+"""Directories for temporary files that name their owner, so that what a killed process left is found and deleted.
+
+A directory is called `penstock-<kind>-<owner>-<random>`. The owner is a process: `<machine>.<pid>.<start>`, where the machine is
+a boot of a system and a space of process numbers in it. Only who is on the same machine can tell whether a process is gone,
+and nobody deletes what he cannot tell about.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import re
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+from typing import Final
+
+_PREFIX: Final = "penstock-"
+_NAME: Final = re.compile(r"penstock-[a-z]+-(\w+\.\d+\.\d+)-\w+")
+_OWNER: Final = re.compile(r"(\w+)\.(\d+)\.(\d+)")
+_swept: set[str] = set()
+
+
+def create_directory(kind: str) -> str:
+    """Make a directory that belongs to this process and return its path; `kind` says what is in it, in small letters."""
+    sweep()
+    return tempfile.mkdtemp(prefix=f"{_PREFIX}{kind}-{this_process()}-")
+
+
+def directory(kind: str) -> tempfile.TemporaryDirectory[str]:
+    """Return a directory that belongs to this process, and goes with the `with` statement that it is for."""
+    sweep()
+    return tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{kind}-{this_process()}-")
+
+
+def this_process() -> str:
+    """Return this process as an owner, for the names of files and directories.
+
+    >>> is_gone(this_process())
+    False
+    """
+    return f"{_machine()}.{os.getpid()}.{_start(os.getpid()) or 0}"
+
+
+def is_gone(owner: str) -> bool:
+    """Whether a process is known to have ended. False if it runs, or if that cannot be told from here."""
+    found = _OWNER.fullmatch(owner)
+    if found is None or found[1] != _machine():
+        return False
+    start = _start(int(found[2]))
+    if start is not None:
+        return start != int(found[3])  # else another process has got its number
+    try:
+        os.kill(int(found[2]), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def sweep() -> None:
+    """Delete what processes of this user left that are gone; once in a process."""
+    root = tempfile.gettempdir()
+    if root in _swept:
+        return
+    _swept.add(root)
+    with contextlib.suppress(OSError), os.scandir(root) as entries:
+        for entry in entries:
+            found = _NAME.fullmatch(entry.name)
+            if found is not None and is_gone(found[1]) and _is_mine(entry):
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_mine(entry: os.DirEntry[str]) -> bool:
+    try:
+        return (
+            entry.is_dir(follow_symlinks=False)
+            and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+        )
+    except OSError:  # gone meanwhile
+        return False
+
+
+@functools.cache
+def _machine() -> str:
+    """Return what is different wherever process numbers may mean other processes."""
+    parts = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))  # containers count anew
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
+
+
+def _start(pid: int) -> int | None:
+    """Return when a process started, in ticks since the system did; None if it is gone or nobody tells."""
+    try:
+        # After the name, which may contain anything: state, ..., start.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return int(fields[19])
