@@ -105,7 +105,9 @@ def java_double(value: float) -> str:
     >>> [java_double(number) for number in (1.0, 1e10, 0.0001)]
     ['1.0', '1.0E10', '1.0E-4']
     """
-    return _java_number(value, repr(value))
+    if 1e-3 <= abs(value) < 1e7:
+        return float.__repr__(value)  # Python and Java agree here
+    return _java_number(value, float.__repr__(value))
 
 
 def java_float(value: float) -> str:

@@ -131,9 +131,13 @@ class StreamFormat(FileFormat):
     """A format that is read from a stream of bytes. Subclass `LineFormat` to write one for lines."""
 
     @staticmethod
-    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """Read lines as strings. Bytes that are no text of the charset become U+FFFD, as in Flink."""
-        return TextLineFormat(charset_name)
+    def text_line_format(charset_name: str = "UTF-8", *, on_error: str = "fail") -> StreamFormat:
+        """Read lines as strings.
+
+        A line with bytes that are no text of the charset fails the job. With `on_error="replace"` such bytes become U+FFFD, as in
+        Flink; with "skip" such lines are counted and left out.
+        """
+        return TextLineFormat(charset_name, on_error)
 
     @staticmethod
     def of_deserialization_schema(schema: Any, on_error: str = "fail") -> StreamFormat:
@@ -210,8 +214,12 @@ class LineFormat(StreamFormat):
         with open_stream(files, part.path) as stream:
             text: Any = stream
             if not self.linewise:
-                text = io.BufferedReader(Recoded(stream, self.charset, "replace"))
-            yield from read_chunks(text, position, part.end, batch_size, path=part.path)
+                errors = "strict" if self.on_error == "fail" else "replace"
+                text = io.BufferedReader(Recoded(stream, self.charset, errors))
+            try:
+                yield from read_chunks(text, position, part.end, batch_size, path=part.path)
+            except UnicodeDecodeError as error:
+                raise not_text(error, part.path, position, error.object[:50]) from error
 
     def text_lines(self, chunk: Chunk, charset: str, path: str, faults: Faults) -> list[str]:
         """Decode a chunk of lines at once; line by line if it holds bytes that are no text."""
@@ -229,13 +237,17 @@ class LineFormat(StreamFormat):
             try:
                 lines.append(line.decode(charset))
             except UnicodeDecodeError as error:
-                faults.handle(bad_record(error, path, offset, line), error)
+                faults.handle(not_text(error, path, offset, line), error)
             offset += len(raw)
         return lines
 
 
 class TextLineFormat(LineFormat):
     """Lines as strings."""
+
+    def __init__(self, charset_name: str = "UTF-8", on_error: str = "fail") -> None:
+        super().__init__(charset_name, "skip" if on_error == "replace" else on_error)
+        self.replaces = on_error == "replace"
 
     def get_produced_type(self) -> Any:
         """Return the type of text."""
@@ -248,7 +260,9 @@ class TextLineFormat(LineFormat):
         return lines
 
     def undecodable(self, chunk: Chunk, charset: str, path: str, faults: Faults) -> list[str]:
-        """Decode a chunk with bytes that are no text; they become U+FFFD."""
+        """Decode a chunk with bytes that are no text; they become U+FFFD if that was asked for."""
+        if not self.replaces:
+            return super().undecodable(chunk, charset, path, faults)
         return [
             raw.removesuffix(b"\n").removesuffix(b"\r").decode(charset, "replace")
             for raw in byte_lines(chunk.data)
@@ -300,14 +314,27 @@ def byte_lines(data: bytes) -> list[bytes]:
 
 def bad_record(error: BaseException, path: str, offset: int, text: object) -> RecordError:
     """Describe a record that cannot be read: why, where, what."""
-    shown = repr(text)
-    if len(shown) > 200:
-        shown = shown[:197] + "..."
     reason = error.message if isinstance(error, RecordError) else f"{type(error).__name__}: {error}"
     return RecordError(
         f"a record of a file cannot be read: {reason}",
-        detail=f"{path}, at byte {offset}: {shown}",
+        detail=f"{path}, at byte {offset}: {_shown(text)}",
         hint="correct the file, or build the format with on_error='skip' to count and leave out such records",
+    )
+
+
+def _shown(text: object) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 200 else shown[:197] + "..."
+
+
+def not_text(error: UnicodeDecodeError, path: str, offset: int, raw: bytes) -> RecordError:
+    """Describe a line that holds bytes which are no text of the charset."""
+    return RecordError(
+        f"a line of a file is no text in {error.encoding}: {error.reason}",
+        detail=f"{path}, at byte {offset}: {_shown(raw)}",
+        hint="name the charset of the file, such as text_line_format('ISO-8859-1'); or build the format with "
+        "on_error='skip' to count and leave out such lines, or text_line_format with on_error='replace' to read "
+        "such bytes as U+FFFD",
     )
 
 

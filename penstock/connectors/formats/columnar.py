@@ -9,6 +9,7 @@ from penstock.common.serialization import BulkWriter, BulkWriterFactory
 from penstock.connectors.formats.base import BulkFormat, Faults, FilePart, open_stream
 from penstock.connectors.formats.field_types import FieldType, arrow_schema, row_type
 from penstock.connectors.formats.rows import field_values, row_of, rows_of
+from penstock.connectors.formats.storing import storing
 from penstock.errors import ArgumentError, FileError, RecordError
 from penstock.files.file_info import FileInfo
 from penstock.files.file_system import FileSystem
@@ -154,6 +155,9 @@ class ColumnarWriter(BulkWriter):
         self._arrow = pa
         self._row = row
         self._schema = arrow_schema(row, utc_timestamp=utc_timestamp)
+        self._converters = [
+            storing(inner, sized_text=kind == "orc") for _, inner in row.fields
+        ]  # None: values are stored as they are
         self._rows: list[Any] = []
         self._writer: Any
         if kind == "parquet":
@@ -186,11 +190,12 @@ class ColumnarWriter(BulkWriter):
         pa = self._arrow
         columns = list(zip(*self._rows, strict=True))
         arrays = []
-        for field, (name, kind), values in zip(
-            self._schema, self._row.fields, columns, strict=True
+        for field, (name, kind), convert, values in zip(
+            self._schema, self._row.fields, self._converters, columns, strict=True
         ):
             try:
-                arrays.append(pa.array([_storable(value, kind) for value in values], field.type))
+                stored = values if convert is None else list(map(convert, values))
+                arrays.append(pa.array(stored, field.type))
             except (pa.ArrowException, TypeError, ValueError) as error:
                 raise RecordError(
                     f"a value does not fit its column: {error}",
@@ -202,21 +207,6 @@ class ColumnarWriter(BulkWriter):
         else:
             self._writer.write(table)
         self._rows = []
-
-
-def _storable(value: Any, kind: FieldType) -> Any:
-    """Return a value as Arrow takes it: rows become dicts, exact numbers get the column's scale."""
-    if value is None:
-        return None
-    if kind.kind == "ROW":
-        fields = field_values(value, kind.names)
-        return {n: _storable(v, k) for (n, k), v in zip(kind.fields, fields, strict=True)}
-    if kind.kind == "ARRAY":
-        return [_storable(item, kind.fields[0][1]) for item in value]
-    if kind.kind == "MAP":
-        inner = kind.fields[1][1]
-        return [(key, _storable(item, inner)) for key, item in value.items()]
-    return value
 
 
 def _python_values(column: Any) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -23,10 +22,13 @@ from penstock.connectors.formats.base import (
     bad_record,
     byte_lines,
     check_on_error,
+    not_text,
 )
-from penstock.connectors.formats.csv_schema import CsvColumn, CsvSchema, text_reader, text_writer
+from penstock.connectors.formats.csv_schema import CsvColumn, CsvSchema
+from penstock.connectors.formats.csv_text import RowFormatter, text_reader
 from penstock.connectors.formats.field_types import row_type
-from penstock.connectors.formats.rows import field_values, rows_of
+from penstock.connectors.formats.lines import Chunk
+from penstock.connectors.formats.rows import rows_of
 from penstock.errors import ArgumentTypeError, RecordError
 from penstock.files.file_info import FileInfo
 from penstock.files.file_system import FileSystem
@@ -74,10 +76,10 @@ class CsvReaderFormat(LineFormat):
         """Yield rows."""
         decoder = _Decoder(self.schema, part.path, faults)
         skip = self.schema.use_header + self.schema.skip_first_data_row
-        if self.schema.use_header:
+        if self.schema.use_header and self.schema.strict_headers:
             first = next(self.chunks(FilePart(part.root, part.path), files, 0, 1), None)
             if first is not None:
-                decoder.take_header(self._pieces(first.data, 0)[0][0])
+                decoder.check_header(self._pieces(first, part.path, faults)[0][0])
         feed = _Feed(self.schema, part.path, faults, skip if position == 0 else 0)
         charset = self.charset if self.linewise else "utf-8"
         end = position
@@ -89,7 +91,7 @@ class CsvReaderFormat(LineFormat):
                 if len(rows) == len(lines):
                     yield decoder.decode(rows, partial(_offsets, chunk.data, chunk.start)), end
                     continue
-            feed.add(self._pieces(chunk.data, chunk.start))
+            feed.add(self._pieces(chunk, part.path, faults))
             rows, offsets, resume = feed.parse(final=False)
             if rows:
                 yield (
@@ -107,10 +109,18 @@ class CsvReaderFormat(LineFormat):
         special = [schema.quote_char, schema.escape_char, "#" if schema.allow_comments else None]
         return not any(char is not None and char.encode(self.charset) in data for char in special)
 
-    def _pieces(self, data: bytes, start: int) -> list[tuple[str, int]]:
+    def _pieces(self, chunk: Chunk, path: str, faults: Faults) -> list[tuple[str, int]]:
+        """Return lines with their ends, each with its offset."""
         charset = self.charset if self.linewise else "utf-8"
-        texts = [raw.decode(charset, "replace") for raw in byte_lines(data)]
-        return list(zip(texts, _offsets(data, start), strict=True))
+        pieces: list[tuple[str, int]] = []
+        offset = chunk.start
+        for raw in byte_lines(chunk.data):
+            try:
+                pieces.append((raw.decode(charset), offset))
+            except UnicodeDecodeError as error:
+                faults.handle(not_text(error, path, offset, raw.rstrip(b"\r\n")), error)
+            offset += len(raw)
+        return pieces
 
 
 def _offsets(data: bytes, start: int) -> list[int]:
@@ -176,24 +186,18 @@ class _Decoder:
         self._path = path
         self._faults = faults
         self._readers = [text_reader(column, schema.null_value) for column in schema.columns]
-        self._order: list[int] | None = None
         self._width = schema.size()
 
-    def take_header(self, text: str) -> None:
-        """Learn the order of the columns from the first line of a file."""
+    def check_header(self, text: str) -> None:
+        """Refuse a header whose names are not those of the schema."""
         names: list[str] = next(_reader(iter([text]), self._schema), [])
         wanted = list(self._schema.names)
-        if names == wanted:
-            return
-        missing = [name for name in wanted if name not in names]
-        if missing or self._schema.strict_headers:
+        if names != wanted:
             raise RecordError(
                 "the header of a CSV file does not fit the schema",
                 detail=f"{self._path}: the header is {names}, the schema has {wanted}",
-                hint="correct the schema, or let it skip the first row instead of using the header",
+                hint="correct the schema, or read by position: set_strict_headers(False)",
             )
-        self._order = [names.index(name) for name in wanted]
-        self._width = len(names)
 
     def decode(self, rows: list[list[str]], offsets: Callable[[], list[int]]) -> list[Any]:
         """Return Rows; `offsets` tells where each row begins, if that is needed for a message."""
@@ -204,8 +208,6 @@ class _Decoder:
             if any(len(row) != width for row in rows):
                 raise ValueError
             columns: Sequence[Sequence[str]] = list(zip(*rows, strict=True))
-            if self._order is not None:
-                columns = [columns[index] for index in self._order]
             values = [
                 list(map(read, col)) for read, col in zip(self._readers, columns, strict=True)
             ]
@@ -219,10 +221,9 @@ class _Decoder:
             try:
                 if len(row) != self._width:
                     raise ValueError(f"{len(row)} columns instead of {self._width}")
-                texts = row if self._order is None else [row[index] for index in self._order]
                 values = []
                 for column, read, text in zip(
-                    self._schema.columns, self._readers, texts, strict=True
+                    self._schema.columns, self._readers, row, strict=True
                 ):
                     try:
                         values.append(read(text))
@@ -262,11 +263,11 @@ class CsvWriter(BulkWriter):
     """Writes rows to one CSV file."""
 
     def __init__(self, schema: CsvSchema, stream: IO[bytes]) -> None:
-        self._schema = schema
         self._stream = stream
-        self._writers = [text_writer(column, schema.null_value) for column in schema.columns]
+        formatter = RowFormatter(schema)
+        self._line = formatter.line
         if schema.use_header:
-            stream.write(format_rows(schema, [list(schema.names)]))
+            stream.write(formatter.header().encode("utf-8"))
 
     def add_element(self, element: Any) -> None:
         """Write a row."""
@@ -274,12 +275,7 @@ class CsvWriter(BulkWriter):
 
     def add_elements(self, values: list[Any]) -> None:
         """Write rows."""
-        names, writers = self._schema.names, self._writers
-        rows = [
-            [write(value) for write, value in zip(writers, field_values(row, names), strict=True)]
-            for row in values
-        ]
-        self._stream.write(format_rows(self._schema, rows))
+        self._stream.write("".join(map(self._line, values)).encode("utf-8"))
 
     def finish(self) -> None:
         """Nothing is held back."""
@@ -357,13 +353,11 @@ class CsvRowSerializationSchema(SerializationSchema):
 
     def __init__(self, schema: CsvSchema) -> None:
         self._schema = schema
-        self._writers = [text_writer(column, schema.null_value) for column in schema.columns]
+        self._line = RowFormatter(schema).line
 
     def serialize(self, value: Any) -> bytes:
         """Return the line."""
-        values = field_values(value, self._schema.names)
-        texts = [write(item) for write, item in zip(self._writers, values, strict=True)]
-        return format_rows(self._schema, [texts])
+        return self._line(value).encode("utf-8")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CsvRowSerializationSchema, (self._schema,)
@@ -419,44 +413,6 @@ def schema_of(type_info: Any) -> CsvSchema:
     """Return the CSV schema of a row type."""
     row = row_type(type_info)
     return CsvSchema(tuple(CsvColumn(name, kind) for name, kind in row.fields))
-
-
-def format_rows(schema: CsvSchema, rows: list[list[str]]) -> bytes:
-    """Return rows of text as CSV."""
-    out = io.StringIO(newline="")
-    options: dict[str, Any] = {
-        "delimiter": schema.column_separator,
-        "lineterminator": schema.line_separator,
-        "escapechar": schema.escape_char,
-    }
-    if schema.quote_char is None:
-        options["quoting"] = csv.QUOTE_NONE
-        options["quotechar"] = None
-    else:
-        options["quotechar"] = schema.quote_char
-    writer = csv.writer(out, **options)
-    # Before Python 3.13 the csv module leaves carriage returns unquoted, which it cannot read again.
-    quoting = (
-        None if schema.quote_char is None else csv.writer(out, **options, quoting=csv.QUOTE_ALL)
-    )
-    try:
-        for row in rows:
-            if quoting is not None and _needs_quotes(schema, row):
-                quoting.writerow(row)
-            else:
-                writer.writerow(row)
-    except csv.Error as error:
-        raise RecordError(
-            f"a row cannot be written as CSV: {error}",
-            hint="values hold a separator: allow quotes or set an escape character",
-        ) from error
-    return out.getvalue().encode("utf-8")
-
-
-def _needs_quotes(schema: CsvSchema, row: list[str]) -> bool:
-    if schema.allow_comments and row[0].startswith("#"):
-        return True
-    return any("\r" in text or "\n" in text for text in row)
 
 
 def _reader(lines: Iterator[str], schema: CsvSchema) -> Any:

@@ -1,15 +1,11 @@
-"""The columns and the syntax of CSV files, and how text becomes values."""
+"""The columns and the syntax of CSV files."""
 
 from __future__ import annotations
 
-import base64
-import datetime as dt
-import decimal
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.connectors.formats.field_types import ANY, INTEGER_KINDS, FieldType, field_type
+from penstock.connectors.formats.field_types import INTEGER_KINDS, FieldType, field_type
 from penstock.errors import ArgumentError, ArgumentTypeError
 
 
@@ -158,11 +154,11 @@ class CsvSchemaBuilder:
         return self._set("skip_first_data_row", bool(skip))
 
     def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
-        """Demand that the header names the columns of the schema in order."""
+        """Demand that the header names the columns of the schema, in order."""
         return self._set("strict_headers", bool(strict))
 
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
-        """Take the first line as the names of the columns: it tells their order. Writers write it."""
+        """Have a first line with names of columns. Writers write it; readers go by position, as Flink does."""
         return self._set("use_header", bool(use))
 
     def size(self) -> int:
@@ -184,82 +180,6 @@ class CsvSchemaBuilder:
     def _set(self, option: str, value: Any) -> CsvSchemaBuilder:
         self._options[option] = value
         return self
-
-
-def text_reader(column: CsvColumn, null_value: str | None) -> Callable[[str], Any]:
-    """Return the function that reads a column's text."""
-    kind = column.type
-    read: Callable[[str], Any]
-    if kind.kind == "ARRAY":
-        element = _scalar_reader(kind.fields[0][1] if kind.fields else ANY)
-        separator = column.separator
-
-        def read_array(text: str) -> Any:
-            if not text:
-                return []
-            return [element(part) for part in (text.split(separator) if separator else [text])]
-
-        read = read_array
-    else:
-        read = _scalar_reader(kind)
-    if null_value is None:
-        return read
-    return lambda text: None if text == null_value else read(text)
-
-
-def _scalar_reader(kind: FieldType) -> Callable[[str], Any]:
-    name = kind.kind
-    if name in INTEGER_KINDS:
-        return int
-    readers: dict[str, Callable[[str], Any]] = {
-        "STRING": str,
-        "ANY": str,
-        "BOOLEAN": _boolean,
-        "FLOAT": float,
-        "DOUBLE": float,
-        "DECIMAL": decimal.Decimal,
-        "DATE": dt.date.fromisoformat,
-        "TIME": dt.time.fromisoformat,
-        "TIMESTAMP": dt.datetime.fromisoformat,
-        "TIMESTAMP_LTZ": dt.datetime.fromisoformat,
-        "BYTES": base64.b64decode,
-    }
-    if name not in readers:
-        raise ArgumentTypeError(
-            "a CSV column cannot have this type",
-            detail=f"the type is {name}",
-            hint="use JSON for nested values",
-        )
-    return readers[name]
-
-
-def text_writer(column: CsvColumn, null_value: str | None) -> Callable[[Any], str]:
-    """Return the function that writes a column's value as text."""
-    null = "" if null_value is None else null_value
-
-    def write(value: Any) -> str:
-        if value is None:
-            return null
-        if isinstance(value, str):
-            return value
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, (list, tuple)):
-            return column.separator.join(write(part) for part in value)
-        if isinstance(value, dt.datetime):
-            return value.isoformat(sep=" ")
-        if isinstance(value, (bytes, bytearray)):
-            return base64.b64encode(value).decode("ascii")
-        return str(value)
-
-    return write
-
-
-def _boolean(text: str) -> bool:
-    value = text.strip().lower()
-    if value not in {"true", "false"}:
-        raise ValueError(f"not a boolean: {text!r}")
-    return value == "true"
 
 
 def _one(char: str, what: str) -> str:

@@ -35,6 +35,7 @@ _NAMES = {
     "BYTES": "BYTES", "BINARY": "BYTES", "VARBINARY": "BYTES",
 }  # fmt: skip
 
+_TEXT_OF_LENGTH = frozenset({"CHAR", "CHARACTER", "VARCHAR"})
 INTEGER_KINDS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL0"})
 
 
@@ -43,13 +44,16 @@ class FieldType:
     """The type of a column.
 
     `kind` is a name such as STRING, BIGINT, DECIMAL, ARRAY, MAP or ROW; ANY takes what comes. `fields` are a ROW's
-    (name, type) pairs, an ARRAY's element or a MAP's key and value.
+    (name, type) pairs, an ARRAY's element or a MAP's key and value. `precision` and `scale` are those of a DECIMAL, None if none were
+    declared. `length` is that of a CHAR (`fixed`) or VARCHAR, whose kind is STRING.
     """
 
     kind: str
     fields: tuple[tuple[str, FieldType], ...] = ()
-    precision: int = 38
-    scale: int = 18
+    precision: int | None = None
+    scale: int | None = None
+    length: int | None = None
+    fixed: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,7 +113,7 @@ def arrow_type(field: FieldType, *, utc_timestamp: bool = True) -> Any:
     if kind == "MAP":
         return pa.map_(nested(field.fields[0][1]), nested(field.fields[1][1]))
     if kind == "DECIMAL":
-        return pa.decimal128(field.precision, field.scale)
+        return pa.decimal128(*decimal_size(field))
     simple = {
         "STRING": pa.string(),
         "BOOLEAN": pa.bool_(),
@@ -133,6 +137,13 @@ def arrow_type(field: FieldType, *, utc_timestamp: bool = True) -> Any:
             hint="name a type such as Types.STRING() for each field",
         )
     return simple[kind]
+
+
+def decimal_size(field: FieldType) -> tuple[int, int]:
+    """Return precision and scale of a DECIMAL column; (38, 18) if none were declared, as in Flink."""
+    if field.kind == "DECIMAL0":
+        return 38, 0
+    return (38, 18) if field.precision is None else (field.precision, field.scale or 0)
 
 
 def arrow_schema(row: FieldType, *, utc_timestamp: bool = False) -> Any:
@@ -195,8 +206,11 @@ def _from_object(given: Any) -> FieldType:
             found = _NAMES[short]
             if found == "DECIMAL":
                 return FieldType(
-                    found, (), getattr(given, "precision", 38), getattr(given, "scale", 18)
+                    found, (), getattr(given, "precision", None), getattr(given, "scale", None)
                 )
+            if short in _TEXT_OF_LENGTH:
+                length = getattr(given, "length", None)
+                return FieldType(found, length=length, fixed=short != "VARCHAR")
             return _simple(found)
     raise _unknown(given)
 

@@ -133,11 +133,49 @@ def test_compressed_files_are_one_split_and_can_be_resumed(tmp_path, suffix, com
     assert read_resuming(source, batch_size=100) == lines
 
 
-def test_bytes_that_are_no_text_become_replacement_characters(tmp_path):
+def source_of_bad_text(tmp_path, data=b"good\nb\xffad\r\nalso good\n", **options):
     path = tmp_path / "bad.txt"
-    path.write_bytes(b"good\nb\xffad\r\nalso good\n")
-    source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), path).build()
+    path.write_bytes(data)
+    return FileSource.for_record_stream_format(
+        StreamFormat.text_line_format(**options), path
+    ).build()
+
+
+def test_a_line_that_is_no_text_is_named(tmp_path):
+    with pytest.raises(RecordError, match="no text in utf-8: invalid start byte") as caught:
+        read_all(source_of_bad_text(tmp_path))
+    assert caught.value.detail == f"{tmp_path}/bad.txt, at byte 5: b'b\\xffad'"
+    assert "text_line_format('ISO-8859-1')" in caught.value.hint
+    assert "on_error='replace'" in caught.value.hint
+
+
+def test_a_file_whose_charset_has_no_bytes_for_line_feeds_is_named(tmp_path):
+    data = "good\n".encode("utf-16") + b"\x00\xd8\x00\x00"  # half of a surrogate pair
+    with pytest.raises(RecordError, match="no text in utf-16") as caught:
+        read_all(source_of_bad_text(tmp_path, data, charset_name="UTF-16"))
+    assert f"{tmp_path}/bad.txt" in caught.value.detail
+    replaced = source_of_bad_text(tmp_path, data, charset_name="UTF-16", on_error="replace")
+    assert read_all(replaced)[0][0] == "good"
+
+
+def test_bytes_that_are_no_text_become_replacement_characters_if_asked_for(tmp_path):
+    source = source_of_bad_text(tmp_path, on_error="replace")
     assert read_all(source) == [["good", "b\ufffdad", "also good"]]
+
+
+def test_lines_that_are_no_text_are_left_out_if_asked_for(tmp_path):
+    source = source_of_bad_text(tmp_path, on_error="skip")
+    assert read_all(source) == [["good", "also good"]]
+
+
+def test_a_file_in_another_charset_is_read_by_its_name(tmp_path):
+    source = source_of_bad_text(tmp_path, charset_name="ISO-8859-1")
+    assert read_all(source) == [["good", "b\xffad", "also good"]]
+
+
+def test_a_policy_for_bad_text_that_does_not_exist_is_refused():
+    with pytest.raises(ArgumentError, match="policy"):
+        StreamFormat.text_line_format(on_error="ignore")
 
 
 def test_a_charset_that_does_not_exist_is_refused():

@@ -1,0 +1,74 @@
+"""Values as columns store them: rows become dicts, decimals get their scale, instants become timestamps."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.time import Instant
+from penstock.connectors.formats.decimals import decimal_fitter
+from penstock.connectors.formats.field_types import FieldType, decimal_size
+from penstock.connectors.formats.rows import field_values
+
+Converter = Callable[[Any], Any]
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def storing(kind: FieldType, *, sized_text: bool = False) -> Converter | None:
+    """Return the function that makes a value one that Arrow takes; None if it takes values as they are.
+
+    With `sized_text` CHAR is filled up with blanks, and CHAR and VARCHAR are cut at their length: ORC has both types, and Flink's
+    ORC files hold them so. Parquet has one type of text, and Flink writes texts as they are.
+    """
+    inner = _nested(kind, sized_text=sized_text) or _scalar(kind, sized_text=sized_text)
+    if inner is None:
+        return None
+    convert = inner
+    return lambda value: None if value is None else convert(value)
+
+
+def _scalar(kind: FieldType, *, sized_text: bool) -> Converter | None:
+    if kind.kind in {"DECIMAL", "DECIMAL0"}:
+        return decimal_fitter(*decimal_size(kind))
+    if kind.kind in {"TIMESTAMP", "TIMESTAMP_LTZ"}:
+        return _moment
+    if kind.kind == "STRING" and sized_text and kind.length is not None:
+        length, fixed = kind.length, kind.fixed
+        return lambda text: text[:length].ljust(length) if fixed else text[:length]
+    return None
+
+
+def _nested(kind: FieldType, *, sized_text: bool) -> Converter | None:
+    if kind.kind == "ROW":
+        return _row(kind, sized_text=sized_text)
+    if kind.kind == "ARRAY":
+        element = storing(kind.fields[0][1], sized_text=sized_text) or _same
+        return lambda values: list(map(element, values))
+    if kind.kind == "MAP":
+        key, item = (storing(inner, sized_text=sized_text) or _same for _, inner in kind.fields)
+        return lambda values: [(key(k), item(v)) for k, v in values.items()]
+    return None
+
+
+def _row(kind: FieldType, *, sized_text: bool) -> Converter:
+    names = kind.names
+    converters = [storing(inner, sized_text=sized_text) or _same for _, inner in kind.fields]
+
+    def convert(record: Any) -> dict[str, Any]:
+        values = zip(names, converters, field_values(record, names), strict=True)
+        return {name: each(value) for name, each, value in values}
+
+    return convert
+
+
+def _moment(value: Any) -> Any:
+    """Return an Instant as a datetime; what is finer than a microsecond is cut off."""
+    if isinstance(value, Instant):
+        return _EPOCH + dt.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
+    return value
+
+
+def _same(value: Any) -> Any:
+    return value
