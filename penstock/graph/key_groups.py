@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from penstock.errors import ArgumentTypeError
+from penstock.graph.keys import ListKey
 
 _MASK = 0xFFFFFFFF
 _SEED_NONE = 0x9E3779B9
@@ -66,6 +67,7 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
     str: lambda key: zlib.crc32(key.encode("utf-8", "surrogatepass")),
     bytes: zlib.crc32,
     tuple: _sequence,
+    ListKey: _sequence,
     frozenset: _frozenset,
     dt.datetime: _datetime,
     dt.date: lambda key: zlib.crc32(key.isoformat().encode()),
@@ -116,7 +118,7 @@ def holds_nan(key: Any) -> bool:
     """
     if type(key) in _NEVER_NAN:
         return False
-    if isinstance(key, tuple | frozenset):
+    if isinstance(key, tuple | frozenset | ListKey):
         return any(map(holds_nan, key))
     if hasattr(key, "stable_key"):
         return holds_nan(key.stable_key())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from penstock.common.type_information import TypeInformation, shorten
 from penstock.common.typeinfo import ListTypeInfo, check_type
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError
 from penstock.graph.key_groups import holds_nan, key_group_of
+from penstock.graph.keys import as_key
 from penstock.graph.state_descriptors import StateDescriptor
 from penstock.runtime.state import schema as schemas
 from penstock.runtime.state.schema import StateSchema, shape_of
@@ -58,7 +60,7 @@ class Target:
         groups = self.edit.info.max_parallelism
         for number, row in enumerate(found):
             key = take["key"](row)
-            check_key(key, number, groups)
+            key = check_key(key, number, groups)
             value = last(row)
             if "map_key" in take:
                 value = (take["map_key"](row), value)
@@ -166,8 +168,11 @@ def check_hashable(key: Any, what: str, number: int) -> None:
         ) from None
 
 
-def check_key(key: Any, number: int, max_parallelism: int) -> None:
-    """Refuse what cannot be a key of state."""
+def check_key(key: Any, number: int, max_parallelism: int) -> Any:
+    """Return a key of state as state keeps it; refuse what cannot be one."""
+    if isinstance(key, list | bytearray | tuple):
+        with contextlib.suppress(TypeError):  # of what is inside; the next check tells
+            key = as_key(key)
     check_hashable(key, "the key", number)
     if holds_nan(key):
         raise ArgumentError(
@@ -181,3 +186,4 @@ def check_key(key: Any, number: int, max_parallelism: int) -> None:
         raise ArgumentTypeError(
             f"row {number}: {error.message}", detail=error.detail, hint=error.hint
         ) from None
+    return key

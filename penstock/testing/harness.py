@@ -17,6 +17,7 @@ from typing import Any
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError
 from penstock.graph.key_groups import key_group_of, key_group_range
+from penstock.graph.keys import as_keys
 from penstock.graph.operator_specs import OperatorSpec
 from penstock.graph.transformations import OperatorTransformation
 from penstock.runtime.metrics import MetricGroup
@@ -250,7 +251,7 @@ class OperatorHarness:
         if batch.keys is None and self._key_selectors:
             select = self._key_selectors[min(input_index, len(self._key_selectors) - 1)]
             if select is not None:  # a broadcast input has no keys
-                batch.keys = [select(value) for value in batch.values]
+                batch.keys = as_keys(map(select, batch.values))
         self.operator.process(batch, input_index)
 
     def process_watermark(self, watermark: int) -> None:

@@ -7,12 +7,19 @@ from collections.abc import Callable
 from itertools import chain, compress
 from typing import Any
 
-from penstock.errors import ArgumentError
+from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.graph.deployment import ResultEdge
 from penstock.graph.key_groups import holds_nan, key_group_of, subtask_of
+from penstock.graph.keys import as_key, as_keys
 from penstock.runtime.network.buffers import encode
 from penstock.runtime.records import Batch
-from penstock.runtime.user_code import call_each, close_functions, method_of, open_function
+from penstock.runtime.user_code import (
+    RecordFailedError,
+    call_each,
+    close_functions,
+    method_of,
+    open_function,
+)
 
 _ROUTES_KEPT = 200_000
 _MAX_RECORDS = 16_384
@@ -234,7 +241,12 @@ class HashRouter(Router):
         values = batch.values
         keys = call_each(self._key_of, values)
         if len(self.targets) == 1:
-            _refuse_nan(keys)
+            if not _are_plain(keys):
+                try:
+                    _refuse_nan(keys)
+                except TypeError:
+                    keys = self._hashable(keys, values)
+                    _refuse_nan(keys)
             self.add(0, values, batch.timestamps, keys)
             return
         routes = self._routes
@@ -242,12 +254,28 @@ class HashRouter(Router):
             routes.clear()
         try:
             chosen = list(map(routes.__getitem__, keys))
-        except TypeError as error:
-            raise ArgumentError(
-                f"a key is not hashable: {error}",
-                hint="let the key selector return a number, text, a tuple or another hashable value",
-            ) from error
+        except TypeError:
+            keys = self._hashable(keys, values)
+            chosen = list(map(routes.__getitem__, keys))
         _scatter(self, chosen, batch, keys)
+
+    def _hashable(self, keys: list[Any], values: list[Any]) -> list[Any]:
+        """Return lists and the like in a form that can be hashed; refuse the rest, with its record."""
+        try:
+            return as_keys(keys)
+        except ArgumentTypeError as error:
+            refused = next(
+                value for key, value in zip(keys, values, strict=True) if not _is_key(key)
+            )
+            raise RecordFailedError(error, refused) from None
+
+
+def _is_key(key: Any) -> bool:
+    try:
+        as_key(key)
+    except TypeError:
+        return False
+    return True
 
 
 class _Routes(dict[Any, int]):
@@ -266,16 +294,22 @@ class _Routes(dict[Any, int]):
         return target
 
 
+_PLAIN = frozenset({int, str, bytes, bool, type(None)})
+
+
+def _are_plain(keys: list[Any]) -> bool:
+    """Whether all keys are numbers, texts and such, or tuples of these: 20 ns a record, 50 ns if keys are pairs."""
+    kinds = set(map(type, keys))
+    if kinds == {tuple}:
+        kinds = set(map(type, chain.from_iterable(keys)))
+    return kinds <= _PLAIN
+
+
 def _refuse_nan(keys: list[Any]) -> None:
-    """Refuse keys that are NaN or tuples with it: 9 ns a record, 50 ns if keys are pairs."""
-    found = [key for key in keys if key != key]  # noqa: PLR0124 - NaN differs from itself
-    if keys and type(keys[0]) is tuple:
-        try:
-            found += [part for part in chain.from_iterable(keys) if part != part]  # noqa: PLR0124
-        except TypeError:  # not all are tuples
-            found += [key for key in keys if holds_nan(key)]
-    if found:
-        raise _nan_error(next(filter(holds_nan, keys)))
+    """Refuse keys that are NaN or have it inside, each key once; TypeError if a key cannot be hashed."""
+    for key in dict.fromkeys(keys):
+        if holds_nan(key):
+            raise _nan_error(key)
 
 
 def _nan_error(key: Any) -> ArgumentError:

@@ -13,6 +13,7 @@ import dataclasses
 from typing import Any
 
 from penstock.errors import InvalidProgramError
+from penstock.graph.keys import as_keys
 from penstock.graph.operator_specs import GlobalAggregateSpec, LocalAggregateSpec
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.time_window import Pane, TimeWindowOperator
@@ -30,6 +31,7 @@ from penstock.windowing.time_assigners import no_timestamp
 
 MAX_PARTIALS = 16_384  # so many accumulators, and they are sent
 _EMIT_AT = 4096
+_HASHABLE = frozenset({int, str, bytes, bool, float, type(None)})
 
 
 class LocalAggregateOperator(TimeWindowOperator):
@@ -62,6 +64,8 @@ class LocalAggregateOperator(TimeWindowOperator):
             keys = call_each(self._key_of, values)
         except RecordFailedError as failed:
             raise self.guard(failed.cause, failed.record, known=True) from failed.cause
+        if type(keys[0]) not in _HASHABLE or type(keys[-1]) not in _HASHABLE:
+            keys = as_keys(keys)
         if self.slide == self.size:
             self._fold(values, timestamps, keys, self.offset, self.slide, self._panes)
         else:

@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from penstock.errors import ArgumentTypeError
+from penstock.graph.keys import ListKey
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 
 _NONE: Final = b"N"
@@ -94,6 +95,10 @@ def _tuple(value: Any) -> bytes:
     return _sized(b"T", b"".join(map(encode, value)))
 
 
+def _list(value: Any) -> bytes:
+    return _sized(b"L", b"".join(map(encode, value)))
+
+
 def _instant(value: dt.datetime) -> bytes:
     if value.tzinfo is not None:
         value = value.astimezone(dt.UTC)
@@ -111,6 +116,7 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     str: _str,
     bytes: lambda value: _sized(b"B", value),
     tuple: _tuple,
+    ListKey: _list,
     TimeWindow: lambda window: _WINDOW.pack(b"W", window[0], window[1]),
     CountWindow: lambda window: _INT.pack(b"K", window[0]),
     GlobalWindow: lambda _: _GLOBAL,
@@ -173,7 +179,7 @@ def is_exact(value: Any) -> bool:
     kind = type(value)
     if kind in _EXACT:
         return True
-    if kind is tuple:
+    if kind is tuple or kind is ListKey:
         return all(map(is_exact, value))
     return kind is float and not value.is_integer()
 
@@ -206,12 +212,12 @@ def decode(data: bytes, position: int = 0) -> Any:
         return content
     if tag == 0x49:  # I
         return int.from_bytes(content, "big", signed=True)
-    if tag == 0x54:  # T
+    if tag in {0x54, 0x4C}:  # T, L
         items, at = [], 0
         while at < len(content):
             items.append(decode(content, at))
             at = skip(content, at)
-        return tuple(items)
+        return tuple(items) if tag == 0x54 else ListKey(items)
     raise ValueError(f"a key with tag {tag} cannot be read back")
 
 

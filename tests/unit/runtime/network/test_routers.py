@@ -205,9 +205,35 @@ def test_a_partitioner_must_return_a_number_of_a_partition(choice):
     assert "0 to 2" in caught.value.hint
 
 
-def test_a_key_must_be_hashable():
-    router, _ = router_of("HASH", 2, partitioning=Hash(lambda value: [value]))
-    with pytest.raises(ArgumentError, match="not hashable"):
+@pytest.mark.parametrize("targets", [1, 2])
+def test_a_dictionary_is_no_key_and_its_record_is_named(targets):
+    partitioning = Hash(lambda value: {"a": value} if value == 2 else value)
+    router, _ = router_of("HASH", targets, partitioning=partitioning)
+    with pytest.raises(RecordFailedError) as caught:
+        router.route(Batch([1, 2, 3]))
+    assert caught.value.record == 2
+    assert "a key cannot be of type dict" in str(caught.value.cause)
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+def test_a_list_is_a_key_by_what_is_in_it(targets):
+    partitioning = Hash(lambda value: [value % 3] if value % 2 else value)
+    router, sent = router_of("HASH", targets, partitioning=partitioning)
+    router.route(Batch(list(range(12))))
+    flush_all(router)
+    places = {}
+    for target, batches in sent.per_target().items():
+        for value in batches:
+            key = (value % 3,) if value % 2 else value
+            assert places.setdefault(key, target) == target
+    assert len(places) == 9
+
+
+@pytest.mark.parametrize("key", [["a", float("nan")], ("a", [float("nan")])], ids=repr)
+@pytest.mark.parametrize("targets", [1, 2])
+def test_nan_inside_of_a_list_is_refused(targets, key):
+    router, _ = router_of("HASH", targets, partitioning=Hash(lambda value: key))
+    with pytest.raises(ArgumentError, match="a key is NaN"):
         router.route(Batch([1]))
 
 

@@ -1,0 +1,74 @@
+"""Keys that Python cannot hash by itself: lists and bytearrays, also inside of tuples and rows.
+
+Keys are compared by what is in them, as Flink compares the arrays and lists that it serializes. So a list becomes a
+ListKey, which is still a list to the user, and a bytearray becomes bytes. Dictionaries and sets have no order that could be
+relied on: they are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.common.types import Row
+from penstock.errors import ArgumentTypeError
+
+
+class ListKey(list[Any]):
+    """A list as a key: equal to every list with the same items, and hashable. It must not be changed.
+
+    >>> {ListKey(["a", 1]): "found"}[ListKey(["a", 1])], ListKey([1]) == [1]
+    ('found', True)
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ListKey, (list(self),)
+
+
+def as_key(key: Any) -> Any:
+    """Return a key that can be hashed and stays as it is, whatever becomes of the record; TypeError if there is none."""
+    kind = type(key)
+    if kind is list:
+        return ListKey(map(as_key, key))
+    if kind is bytearray:
+        return bytes(key)
+    if kind is tuple:
+        return tuple(map(as_key, key))
+    if kind is Row:
+        row = Row(*map(as_key, key))
+        names = key.get_field_names()
+        if names is not None:
+            row.set_field_names(names)
+        row.set_row_kind(key.get_row_kind())
+        return row
+    hash(key)
+    return key
+
+
+def as_keys(keys: Iterable[Any]) -> list[Any]:
+    """Return keys that can be hashed, or refuse the first that cannot."""
+    found = []
+    for key in keys:
+        try:
+            found.append(as_key(key))
+        except TypeError as error:
+            raise not_a_key(key, error) from None
+    return found
+
+
+def not_a_key(key: Any, error: TypeError) -> ArgumentTypeError:
+    """Return the error about a value that cannot be a key."""
+    return ArgumentTypeError(
+        f"a key cannot be of type {type(key).__qualname__}",
+        detail=f"the key is {key!r}: {error}",
+        hint="let the key selector return a number, text, a date, a Row, or a tuple or list of these; of a dictionary, "
+        "tuple(sorted(value.items()))",
+    )
+
+
+__all__ = ["ListKey", "as_key", "as_keys", "not_a_key"]
