@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from penstock.runtime.state.rocksdb import timers as timers_module
-from penstock.runtime.state.rocksdb.store import after
 from penstock.windowing import TimeWindow
 from tests.unit.runtime.state.worlds import MAX_PARALLELISM, World, contents
 
@@ -66,44 +63,6 @@ def test_timers_at_the_end_of_time_follow_their_key_groups(world):
     assert sorted(key for part in fired for _, key, _ in part) == sorted(f"k{n}" for n in range(20))
     for part in parts:
         part.close()
-
-
-@given(st.binary(max_size=4), st.binary(max_size=4), st.binary(max_size=4))
-def test_the_end_of_a_prefix_is_after_all_that_begin_with_it_and_before_all_others(
-    start, rest, other
-):
-    prefix = b"\x01" + start
-    assert prefix + rest < after(prefix)
-    key = b"\x01" + other
-    if not key.startswith(prefix) and key > prefix:
-        assert key >= after(prefix)
-
-
-@pytest.mark.parametrize("prefix", [b"a", b"a\xff", b"a\xff\xff", b"\x01\xfe", b"\x01\x00"])
-def test_the_end_of_a_prefix_ends_a_scan_of_the_database(rocks, prefix):
-    inside = [prefix, prefix + b"\0", prefix + b"\xff" * 20]
-    outside = [prefix[:-1] + bytes([prefix[-1] - 1]) if prefix[-1] else b"\0", after(prefix)]
-    stored(rocks, [(1, "k")])
-    batch = rocks.backend.store.batch()
-    for key in (*inside, *outside):
-        batch.put(key, b"")
-    rocks.backend.store.write(batch)
-    assert list(rocks.backend.store.scan_keys(prefix, after(prefix))) == inside
-
-
-def test_a_window_that_ends_with_time_itself_is_read_and_dropped(world):
-    window = TimeWindow(0, LAST)
-    table = world.backend.table("panes/p", namespaced=True)
-    for number in range(3):
-        table.put((f"k{number}", window), number)
-    world.barrier()
-    world.crash()
-    table = world.backend.table("panes/p", namespaced=True)
-    assert table.namespaces() == [window]
-    assert table.pop_pane(window) == {"k0": 0, "k1": 1, "k2": 2}
-    world.barrier()
-    world.crash()
-    assert "panes/p" not in contents(world.backend)
 
 
 def test_a_timer_is_one_however_often_and_wherever_it_was_registered(world):
