@@ -100,7 +100,12 @@ class FencedError(CheckpointError):
 
 
 class JobExecutionError(PenstockError, RuntimeError):
-    """A job failed for good. `__cause__` is the user's own exception where it could be carried over."""
+    """A job failed for good. `__cause__` is the user's own exception where it could be carried over.
+
+    `all_frames` is its traceback with Penstock's frames, which the message leaves out.
+    """
+
+    all_frames = ""
 
 
 class JobInterrupted(KeyboardInterrupt):

@@ -18,7 +18,7 @@ from penstock.checkpoint.handles import (
 )
 from penstock.checkpoint.shared_files import download, upload
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common.pickling import dumps
+from penstock.common.pickling import NotPicklableError, dumps, is_picklable
 
 Tables = dict[str, Any]
 
@@ -41,9 +41,9 @@ class CheckpointStateIO:
     ) -> StateChain:
         """Write a delta, or everything if that is due; return the new chain."""
         kept: tuple[StateHandle, ...] = ()
-        payload = dumps(delta)
+        payload = _pickle(delta)
         if chain is None or should_compact(chain, len(payload)):
-            payload = dumps(full())
+            payload = _pickle(full())
         else:
             kept = chain.handles
         handle = write_state(
@@ -82,3 +82,16 @@ class CheckpointStateIO:
             directory,
             threads=settings.transfer_threads,
         )
+
+
+def _pickle(tables: Tables) -> bytes:
+    """Pickle entries of state; if one cannot be, the error's detail names it."""
+    try:
+        return dumps(tables)
+    except NotPicklableError as error:
+        for name, delta in tables.items():
+            for key, value in delta.written.items():
+                if not is_picklable((key, value)):
+                    error.detail = f"a {type(value).__name__} in '{name}' under the key {key!r}"
+                    raise
+        raise

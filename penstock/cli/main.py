@@ -112,6 +112,11 @@ def _add_run(commands: Commands) -> None:
         action="store_false",
         help="run in this process, to try a program out with little data",
     )
+    run.add_argument(
+        "--verbose",
+        action="store_true",
+        help="show all frames of a failure, those of Penstock and of Spark too",
+    )
     run.add_argument("script", metavar="PROGRAM", help="the Python file to run")
     run.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="what the program gets"
@@ -134,6 +139,7 @@ def _run(given: argparse.Namespace) -> int:
             python_files=given.py_files,
             pyflink=given.pyflink,
             spark=given.spark,
+            verbose=given.verbose,
         )
     )
 

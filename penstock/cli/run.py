@@ -35,6 +35,7 @@ class RunOptions:
     python_files: str | None = None
     pyflink: bool = True
     spark: bool = True
+    verbose: bool = False
 
 
 def configuration_of(given: RunOptions) -> Configuration:
@@ -82,7 +83,7 @@ def run(given: RunOptions) -> int:
 
             stack.enter_context(LocalCluster())
         stack.enter_context(_as_main(script, given))
-        return _execute(code, sys.modules["__main__"])
+        return _execute(code, sys.modules["__main__"], verbose=given.verbose)
 
 
 @contextlib.contextmanager
@@ -109,7 +110,7 @@ def _as_main(script: Path, given: RunOptions) -> Iterator[None]:
             os.environ["PYTHONPATH"] = before[3]
 
 
-def _execute(code: CodeType, module: ModuleType) -> int:
+def _execute(code: CodeType, module: ModuleType, *, verbose: bool) -> int:
     try:
         exec(code, module.__dict__)  # noqa: S102 - this is what the command is for
     except SystemExit as ending:
@@ -117,10 +118,13 @@ def _execute(code: CodeType, module: ModuleType) -> int:
     except KeyboardInterrupt:
         return 130
     except JobExecutionError as error:  # its message begins with the user's own traceback
-        sys.stderr.write(f"{error}\n")
+        if verbose:
+            sys.stderr.write(f"{error.all_frames}\n{''.join(traceback.format_exception(error))}")
+        else:
+            sys.stderr.write(f"{error}\n")
         return 1
     except Exception as error:  # noqa: BLE001 - whatever the program raises
-        sys.stderr.write(_format(error))
+        sys.stderr.write("".join(traceback.format_exception(error)) if verbose else _format(error))
         return 1
     return 0
 

@@ -5,17 +5,35 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+from penstock.errors import PenstockError
+
+
+class NotPicklableError(PenstockError, TypeError):
+    """A value of the user cannot be pickled: it can neither travel to another task nor be kept in a checkpoint."""
+
 
 def dumps(value: Any) -> bytes:
-    """Pickle a value.
+    """Pickle a value; raises NotPicklableError.
 
     A class of the user's script is known to a worker only as a copy, which plain pickle does not find under its name:
     then it travels by value, as cloudpickle does it, and whoever reads it gets the same class back.
     """
     try:
-        return pickle.dumps(value, 5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        import cloudpickle
+        try:
+            return pickle.dumps(value, 5)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            import cloudpickle
 
-        pickled: bytes = cloudpickle.dumps(value, 5)
-        return pickled
+            pickled: bytes = cloudpickle.dumps(value, 5)
+            return pickled
+    except Exception as error:
+        raise NotPicklableError(f"{type(error).__name__}: {error}") from error
+
+
+def is_picklable(value: Any) -> bool:
+    """Whether a value can be pickled."""
+    try:
+        dumps(value)
+    except NotPicklableError:
+        return False
+    return True

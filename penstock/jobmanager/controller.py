@@ -13,7 +13,7 @@ from typing import Any
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.errors import JobCancelledError, JobInterrupted
+from penstock.errors import JobCancelledError, JobExecutionError, JobInterrupted
 from penstock.graph.execution_graph import ExecutionJobVertex
 from penstock.jobmanager.job_master import JobMaster
 
@@ -107,6 +107,10 @@ class LocalJobController:
                 self.master.cancel(graceful=interrupts == 1)
         try:
             return self._result.result()
+        except (
+            JobExecutionError
+        ) as error:  # it says all; how the control plane came to it says nothing
+            raise error.with_traceback(None)  # noqa: B904 - its cause is set
         except JobCancelledError:
             if interrupts:
                 _hide_traceback()

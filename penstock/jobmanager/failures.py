@@ -6,6 +6,7 @@ import pickle
 import traceback
 
 from penstock.errors import JobExecutionError, PenstockError
+from penstock.jobmanager.java_errors import explain_java
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.driver import EpochFailedError
 from penstock.runtime.network.messages import TaskFailedError, TaskFailure
@@ -38,7 +39,10 @@ def explain_failure(
     detail = f"{error.message} of job '{job.name}' ({job.job_id})"
     if verdict:
         detail += f"; {verdict}"
-    return JobExecutionError(message, detail=detail)
+    explained = JobExecutionError(message, detail=detail)
+    if isinstance(cause, TaskFailedError):
+        explained.all_frames = cause.failure.all_frames
+    return explained
 
 
 def _explain_task(job: Job, failure: TaskFailure) -> str:
@@ -49,12 +53,8 @@ def _explain_task(job: Job, failure: TaskFailure) -> str:
 
 
 def _explain_exception(error: BaseException) -> str:
-    """Shorten Spark's Java exceptions to their first lines; the whole is in `__cause__`."""
+    """Tell an exception that is none of ours; the whole is in `__cause__`."""
     java = getattr(error, "java_exception", None)
-    text = (
-        str(java)
-        if java is not None
-        else "".join(traceback.format_exception_only(type(error), error))
-    )
-    lines = [line for line in text.strip().splitlines() if line.strip()]
-    return "\n".join(lines[:4])
+    if java is not None:
+        return explain_java(str(java))
+    return "".join(traceback.format_exception_only(type(error), error)).strip()

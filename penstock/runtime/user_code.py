@@ -30,15 +30,27 @@ def shorten(record: Any, limit: int = 200) -> str:
 _PACKAGE: Final = f"{Path(__file__).resolve().parents[1]}/"
 
 
+def _is_users(filename: str) -> bool:
+    return not filename.startswith(_PACKAGE) and "/cloudpickle/" not in filename
+
+
 def user_traceback(error: BaseException) -> str:
-    """Format an exception, and those that led to it, with the user's frames only, where there are any."""
+    """Format an exception, and those that led to it, with the user's frames only.
+
+    An error of ours in which no frame is the user's tells all by itself. Of any other exception without such a frame the last
+    one of ours is left, to tell where it came from.
+    """
     shown = traceback.TracebackException.from_exception(error)
-    part: traceback.TracebackException | None = shown
-    while part is not None:
-        own = [frame for frame in part.stack if not frame.filename.startswith(_PACKAGE)]
-        if own:
-            part.stack = traceback.StackSummary.from_list(own)
-        part = part.__cause__ or part.__context__
+    parts = [shown]
+    while (before := parts[-1].__cause__ or parts[-1].__context__) is not None:
+        parts.append(before)
+    own = [[frame for frame in part.stack if _is_users(frame.filename)] for part in parts]
+    if isinstance(error, PenstockError) and not any(own):
+        return f"{error}\n"
+    for part, frames in zip(parts, own, strict=True):
+        is_ours = part.exc_type is not None and issubclass(part.exc_type, PenstockError)
+        left = frames or ([] if is_ours else part.stack[-1:])
+        part.stack = traceback.StackSummary.from_list(left) if left else None  # type: ignore[assignment]
     return "".join(shown.format())
 
 

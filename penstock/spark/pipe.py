@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import JobCancelledError
+from penstock.errors import JobCancelledError, PenstockError
 from penstock.graph.deployment import LevelDeployment
 from penstock.runtime.network.buffers import Row
 from penstock.runtime.network.messages import TaskAck
@@ -118,8 +118,11 @@ class SparkPipe:
         """Call a function with each item, one task each."""
         with self._under_way(job_id, name, is_epoch=False) as context:
             tasks = context.parallelize(list(items), max(len(items), 1))
-            results: list[Any] = tasks.map(function).collect()
-            return results
+            results: list[Any] = tasks.map(_Guarded(function)).collect()
+        for result in results:
+            if isinstance(result, _Refusal):
+                raise result.error
+        return results
 
     def cancel(self, job_id: str, *, epoch_only: bool = False) -> None:
         """Cancel what runs for a job: its epoch, and with it all else, unless `epoch_only`."""
@@ -134,6 +137,26 @@ class SparkPipe:
     def cores(self) -> int | None:
         """Return how many tasks can run at once, or None if that is not known."""
         return count_cores()
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """What a call of `map` raised, on its way to the driver: as an exception Spark would make text of it."""
+
+    error: PenstockError
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """Calls a function, and returns its errors if they are ours: those would be raised again by another attempt."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, item: Any) -> Any:
+        try:
+            return self.function(item)
+        except PenstockError as error:
+            return _Refusal(error)
 
 
 @dataclass(slots=True, eq=False)

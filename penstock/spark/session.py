@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import subprocess
@@ -10,13 +11,14 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.common import temporary
 from penstock.common.python_dependencies import as_shippable
+from penstock.errors import PenstockError
 from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output, stopping
+from penstock.spark.masters import check_master
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -82,9 +84,14 @@ def _has_died(context: SparkContext) -> bool:
 
 def _forget(context: SparkContext) -> None:
     """Let go of a context whose JVM is gone, so that a new one can be started."""
+    context._jsc = None  # noqa: SLF001 - there is nothing left to stop
+    _forget_gateway()
+
+
+def _forget_gateway() -> None:
+    """Let the next context have a gateway of its own: PySpark keeps the one that it had, also if its JVM is gone."""
     from pyspark import SparkContext
 
-    context._jsc = None  # noqa: SLF001 - there is nothing left to stop
     SparkContext._active_spark_context = None  # noqa: SLF001
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 
@@ -93,6 +100,7 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     master = options.get("spark.master") or os.environ.get("SPARK_MASTER", _DEFAULT_MASTER)
+    check_master(master)
     is_local = master == "local" or master.startswith("local[")
     local_defaults = _LOCAL_DEFAULTS if is_local else {}
     properties = {**_DEFAULTS, **local_defaults, **options, "spark.master": master}
@@ -101,18 +109,26 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
-    if jvm is not None:
-        gateway = jvm.connect()
-        conf = SparkConf(_jvm=gateway.jvm)
-    else:
-        conf = SparkConf()
-        own = properties.get("spark.driver.extraJavaOptions", "")
-        properties["spark.driver.extraJavaOptions"] = " ".join([*quiet_java_options(), own])
+    process = None if jvm is None else jvm.process
+    try:
+        if jvm is not None:
+            gateway = jvm.connect()
+            conf = SparkConf(_jvm=gateway.jvm)
+        else:
+            conf = SparkConf()
+            own = properties.get("spark.driver.extraJavaOptions", "")
+            properties["spark.driver.extraJavaOptions"] = " ".join([*quiet_java_options(), own])
+            conf.setAll(list(properties.items()))
+            gateway = launch_gateway(conf, popen_kwargs={"stderr": subprocess.PIPE})
+            process = gateway.proc
+            relay_output(process.stderr)
         conf.setAll(list(properties.items()))
-        gateway = launch_gateway(conf, popen_kwargs={"stderr": subprocess.PIPE})
-        relay_output(gateway.proc.stderr)
-    conf.setAll(list(properties.items()))
-    context = SparkContext(conf=conf, gateway=gateway)
+        context = SparkContext(conf=conf, gateway=gateway)
+    except BaseException as error:
+        _forget_gateway()
+        if process is not None:
+            _end(process, error)
+        raise
     if is_local:
         # The JVM ends by itself when this process does; stopping the context first takes 0.8 s more.
         atexit.register(stopping.set)
@@ -120,6 +136,17 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
         atexit.register(_stop, context)
         _ship_package(context)
     return context
+
+
+def _end(process: subprocess.Popen[bytes], error: BaseException) -> None:
+    """End a JVM in which no context could be made: the next attempt starts another one. If it ended itself, say so."""
+    if isinstance(error, Exception) and not isinstance(error, PenstockError):
+        with contextlib.suppress(subprocess.TimeoutExpired):  # its connections go before it does
+            raise PenstockError(
+                f"the JVM for Spark ended while the context was made, with exit code {process.wait(1)}",
+                detail=f"{type(error).__name__}: {error}",
+            ) from error
+    process.kill()
 
 
 def _ship_package(context: SparkContext) -> None:
@@ -149,7 +176,7 @@ def _stop(context: SparkContext) -> None:
         context.stop()
 
 
-@contextmanager
+@contextlib.contextmanager
 def in_job_group(context: SparkContext, group: str, description: str) -> Iterator[None]:
     """Run Spark jobs of this thread under a group, so that `cancel_jobs` finds them."""
     context.setJobGroup(group, description, interruptOnCancel=True)

@@ -39,11 +39,18 @@ class RemoteEdge:
     """An edge whose records travel in buffers, by a writer."""
 
     def __init__(
-        self, edge: ResultEdge, partitioning: Any, subtask: int, parallelism: int, buffer_bytes: int
+        self,
+        edge: ResultEdge,
+        partitioning: Any,
+        subtask: int,
+        parallelism: int,
+        buffer_bytes: int,
+        maker: str = "",
     ) -> None:
         self._router = create_router(
             edge, partitioning, subtask, parallelism, self._send_data, buffer_bytes
         )
+        self._router.maker = maker
         self._targets = connected_targets(
             edge.partitioning, subtask, parallelism, edge.target_parallelism
         )

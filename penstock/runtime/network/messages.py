@@ -55,6 +55,7 @@ class TaskFailure:
     error: bytes | None
     operator: str | None = None  # operator id, where it is known
     trace: Any = None  # SlotTrace up to the failure, if the job keeps a journal
+    all_frames: str = ""  # the traceback with Penstock's own frames
 
 
 class TaskFailedError(PenstockError, RuntimeError):

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from itertools import chain, compress
 from typing import Any
 
-from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.common.pickling import NotPicklableError, is_picklable
+from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 from penstock.graph.deployment import ResultEdge
 from penstock.graph.key_groups import holds_nan, key_group_of, subtask_of
 from penstock.graph.keys import as_key, as_keys
@@ -19,6 +20,7 @@ from penstock.runtime.user_code import (
     close_functions,
     method_of,
     open_function,
+    shorten,
 )
 
 _ROUTES_KEPT = 200_000
@@ -70,6 +72,7 @@ class Router:
     """
 
     keyed = False
+    maker = ""  # the operator whose records these are
 
     def __init__(self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int) -> None:
         self.edge = edge
@@ -138,10 +141,23 @@ class Router:
         self, target: int, values: list[Any], times: list[int | None], keys: list[Any]
     ) -> None:
         timeless = times[0] is None and all(time is None for time in times)
-        payload = encode(values, None if timeless else times, keys if self.keyed else None)
+        try:
+            payload = encode(values, None if timeless else times, keys if self.keyed else None)
+        except NotPicklableError as error:
+            raise self._not_sendable(values, error) from error
         wanted = self._buffer_bytes * len(values) // len(payload)
         self._limit = min(max(wanted, 16), _MAX_RECORDS)
         self._send(target, payload)
+
+    def _not_sendable(self, values: list[Any], error: NotPicklableError) -> RecordError:
+        """Name the first record that cannot be pickled; if there is none, it is a key."""
+        culprit = next((value for value in values if not is_picklable(value)), None)
+        what = "a key" if culprit is None else f"record {shorten(culprit)}"
+        return RecordError(
+            f"operator '{self.maker}' emitted what cannot be sent to another task",
+            detail=f"{what} cannot be pickled: {error.message}",
+            hint="emit plain data; create connections, locks and the like in open(), or where they are used",
+        )
 
 
 class SingleTargetRouter(Router):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any
 
+from penstock.errors import ArgumentTypeError
 from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.base import Output
 from penstock.runtime.records import Batch
+from penstock.runtime.user_code import shorten
 
 _FLUSH_AT = 4096
 _first = itemgetter(0)
@@ -40,6 +42,18 @@ def has_side_outputs(results: list[Any]) -> bool:
     return any(_is_tag[kind] for kind in firsts)
 
 
+def not_iterable(results: Any, error: TypeError) -> TypeError:
+    """Return what to say if a function returned one value where several are expected, else the error itself."""
+    try:
+        iter(results)
+    except TypeError:
+        return ArgumentTypeError(
+            f"the function returned {shorten(results)}, and not several results",
+            hint="yield the results, or return a list of them",
+        )
+    return error
+
+
 class Collector:
     """Gathers results until `flush`; a result `(tag, value)` with an OutputTag goes to that side output.
 
@@ -59,12 +73,15 @@ class Collector:
         if results is None:
             return False
         values, timestamps = self._values, self._timestamps
-        for result in results:
-            if type(result) is tuple and len(result) == 2 and _is_tag[type(result[0])]:
-                self.add_side(result[0].tag_id, isolated(result[1]), timestamp)
-            else:
-                values.append(isolated(result))
-                timestamps.append(timestamp)
+        try:
+            for result in results:
+                if type(result) is tuple and len(result) == 2 and _is_tag[type(result[0])]:
+                    self.add_side(result[0].tag_id, isolated(result[1]), timestamp)
+                else:
+                    values.append(isolated(result))
+                    timestamps.append(timestamp)
+        except TypeError as error:
+            raise not_iterable(results, error) from error
         return len(values) >= _FLUSH_AT
 
     def add_all(self, results: Any, timestamp: int | None) -> None:

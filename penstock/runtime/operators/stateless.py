@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.runtime.isolation import isolated, isolating, keeps_objects
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.operators.emission import Collector, has_side_outputs
+from penstock.runtime.operators.emission import Collector, has_side_outputs, not_iterable
 from penstock.runtime.records import Batch
 from penstock.runtime.user_code import (
     RecordFailedError,
@@ -119,7 +119,10 @@ class FlatMapOperator(FunctionOperator):
                     continue
                 before = len(results)
                 is_finished = type(found) is list and not self.keeps_objects
-                results.extend(found if is_finished else map(isolated, found))
+                try:
+                    results.extend(found if is_finished else map(isolated, found))
+                except TypeError as error:
+                    raise not_iterable(found, error) from error
                 if timestamps is not None:
                     times.extend([timestamps[index]] * (len(results) - before))
         except Exception as error:

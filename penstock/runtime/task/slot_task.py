@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import pickle
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
@@ -85,7 +86,8 @@ def run_slot(
             yield from _acks(sent, rows)
     except ChannelError:
         raise
-    except PenstockError as error:
+    except (PenstockError, SystemExit) as raised:
+        error = _ended_itself(raised) if isinstance(raised, SystemExit) else raised
         if observer is not None:
             observer.failed(error, slot_task.current)
         payload = dumps(_describe(error, slot_task.current, slot_task.trace()))
@@ -227,6 +229,13 @@ class _SlotTask:
             yield
 
 
+def _ended_itself(ending: SystemExit) -> UserCodeError:
+    """Return the failure that a call of `sys.exit` in user code is: it would end the worker, and nobody were told why."""
+    error = UserCodeError("a function of the program called sys.exit()")
+    error.__cause__ = ending
+    return error
+
+
 def _describe(
     error: PenstockError, subtask: Subtask | None, trace: SlotTrace | None
 ) -> TaskFailure:
@@ -247,4 +256,5 @@ def _describe(
         error=pickled,
         operator=getattr(error, "operator_id", None),
         trace=trace,
+        all_frames="".join(traceback.format_exception(error)),
     )

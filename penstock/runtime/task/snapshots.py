@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock.common.pickling import dumps
+from penstock.common.pickling import NotPicklableError, dumps, is_picklable
+from penstock.errors import RecordError
 from penstock.graph.deployment import JobSettings, SubtaskRestore, VertexDeployment
 from penstock.graph.key_groups import key_group_range
 from penstock.runtime.operators.base import OperatorContext
@@ -107,18 +108,19 @@ class KeyedSnapshots:
         deployment = self._deployment
         for position, backend in self._backends.items():
             chain = self._chains.get(position, _NO_CHAIN)
-            written = backend.write_snapshot(
-                state_io,
-                None if chain is _NO_CHAIN else chain,
-                SnapshotName(
-                    checkpoint,
-                    f"{deployment.vertex}.{position}",
-                    self._index,
-                    attempt,
-                    self._key_groups,
-                ),
-                force=chain is None,
+            name = SnapshotName(
+                checkpoint,
+                f"{deployment.vertex}.{position}",
+                self._index,
+                attempt,
+                self._key_groups,
             )
+            try:
+                written = backend.write_snapshot(
+                    state_io, None if chain is _NO_CHAIN else chain, name, force=chain is None
+                )
+            except NotPicklableError as error:
+                raise _not_storable(deployment.operators[position].name, error) from error
             if written is not None:
                 self._chains[position] = written
         return {
@@ -143,4 +145,18 @@ def pack_local(
         state = context.operator_state.snapshot()
         if state:
             states[context.operator_id] = state
-    return dumps({**time, "finished": finished, "operators": states})
+    try:
+        return dumps({**time, "finished": finished, "operators": states})
+    except NotPicklableError as error:
+        for context in contexts:
+            if not is_picklable(states.get(context.operator_id)):
+                raise _not_storable(context.operator_name, error) from error
+        raise
+
+
+def _not_storable(operator: str, error: NotPicklableError) -> RecordError:
+    return RecordError(
+        f"the state of operator '{operator}' cannot be kept in a checkpoint",
+        detail=f"{error.detail or 'a value'} cannot be pickled: {error.message}",
+        hint="keep plain data in state; create connections, locks and the like in open()",
+    )

@@ -121,6 +121,7 @@ class Subtask:
                     self.index,
                     self.deployment.parallelism,
                     settings.buffer_bytes,
+                    maker=self.deployment.operators[edge.operator].name,
                 )
             self._edges.append(output)
             self._outputs[edge.operator].add_edge(output, edge.side_tag)

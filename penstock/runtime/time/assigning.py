@@ -88,6 +88,8 @@ class TimestampAssignment:
             if timestamps is not None:
                 known: list[Any] = timestamps
                 if None in known:
+                    if self._extract is not None:
+                        timestamps = list(map(_whole_millis, known, batch.values))  # refuses it
                     known = [time for time in known if time is not None]
                 highest = max(known, default=None)
                 if highest is not None and (self._highest is None or highest > self._highest):

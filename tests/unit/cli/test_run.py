@@ -157,6 +157,26 @@ def test_a_failed_job_shows_the_users_traceback_first(write, capsys):
     assert "return value / 0" in error
     assert "ZeroDivisionError" in error
     assert "in operator 'Map'" in error
+    assert os.path.dirname(penstock.__file__) not in error
+
+
+def test_verbose_shows_all_frames_of_a_failed_job(write, capsys):
+    script = write(PROGRAM.replace("value * 2", "value / 0"))
+    assert run(script, "1", options=["--verbose"]) == 1
+    error = capsys.readouterr().err
+    assert "return value / 0" in error
+    assert "slot_task.py" in error
+    assert "JobExecutionError" in error
+
+
+def test_verbose_shows_all_frames_of_a_program_that_is_refused(write, capsys):
+    wrong = "from penstock.common import Configuration\nConfiguration().set_string(1, 2)"
+    shown = []
+    for options in ([], ["--verbose"]):
+        assert run(write(wrong), options=options) == 1
+        shown.append(capsys.readouterr().err.count("configuration.py"))
+    assert shown[0] == 0
+    assert shown[1] > 0
 
 
 def test_modules_beside_the_program_import_pyflink_too(write, capsys):

@@ -1,0 +1,35 @@
+"""Whether there is a Spark master to connect to: Spark itself tries for a minute and a half, and then says nothing of it."""
+
+from __future__ import annotations
+
+import socket
+from urllib.parse import urlsplit
+
+from penstock.errors import PenstockError
+
+_SCHEME = "spark://"
+_PATIENCE_S = 5.0
+
+
+class MasterNotFoundError(PenstockError, ConnectionError):
+    """Nothing answers at the address of a Spark master."""
+
+
+def check_master(master: str, patience_s: float = _PATIENCE_S) -> None:
+    """Raise MasterNotFoundError if none of the addresses in `spark://host:port,host:port` answers; let others pass."""
+    if not master.startswith(_SCHEME):
+        return
+    problems = []
+    for address in master.removeprefix(_SCHEME).split(","):
+        try:
+            parts = urlsplit(f"//{address}")
+            with socket.create_connection((parts.hostname or "", parts.port or 7077), patience_s):
+                return
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            problems.append(f"{address}: {reason}")
+    raise MasterNotFoundError(
+        f"no Spark master answers at {master}",
+        detail="; ".join(problems),
+        hint="start it, or check the address: option -m of 'penstock run', or spark.master",
+    )

@@ -1,0 +1,165 @@
+"""What is said when user code does what cannot work: which operator, which value, and none of Penstock's own frames."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import pytest
+
+from penstock.common import Types, WatermarkStrategy
+from penstock.datastream import (
+    CheckpointedFunction,
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    KeyedProcessFunction,
+    MapFunction,
+    ProcessFunction,
+)
+from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from penstock.errors import JobExecutionError
+from penstock.runtime import user_code
+from tests.builders.scripted import environment
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+BACKENDS = {"hashmap": HashMapStateBackend, "rocksdb": EmbeddedRocksDBStateBackend}
+
+
+def failure_of(stream):
+    """Run a program that fails; return what its user reads."""
+    stream.print()
+    with pytest.raises(JobExecutionError) as raised:
+        stream.get_execution_environment().execute("a job")
+    text = str(raised.value)
+    assert user_code._PACKAGE not in text
+    assert user_code._PACKAGE in raised.value.all_frames
+    return text
+
+
+def test_the_traceback_of_a_script_goes_no_deeper_than_its_call_of_execute(numbers):
+    numbers.map(lambda n: n // 0).print()
+    with pytest.raises(JobExecutionError) as raised:
+        numbers.get_execution_environment().execute("a job")
+    ours = [entry for entry in raised.traceback if str(entry.path).startswith(user_code._PACKAGE)]
+    assert [entry.path.stem for entry in ours] == ["stream_execution_environment", "controller"]
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+@pytest.fixture
+def numbers():
+    return environment().from_collection([3, 4], Types.LONG())
+
+
+class KeepsLocks(KeyedProcessFunction):
+    def open(self, runtime_context):
+        descriptor = ValueStateDescriptor("locks", Types.PICKLED_BYTE_ARRAY())
+        self.locks = runtime_context.get_state(descriptor)
+
+    def process_element(self, value, ctx):
+        self.locks.update(threading.Lock())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_state_that_cannot_be_pickled_names_its_operator(numbers, backend):
+    numbers.get_execution_environment().set_state_backend(BACKENDS[backend]())
+    stream = numbers.key_by(lambda n: n).process(KeepsLocks()).name("keeper")
+    text = failure_of(stream)
+    assert text.startswith("the state of operator 'keeper' cannot be kept in a checkpoint\n")
+    assert "cannot pickle '_thread.lock' object" in text
+    if backend == "hashmap":
+        assert "a lock in 'state/locks' under the key 3" in text
+
+
+class ListsLocks(MapFunction, CheckpointedFunction):
+    def initialize_state(self, context):
+        descriptor = ListStateDescriptor("locks", Types.PICKLED_BYTE_ARRAY())
+        self.locks = context.get_operator_state_store().get_list_state(descriptor)
+
+    def snapshot_state(self, context):
+        self.locks.update([threading.Lock()])
+
+    def map(self, value):
+        return value
+
+
+def test_operator_state_that_cannot_be_pickled_names_its_operator(numbers):
+    text = failure_of(numbers.map(ListsLocks()).name("lister"))
+    assert text.startswith("the state of operator 'lister' cannot be kept in a checkpoint\n")
+    assert "cannot pickle '_thread.lock' object" in text
+
+
+def test_a_record_that_cannot_be_pickled_names_the_operator_that_made_it(numbers):
+    locks = numbers.map(lambda n: n + 1).name("plus").map(lambda n: threading.Lock()).name("locks")
+    text = failure_of(locks.key_by(lambda lock: 1).map(lambda lock: 1))
+    assert text.startswith("operator 'locks' emitted what cannot be sent to another task\n")
+    assert "record <unlocked _thread.lock object" in text
+
+
+class Refuses:
+    def __getstate__(self):
+        raise ValueError("not today")
+
+
+def test_an_exception_of_the_records_own_pickling_is_shown(numbers):
+    text = failure_of(numbers.map(lambda n: Refuses()).rebalance().map(lambda each: 1))
+    assert 'raise ValueError("not today")' in text
+    assert "ValueError: not today" in text
+    assert "emitted what cannot be sent" in text
+
+
+def test_sys_exit_in_user_code_fails_the_job_and_shows_where(numbers):
+    def give_up(value):
+        sys.exit("enough")
+
+    text = failure_of(numbers.map(give_up).name("quitter"))
+    assert 'sys.exit("enough")' in text
+    assert "SystemExit: enough" in text
+    assert "-> quitter -> " in text.splitlines()[-2]
+
+
+class ReturnsOne(ProcessFunction):
+    def process_element(self, value, ctx):
+        return value
+
+
+@pytest.mark.parametrize(
+    "build", [lambda n: n.flat_map(lambda value: value), lambda n: n.process(ReturnsOne())]
+)
+def test_one_value_where_several_are_expected_is_told(numbers, build):
+    text = failure_of(build(numbers).name("one"))
+    assert text.startswith("the function returned 3, and not several results\nhint: yield")
+    assert "in operator 'one', subtask 1 of 1, record 3" in text
+
+
+def test_a_type_error_of_a_generator_is_shown_as_it_is(numbers):
+    def results(value):
+        yield value + "x"
+
+    text = failure_of(numbers.flat_map(results))
+    assert 'yield value + "x"' in text
+    assert "TypeError: unsupported operand" in text
+
+
+@pytest.mark.parametrize(("wrong", "when"), [(None, 3), (None, 4), ("2024-01-01", 3)])
+def test_a_timestamp_that_is_no_number_names_the_assigner(numbers, wrong, when):
+    class Assigner:
+        def extract_timestamp(self, value, record_timestamp):
+            return wrong if value == when else 1
+
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Assigner())
+    text = failure_of(numbers.assign_timestamps_and_watermarks(strategy))
+    assert "the timestamp assigner returned no number" in text
+    assert f"it returned {wrong!r}" in text
+    assert f"record {when}" in text
+
+
+def test_a_builtin_that_fails_shows_one_frame_at_most():
+    words = environment().from_collection(["1", "x"], Types.STRING())
+    words.map(int).print()
+    with pytest.raises(JobExecutionError) as raised:
+        words.get_execution_environment().execute("a job")
+    text = str(raised.value)
+    assert text.count("File ") == 1
+    assert "ValueError: invalid literal for int() with base 10: 'x'" in text
+    assert "in operator 'Map', subtask 1 of 1, record 'x'" in text

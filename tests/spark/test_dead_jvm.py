@@ -1,0 +1,57 @@
+"""A JVM that dies while the context is being made: the next attempt has one of its own, and none is left over."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import penstock
+
+# In a process of its own: the context of the other tests lives on.
+PROGRAM = """
+import os, signal, sys
+
+import psutil
+from pyspark import SparkContext
+
+from penstock.errors import PenstockError
+from penstock.spark.session import get_context
+
+make = SparkContext._do_init
+deaths = int(sys.argv[1])
+
+
+def die_while_it_is_made(self, *arguments, **options):
+    global deaths
+    if deaths:
+        deaths -= 1
+        os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+    return make(self, *arguments, **options)
+
+
+SparkContext._do_init = die_while_it_is_made
+while deaths:
+    try:
+        get_context({"spark.master": "local[1]"})
+    except PenstockError as error:
+        print(error.message)
+context = get_context({"spark.master": "local[1]"})
+print("sum", context.parallelize(range(5), 1).sum())
+jvms = [each for each in psutil.Process().children() if "java" in each.name()]
+print("JVMs", len([each for each in jvms if each.status() != psutil.STATUS_ZOMBIE]))
+"""
+
+
+def test_a_driver_whose_jvm_dies_at_the_start_recovers():
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "2"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+        env={**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
+    )
+    died = "the JVM for Spark ended while the context was made, with exit code -9"
+    assert ran.stdout.splitlines() == [died, died, "sum 10", "JVMs 1"], ran.stderr
