@@ -25,7 +25,7 @@ def failure_of(function: Any) -> str:
         env.execute("fails")
     text = str(raised.value)
     assert "org.apache.spark" not in text
-    assert "pyspark" not in text
+    assert "pyspark/" not in text
     return text
 
 
