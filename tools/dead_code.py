@@ -27,6 +27,7 @@ API = (
     "penstock/table/",
     "penstock/testing/",
     "penstock/windowing/",
+    "penstock/pyflink_compat.py",
     "penstock/graph/state_descriptors.py",
     "penstock/graph/state_ttl.py",
     "penstock/runtime/metrics.py",
@@ -34,6 +35,7 @@ API = (
 )
 
 ALLOWED = {
+    "called by io": ["readall", "writable"],
     "called by pickle": ["persistent_id", "persistent_load"],
     "called by the import system": ["create_module", "exec_module"],
     "called by Python": ["__call__", "__dir__", "__getattr__"],
