@@ -78,7 +78,7 @@ class SinkWriter(ABC):
     def close(self) -> None:
         """Release resources, once. In the middle of an epoch: the task failed, and what the epoch wrote is to be given up.
 
-        A process that is killed closes nothing.
+        A process that is killed closes nothing; nor does one that the subtask has left and that gets no task any more, until it ends.
         """
 
 

@@ -10,9 +10,10 @@ from penstock.testing.mini_cluster import MiniCluster
 
 def close_subtasks():
     """Close the subtasks that jobs left in the cache: each may have a database open."""
-    for *_, subtask in subtask_cache._entries.values():
-        subtask.close()
+    for entry in subtask_cache._entries.values():
+        entry.subtask.close()
     subtask_cache._entries.clear()
+    subtask_cache._close_parts(lambda *_: True)
 
 
 @contextmanager

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
 import types
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from penstock.common import Duration, WatermarkStrategy
-from penstock.datastream import KeyedProcessFunction
+from penstock.common import Configuration, Duration, WatermarkStrategy
+from penstock.connectors import Sink, SinkWriter
+from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors import DataGeneratorSource
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 from penstock.datastream.state import ValueStateDescriptor
@@ -69,6 +72,54 @@ def test_an_unbounded_job_can_be_cancelled(env):
         threading.Event().wait(0.05)
     client.cancel().result(60)
     assert client.get_job_status().result().name == "CANCELED"
+
+
+def counted(directory):
+    """A sink whose writers note in files what is called, each process in its own."""
+
+    def note(call, subtask):
+        with (Path(directory) / f"{os.getpid()}").open("a") as file:
+            file.write(f"{call} {subtask}\n")
+
+    class Writer(SinkWriter):
+        def __init__(self, subtask):
+            self.subtask = subtask
+            note("open", subtask)
+
+        def begin(self, epoch):
+            note("begin", self.subtask)
+
+        def write(self, values, timestamps, watermark):
+            pass
+
+        def prepare_commit(self):
+            return []
+
+        def close(self):
+            note("close", self.subtask)
+
+    class Counted(Sink):
+        def create_writer(self, context, restored=None):
+            return Writer(context.subtask)
+
+    return Counted()
+
+
+def test_a_writer_is_opened_once_per_process_however_many_epochs_there_are(tmp_path):
+    options = {"execution.checkpointing.interval": "100 ms"}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    env.set_parallelism(2)
+    source = DataGeneratorSource(lambda index: index, 1200, rate_per_second=400)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "gen")
+    stream.sink_to(counted(str(tmp_path)))
+    env.execute("writers")
+    by_process = [Counter(file.read_text().splitlines()) for file in tmp_path.iterdir()]
+    calls = sum(by_process, Counter())
+    for subtask in (0, 1):
+        assert calls[f"begin {subtask}"] >= 5
+        assert calls[f"close {subtask}"] >= 1
+        # A slot that does not come back for six epochs finds its writer closed: one opening more, in few runs.
+        assert calls[f"open {subtask}"] <= len(by_process) + 1
 
 
 class Heartbeat(KeyedProcessFunction):

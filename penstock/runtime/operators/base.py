@@ -107,6 +107,14 @@ class StreamOperator:
     def close(self) -> None:
         """Release resources."""
 
+    def retire(self) -> Any:
+        """Close, but return what the next operator in this place can go on with, such as a connection; None for nothing.
+
+        That operator finds it in `context.extras["kept"]`, whatever its state was restored from, and closes it if it cannot use it.
+        """
+        self.close()
+        return None
+
     def guard(self, error: BaseException, record: Any = None, known: bool = False) -> UserCodeError:
         """Wrap what the user's function raised."""
         shown = shorten(record) if known else None

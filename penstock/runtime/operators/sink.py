@@ -32,6 +32,14 @@ class SinkOperator(StreamOperator):
         if len(states) > 1:
             with self._users_errors():
                 self._keep(self.spec.sink.merge_writer_states(list(states)))
+        self._take_over(context.extras.get("kept"))
+
+    def _take_over(self, kept: SinkWriter | None) -> None:
+        """Go on with a writer that an earlier operator in this place opened, unless there is state that it does not know."""
+        if kept is not None and self.context.operator_state.get(WRITERS):
+            kept.close()
+            return
+        self._writer = kept
 
     def _keep(self, state: Any) -> None:
         self.context.operator_state.put(WRITERS, [] if state is None else [state])
@@ -42,7 +50,9 @@ class SinkOperator(StreamOperator):
         if writer is None:
             writer = self._writer = self._create_writer()
         context = self.context
-        writer.begin(EpochContext(context.epoch, context.extras["attempt"]))
+        # An attempt may go through many epochs.
+        attempt = f"{context.extras['attempt']}-{context.epoch}"
+        writer.begin(EpochContext(context.epoch, attempt))
         self._begun = writer
         return writer
 
@@ -64,7 +74,7 @@ class SinkOperator(StreamOperator):
     def process(self, batch: Batch, input_index: int = 0) -> None:
         """Write the records."""
         try:
-            writer = self._begun or self._begin()
+            writer = self._begin() if self._begun is None else self._begun
             writer.write(batch.values, batch.timestamps, self._watermark)
         except PenstockError:
             raise
@@ -95,6 +105,13 @@ class SinkOperator(StreamOperator):
         writer, self._writer, self._begun = self._writer, None, None
         if writer is not None:
             writer.close()
+
+    def retire(self) -> SinkWriter | None:
+        """Keep the writer open if it is between epochs and has left no state: the next operator can go on with it."""
+        if self._begun is not None or self.context.operator_state.get(WRITERS):
+            self.close()
+        writer, self._writer = self._writer, None
+        return writer
 
     @contextlib.contextmanager
     def _users_errors(self) -> Iterator[None]:

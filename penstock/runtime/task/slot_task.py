@@ -160,7 +160,9 @@ class _SlotTask:
             yield
         for number in list(self._subtasks):
             self.current = subtask = self._subtasks.pop(number)
-            subtask_cache.put(job_id, subtask, self._level.epoch, self._task.attempt)
+            subtask_cache.put(
+                job_id, subtask, self._level.epoch, self._task.attempt, self._level.attempt_number
+            )
 
     def trace(self) -> SlotTrace | None:
         """Return what the wall clock and chance have decided, if the job keeps a journal."""
@@ -191,8 +193,11 @@ class _SlotTask:
         if cached is not None:
             self._subtasks[vertex.vertex] = cached
             return
+        kept = subtask_cache.take_parts(
+            self._level.settings.job_id, vertex, index, self._level.attempt_number
+        )
         self.current = self._subtasks[vertex.vertex] = Subtask(vertex, index)
-        self.current.open(self._task, restore)
+        self.current.open(self._task, restore, kept)
 
     def _read_sources(self) -> Iterator[None]:
         for vertex, subtask in self._subtasks.items():

@@ -7,6 +7,7 @@ It does not know what feeds it: records and control messages are handed to `rece
 from __future__ import annotations
 
 import contextlib
+import functools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -80,8 +81,16 @@ class Subtask:
 
     # Opening
 
-    def open(self, task: TaskEnvironment, restore: SubtaskRestore) -> None:
-        """Build the chain, restore its state, open its functions."""
+    def open(
+        self,
+        task: TaskEnvironment,
+        restore: SubtaskRestore,
+        kept: Mapping[int, Any] | None = None,
+    ) -> None:
+        """Build the chain, restore its state, open its functions.
+
+        `kept` is what a subtask in this place left when it was retired.
+        """
         self.pace = self._create_pace(task)
         operator_ids = [info.operator_id for info in self.deployment.operators]
         local = restore_local(restore, operator_ids, self.index, self.deployment.parallelism)
@@ -97,6 +106,7 @@ class Subtask:
         for position, operator in enumerate(self.operators):
             operator_id = self.deployment.operators[position].operator_id
             context = self._create_context(task, position, states.get(operator_id))
+            context.extras["kept"] = (kept or {}).get(position)
             self._contexts.append(context)
             with _user_code(operator):
                 operator.open(context)
@@ -330,19 +340,36 @@ class Subtask:
 
     def close(self) -> None:
         """Close all functions; the first error is raised when all were closed."""
-        opened = self.operators[: len(self._contexts)]
-        closeables: list[tuple[StreamOperator, StreamOperator | RemoteEdge | LocalEdge]] = [
-            *((operator, operator) for operator in opened),
+        self._end(lambda operator: operator.close())
+
+    def retire(self) -> dict[int, Any]:
+        """Close, but return what the next subtask in this place can go on with, by position in the chain."""
+        kept: dict[int, Any] = {}
+
+        def end(operator: StreamOperator) -> None:
+            if (found := operator.retire()) is not None:
+                kept[self.operators.index(operator)] = found
+
+        with contextlib.suppress(Exception):  # its work does not count: no other attempt may fail
+            self._end(end)
+        return kept
+
+    def _end(self, end: Callable[[StreamOperator], None]) -> None:
+        endings: list[tuple[StreamOperator, Callable[[], None]]] = [
             *(
-                (self.operators[described.operator], edge)
+                (operator, functools.partial(end, operator))
+                for operator in self.operators[: len(self._contexts)]
+            ),
+            *(
+                (self.operators[described.operator], edge.close)
                 for described, edge in zip(self.deployment.edges, self._edges, strict=False)
             ),
         ]
         errors: list[PenstockError] = []
-        for operator, closeable in closeables:
+        for operator, ending in endings:
             try:
                 with _user_code(operator):
-                    closeable.close()
+                    ending()
             except PenstockError as error:
                 errors.append(error)
         self._keyed.close()

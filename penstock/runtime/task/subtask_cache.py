@@ -2,58 +2,129 @@
 
 Only a cache: an entry is used if it is exactly the snapshot that the last checkpoint names, and it is taken out while it
 runs, so a failed attempt leaves nothing behind.
+
+Spark gives a slot to another process about every second epoch, so many an entry is stale when its slot comes back. Then its state is
+of no use, but what its operators keep (a sink's connection, between two epochs) is handed to the subtask that takes its place.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.graph.deployment import VertexDeployment
     from penstock.runtime.task.subtask import Subtask
 
 _KEEP_OTHER_JOBS_S = 60.0
+# In a large cluster a slot rarely comes back to a process: what is kept there would be so many idle connections.
+_KEEP_PARTS_EPOCHS = 6
 
-_entries: dict[tuple[str, int, int], tuple[int, str, float, Subtask]] = {}
+_Place = tuple[str, int, int]  # job, vertex, index of the subtask
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A subtask after its barrier."""
+
+    subtask: Subtask
+    epoch: int
+    snapshot: str
+    attempt_number: int
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What is left of a subtask whose state is stale: of use to the same code in the same attempt at the job."""
+
+    kept: dict[int, Any]
+    deployment: VertexDeployment
+    epoch: int
+    attempt_number: int
+    since: float
+
+
+_entries: dict[_Place, _Entry] = {}
+_parts: dict[_Place, _Parts] = {}
 
 
 def take(job_id: str, vertex: int, index: int, snapshot: str | None) -> Subtask | None:
     """Return the cached subtask if it holds the wanted snapshot; it leaves the cache either way."""
-    entry = _entries.pop((job_id, vertex, index), None)
+    place = (job_id, vertex, index)
+    entry = _entries.pop(place, None)
     if entry is None:
         return None
-    _, name, _, subtask = entry
-    if snapshot is not None and name == snapshot:
-        return subtask
-    _discard(subtask)
+    if snapshot is not None and entry.snapshot == snapshot:
+        return entry.subtask
+    _retire(place, entry)
     return None
 
 
-def put(job_id: str, subtask: Subtask, epoch: int, snapshot: str) -> None:
-    """Keep a subtask after its barrier; one that has finished is closed instead."""
+def take_parts(
+    job_id: str, deployment: VertexDeployment, index: int, attempt_number: int
+) -> Mapping[int, Any]:
+    """Return what a stale subtask left for the one that takes its place, by position in the chain."""
+    found = _parts.pop((job_id, deployment.vertex, index), None)
+    if found is None:
+        return {}
+    if found.attempt_number == attempt_number and _same_code(found.deployment, deployment):
+        return found.kept
+    _close(found)
+    return {}
+
+
+def put(job_id: str, subtask: Subtask, epoch: int, snapshot: str, attempt_number: int = 0) -> None:
+    """Keep a subtask after its barrier. One that has finished is closed instead, and all that stale ones of its job left."""
     if subtask.finished:
+        _close_parts(lambda place, _: place[0] == job_id)
         subtask.close()
         return
-    _entries[job_id, subtask.deployment.vertex, subtask.index] = (
-        epoch,
-        snapshot,
-        time.monotonic(),
-        subtask,
-    )
+    place = (job_id, subtask.deployment.vertex, subtask.index)
+    _entries[place] = _Entry(subtask, epoch, snapshot, attempt_number, time.monotonic())
 
 
 def forget_older(job_id: str, epoch: int) -> None:
     """Drop what can no longer be the latest snapshot: older epochs of this job, and jobs not seen for a while."""
-    now = time.monotonic()
-    for key, (cached_epoch, _, since, subtask) in list(_entries.items()):
-        stale = cached_epoch < epoch - 1 if key[0] == job_id else now - since > _KEEP_OTHER_JOBS_S
-        if stale:
-            del _entries[key]
-            _discard(subtask)
+    before = time.monotonic() - _KEEP_OTHER_JOBS_S
+
+    def is_stale(place: _Place, entry: _Entry | _Parts, epochs: int) -> bool:
+        return entry.epoch < epoch - epochs if place[0] == job_id else entry.since < before
+
+    for place, entry in list(_entries.items()):
+        if is_stale(place, entry, 1):
+            del _entries[place]
+            _retire(place, entry)
+    _close_parts(lambda place, parts: is_stale(place, parts, _KEEP_PARTS_EPOCHS))
 
 
-def _discard(subtask: Subtask) -> None:
-    """Close a subtask whose work does not count: an error of its `close` must not fail another attempt."""
-    with contextlib.suppress(Exception):
-        subtask.close()
+def _retire(place: _Place, entry: _Entry) -> None:
+    """Close a subtask whose work does not count, but for what the next one can use."""
+    kept = entry.subtask.retire()
+    if kept:
+        deployment = entry.subtask.deployment
+        _parts[place] = _Parts(kept, deployment, entry.epoch, entry.attempt_number, entry.since)
+
+
+def _same_code(one: VertexDeployment, other: VertexDeployment) -> bool:
+    return (one.code, one.operators, one.parallelism) == (
+        other.code,
+        other.operators,
+        other.parallelism,
+    )
+
+
+def _close_parts(is_stale: Callable[[_Place, _Parts], bool]) -> None:
+    for place, parts in list(_parts.items()):
+        if is_stale(place, parts):
+            del _parts[place]
+            _close(parts)
+
+
+def _close(parts: _Parts) -> None:
+    for part in parts.kept.values():
+        with contextlib.suppress(Exception):  # an error must not fail another attempt
+            part.close()

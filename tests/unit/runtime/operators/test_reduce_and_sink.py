@@ -122,10 +122,12 @@ class Log(Sink):
         return Writer(self.log, context, restored)
 
 
-def sink_of(*snapshots):
-    sink = Log()
+def sink_of(*snapshots, sink=None, kept=None):
+    sink = sink or Log()
     harness = OperatorHarness(SinkSpec(sink), name="out", snapshots=snapshots)
     harness.context.extras = {"job_id": "job", "attempt": "t1", "staging": "/staging"}
+    if kept is not None:
+        harness.operator._take_over(kept)
     return harness, sink.log
 
 
@@ -147,11 +149,11 @@ def test_a_writer_is_opened_once_and_an_epoch_begins_with_its_first_record():
     assert harness.operator.barrier() == ["committable 4"]
     assert log == [
         ("create", "job", 0, None),
-        ("begin", 2, "t2"),
+        ("begin", 2, "t2-2"),
         (["a"], [1], MIN),
         (["b", "c"], None, 5),
         "prepare",
-        ("begin", 4, "t4"),
+        ("begin", 4, "t4-4"),
         (["d"], None, 5),
         "prepare",
     ]
@@ -180,6 +182,58 @@ def test_a_writer_is_closed_without_a_commit_when_the_task_fails(epochs):
     harness.close()
     assert log.count("prepare") == epochs
     assert log.count("close") == 1
+
+
+class Stateless(Log):
+    """A sink whose writers leave no state."""
+
+    def create_writer(self, context, restored=None):
+        writer = super().create_writer(context, restored)
+        writer.snapshot = lambda: None
+        return writer
+
+
+def kept_by(sink, *, in_an_epoch=False):
+    harness, _ = sink_of(sink=sink)
+    harness.process_batch(Batch(["a"]))
+    if not in_an_epoch:
+        harness.snapshot()
+    return harness.operator.retire()
+
+
+def test_a_writer_between_epochs_that_left_no_state_goes_on_in_the_next_operator():
+    sink = Stateless()
+    kept = kept_by(sink)
+    assert kept is not None
+    harness, log = sink_of(sink=sink, kept=kept)
+    harness.process_batch(Batch(["b"]))
+    opened = [each[:2] for each in log if isinstance(each[0], str) and each[0] != "p"]
+    assert opened == [("create", "job"), ("begin", 1), ("begin", 1)]
+    assert "close" not in log
+    harness.close()
+    assert log.count("close") == 1
+
+
+@pytest.mark.parametrize(
+    ("sink", "in_an_epoch"),
+    [
+        pytest.param(Log(), False, id="it has left state"),
+        pytest.param(Stateless(), True, id="its epoch has not ended"),
+    ],
+)
+def test_a_writer_that_cannot_go_on_elsewhere_is_closed(sink, in_an_epoch):
+    assert kept_by(sink, in_an_epoch=in_an_epoch) is None
+    assert sink.log[-1] == "close"
+
+
+def test_a_kept_writer_is_closed_where_there_is_state_that_it_does_not_know():
+    stateful, _ = sink_of()
+    stateful.process_batch(Batch(["a"]))
+    kept = kept_by(Stateless())
+    harness, log = sink_of(stateful.snapshot(), kept=kept)
+    assert kept.log[-1] == "close"
+    harness.process_batch(Batch(["b"]))
+    assert log[0] == ("create", "job", 0, 1)
 
 
 def test_a_writer_that_could_not_be_opened_is_not_closed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import SimpleNamespace
 
 import pytest
@@ -9,9 +10,27 @@ import pytest
 from penstock.runtime.task import subtask_cache
 
 
+def deployed(vertex=0, code=b"", parallelism=1):
+    return SimpleNamespace(vertex=vertex, code=code, operators=(), parallelism=parallelism)
+
+
+class Connection:
+    def __init__(self, fails=False):
+        self.fails = fails
+        self.closed = 0
+
+    def close(self):
+        self.closed += 1
+        if self.fails:
+            raise RuntimeError("close failed")
+
+
 class FakeSubtask:
-    def __init__(self, vertex=0, index=0, finished=False, fails=False):
-        self.deployment = SimpleNamespace(vertex=vertex)
+    def __init__(
+        self, vertex=0, index=0, finished=False, fails=False, kept=None, code=b"", parallelism=1
+    ):
+        self.deployment = deployed(vertex, code, parallelism)
+        self.kept = {} if kept is None else {1: kept}
         self.index = index
         self.finished = finished
         self.fails = fails
@@ -22,10 +41,16 @@ class FakeSubtask:
         if self.fails:
             raise RuntimeError("close failed")
 
+    def retire(self):
+        with contextlib.suppress(RuntimeError):
+            self.close()
+        return self.kept
+
 
 @pytest.fixture(autouse=True)
 def _empty_cache(monkeypatch):
     monkeypatch.setattr(subtask_cache, "_entries", {})
+    monkeypatch.setattr(subtask_cache, "_parts", {})
 
 
 def test_a_subtask_is_handed_out_once_for_its_own_snapshot():
@@ -94,3 +119,52 @@ def test_a_close_that_fails_does_not_fail_the_next_attempt():
     subtask_cache.put("job", failing, 1, "a")
     subtask_cache.forget_older("job", 5)
     assert failing.closed == 2
+
+
+# What stale subtasks leave
+
+
+def test_what_a_stale_subtask_keeps_is_handed_out_once_to_the_one_in_its_place():
+    connection = Connection()
+    subtask_cache.put("job", FakeSubtask(kept=connection), 5, "a")
+    assert subtask_cache.take_parts("job", deployed(), 0, 0) == {}  # it is not stale yet
+    subtask_cache.forget_older("job", 7)
+    assert subtask_cache.take_parts("job", deployed(), 1, 0) == {}
+    assert subtask_cache.take_parts("job", deployed(), 0, 0) == {1: connection}
+    assert subtask_cache.take_parts("job", deployed(), 0, 0) == {}
+    assert connection.closed == 0
+
+
+@pytest.mark.parametrize(
+    ("deployment", "attempt"),
+    [
+        pytest.param(deployed(code=b"other"), 0, id="other code"),
+        pytest.param(deployed(parallelism=2), 0, id="another parallelism"),
+        pytest.param(deployed(), 1, id="another attempt at the job"),
+    ],
+)
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_of_no_use_any_more_is_closed(deployment, attempt, fails):
+    connection = Connection(fails)
+    subtask_cache.put("job", FakeSubtask(kept=connection), 5, "a")
+    assert subtask_cache.take("job", 0, 0, "b") is None
+    assert subtask_cache.take_parts("job", deployment, 0, attempt) == {}
+    assert connection.closed == 1
+
+
+def test_what_is_kept_is_closed_if_its_slot_does_not_come_back_for_some_epochs():
+    connection = Connection()
+    subtask_cache.put("job", FakeSubtask(kept=connection), 5, "a")
+    subtask_cache.forget_older("job", 11)
+    assert connection.closed == 0
+    subtask_cache.forget_older("job", 12)
+    assert connection.closed == 1
+
+
+def test_what_is_kept_is_closed_when_a_subtask_of_the_job_finishes():
+    connection, others = Connection(), Connection()
+    for job, each in (("job", connection), ("other", others)):
+        subtask_cache.put(job, FakeSubtask(kept=each), 5, "a")
+        subtask_cache.take(job, 0, 0, "b")
+    subtask_cache.put("job", FakeSubtask(vertex=1, finished=True), 6, "c")
+    assert (connection.closed, others.closed) == (1, 0)
