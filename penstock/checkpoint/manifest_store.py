@@ -2,6 +2,7 @@
 
 ```
 <base>/<job id>/chk-<N>/_metadata   the manifest of epoch N
+<base>/<job id>/_latest             the number of the last epoch whose manifest was written
 <base>/<job id>/shared/             state files
 <base>/<job id>/staging/            sinks' output that waits for its commit
 <base>/<job id>/input/              large collections, as sources read them
@@ -12,6 +13,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Iterator
@@ -22,11 +24,12 @@ from penstock.checkpoint.handles import SHARED
 from penstock.checkpoint.lease import DEFAULT_STALE_AFTER_S, Lease, acquire
 from penstock.checkpoint.manifest import DamagedManifestError, Manifest, decode, encode
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.errors import ArgumentError, CheckpointError
+from penstock.errors import ArgumentError, CheckpointError, RestoreRefusedError
 from penstock.files.paths import split_path
 
 METADATA = "_metadata"
 DAMAGED = "_damaged"
+LATEST = "_latest"
 STAGING = "staging"
 INPUT = "input"
 EPOCHS = "epochs"
@@ -99,6 +102,11 @@ class ManifestStore:
         driver runs this job too. On a local file system, of two that write at the same moment one is refused.
         """
         self.check_lease()
+        self._write(manifest)
+        # Before its output is committed: a committed epoch without a manifest is noticed.
+        self._point_at(manifest.epoch)
+
+    def _write(self, manifest: Manifest) -> None:
         name = _metadata_name(manifest.epoch)
         data = encode(manifest)
         if self.storage.create(name, data):
@@ -144,25 +152,81 @@ class ManifestStore:
         found = self.storage.each(read, self.list_epochs())
         return [manifest for manifest in found if manifest is not None]
 
-    def latest(self) -> Manifest | None:
-        """Return the newest readable manifest, or None if the job has no checkpoint.
-
-        A damaged manifest is skipped with a warning. If all are damaged, that is an error: starting from nothing
-        would write again what sinks have published already.
-        """
+    def last_epoch(self) -> int | None:
+        """Return the last epoch whose manifest was written, be it there or not; None if there never was one."""
+        # In this order: a driver that is running writes the manifest first, and deletes older ones afterwards.
+        pointed = self._pointed_at()
         epochs = self.list_epochs()
-        for epoch in reversed(epochs):
-            try:
-                return self.read(epoch)
-            except DamagedManifestError as error:
-                _log.warning("%s: the checkpoint before it is used", error.message)
-        if epochs:
-            raise CheckpointError(
-                f"no checkpoint of job {self.job_id} can be read",
-                detail=f"all manifests below '{self.storage.base}' are damaged: "
-                + ", ".join(f"chk-{epoch}" for epoch in epochs),
-                hint="restore from a savepoint, or delete the directory to start from nothing",
+        return max([*epochs[-1:], *([] if pointed is None else [pointed])], default=None)
+
+    def latest(self, *, allow_fallback: bool = False) -> Manifest | None:
+        """Return the last manifest that was written, or None if the job has no checkpoint.
+
+        If it is damaged or gone, that is an error: its output is published, and whoever starts from an older one publishes it
+        again. With `allow_fallback` that is wanted: the newest one that can be read is used, and those after it are set aside.
+        """
+        last = self.last_epoch()
+        if last is None:
+            return None
+        try:
+            return self.read(last)
+        except DamagedManifestError as error:
+            problem = error.message
+        except CheckpointError as error:
+            if not _is_missing(error):
+                raise
+            problem = f"its manifest '{self.storage.path(_metadata_name(last))}' is gone"
+        older = [epoch for epoch in self.list_epochs() if epoch < last]
+        before = next(filter(None, map(self._read_if_whole, reversed(older))), None)
+        if before is None or not allow_fallback:
+            raise self.cannot_restore(last, problem, None if before is None else before.epoch)
+        warn_of_fallback(last, problem, before.epoch)
+        for epoch in self.list_epochs():
+            if epoch > before.epoch:
+                self._set_aside(epoch)
+        self._point_at(before.epoch)
+        return before
+
+    def cannot_restore(
+        self, epoch: int, problem: str, before: int | None
+    ) -> UnreadableCheckpointError:
+        """Say why the last checkpoint of the job cannot be restored, and what it would mean to use the one before."""
+        if before is None:
+            rest = "There is no checkpoint before it that can be read"
+            way_out = ""
+        else:
+            count = epoch - before
+            epochs = f"epoch {epoch}" if count == 1 else f"{count} epochs, {before + 1} to {epoch},"
+            rest = (
+                f"The last one before it is checkpoint {before}: to go back to it means to run {epochs} and to "
+                "publish what they have published already"
             )
+            way_out = "; if that is wanted, set penstock.recovery.allow-fallback to true"
+        return UnreadableCheckpointError(
+            f"checkpoint {epoch} of job {self.job_id}, its last one, cannot be restored",
+            detail=f"{problem}. {rest}",
+            hint=f"put the file back from a copy, or start a new job from a savepoint{way_out}",
+        )
+
+    def _read_if_whole(self, epoch: int) -> Manifest | None:
+        try:
+            return self.read(epoch)
+        except CheckpointError as error:
+            if not isinstance(error, DamagedManifestError) and not _is_missing(error):
+                raise
+            return None
+
+    def _point_at(self, epoch: int) -> None:
+        self.storage.write_atomic(LATEST, b'{"epoch":%d}\n' % epoch)
+
+    def _pointed_at(self) -> int | None:
+        try:
+            return int(json.loads(self.storage.read(LATEST))["epoch"])
+        except CheckpointError as error:
+            if not _is_missing(error):
+                raise
+        except (ValueError, KeyError, TypeError):
+            _log.warning("'%s' cannot be read", self.storage.path(LATEST))
         return None
 
     def delete(self, epoch: int) -> None:
@@ -170,18 +234,24 @@ class ManifestStore:
         self.check_lease()
         self.storage.delete_tree(f"chk-{epoch}")
 
-    def set_aside(self, epoch: int) -> bool:
-        """Give up a checkpoint whose state cannot be read, if there is one before it; return whether there is.
+    def set_aside(self, epoch: int) -> int | None:
+        """Give up a checkpoint whose state cannot be read, if there is one before it; return that.
 
         Its manifest stays beside, as `_damaged`, for whoever wants to find out what happened.
         """
         self.check_lease()
-        if not any(before < epoch for before in self.list_epochs()):
-            return False
+        older = [before for before in self.list_epochs() if before < epoch]
+        if not older:
+            return None
+        self._set_aside(epoch)
+        self._point_at(older[-1])
+        return older[-1]
+
+    def _set_aside(self, epoch: int) -> None:
+        self.check_lease()
         name = _metadata_name(epoch)
         self.storage.write_atomic(f"chk-{epoch}/{DAMAGED}", self.storage.read(name))
         self.storage.delete(name)
-        return True
 
     def sweep_checkpoints(self) -> None:
         """Delete what drivers that were killed left of checkpoints: directories without a manifest.
@@ -222,6 +292,7 @@ class ManifestStore:
         self.storage.delete_tree(EPOCHS)
         for directory in self.storage.list_directories("chk-"):
             self.storage.delete_tree(directory)
+        self.storage.delete(LATEST)
         lease, self._lease = self._lease, None
         if lease is not None:
             lease.release(forget=True)
@@ -229,6 +300,21 @@ class ManifestStore:
     def list_state_files(self) -> list[str]:
         """Return the names of all state files, needed or not."""
         return self.storage.list(f"{SHARED}/")
+
+
+def warn_of_fallback(epoch: int, problem: str, before: int) -> None:
+    """Tell that a checkpoint before the last one is used, because that is allowed."""
+    _log.warning(
+        "checkpoint %d cannot be restored: %s. The checkpoint before it is used, %d: what was published since then is "
+        "published again",
+        epoch,
+        problem,
+        before,
+    )
+
+
+class UnreadableCheckpointError(RestoreRefusedError):
+    """The last checkpoint of a job is damaged or gone."""
 
 
 class CheckpointDeletedError(CheckpointError):
@@ -257,7 +343,7 @@ def noticing_deletion(directory: str, epoch: int | None) -> Iterator[None]:
 
 def _is_missing(error: BaseException | None) -> bool:
     while error is not None:
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
             return True
         error = error.__cause__
     return False
@@ -271,20 +357,26 @@ class RestorePoint:
     manifest: Manifest
 
 
+def find_checkpoint(path: str) -> tuple[ManifestStore, int | None]:
+    """Return the store of the job that a path or URI is of, and the epoch that it names: chk-N, or the manifest in it."""
+    named = CheckpointStorage(path)
+    if _last_part(named) == METADATA:
+        named = _parent(named)
+    chosen = _CHECKPOINT_DIRECTORY.fullmatch(_last_part(named))
+    if chosen is None:
+        return ManifestStore.at(named), None
+    return ManifestStore.at(_parent(named)), int(chosen.group(1))
+
+
 def resolve_restore_path(path: str) -> RestorePoint:
     """Find the checkpoint that a path or URI means: a job's directory (its latest), a chk-N directory, or its manifest.
 
     The job may run and delete checkpoints meanwhile: then a newer one is its latest.
     """
-    named = CheckpointStorage(path)
-    if _last_part(named) == METADATA:
-        named = _parent(named)
-    chosen = _CHECKPOINT_DIRECTORY.fullmatch(_last_part(named))
-    store = ManifestStore.at(_parent(named) if chosen else named)
-    if chosen is None:
+    store, epoch = find_checkpoint(path)
+    if epoch is None:
         manifest = _latest_of_running(store)
     else:
-        epoch = int(chosen.group(1))
         with noticing_deletion(store.storage.base, epoch):
             manifest = store.read(epoch) if epoch in store.list_epochs() else None
     if manifest is None:
@@ -298,14 +390,14 @@ def resolve_restore_path(path: str) -> RestorePoint:
 
 def _latest_of_running(store: ManifestStore) -> Manifest | None:
     for _ in range(_TRIES):
-        before = store.list_epochs()
+        last = store.last_epoch()
+        if last is None:
+            return None
         try:
-            return store.latest()
-        except CheckpointError as error:
-            if not _is_missing(error):
-                raise
-            if store.list_epochs() == before:
-                raise
+            return store.read(last)
+        except CheckpointError:
+            if store.last_epoch() == last:
+                return store.latest()  # it says what is wrong
     raise CheckpointDeletedError(
         f"the checkpoints of job {store.job_id} are deleted faster than they can be read",
         detail=f"{_TRIES} of them went while they were read",

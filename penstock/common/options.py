@@ -510,6 +510,15 @@ REPLAY_JOURNAL = _option(
 LOG_DIR = _option(
     _key("penstock.log.dir").string_type().no_default_value(), "Directory of log files."
 )
+JOB_ID = _option(
+    _key("penstock.job-id").string_type().no_default_value(),
+    "Id of the job, 32 hexadecimal digits: started again with the same execution.checkpointing.dir, it goes on from its last "
+    "checkpoint; the first time it starts from nothing.",
+)
+RECOVERY_ALLOW_FALLBACK = _option(
+    _key("penstock.recovery.allow-fallback").boolean_type().default_value(False),
+    "Whether a job whose last checkpoint is damaged or gone goes back to one before it, and publishes output again.",
+)
 STATE_INLINE_THRESHOLD = _option(
     _key("penstock.state.inline-threshold").memory_type().default_value(20480),
     "Snapshots up to this size are kept in the manifest instead of in files of their own.",

@@ -54,13 +54,12 @@ class LocalJobController:
         started = time.monotonic()
         try:
             self.master.run()
+            runtime = int((time.monotonic() - started) * 1000)
+            result = JobExecutionResult(self.get_job_id(), runtime, self.get_accumulators())
         except BaseException as error:  # noqa: BLE001 - it is handed to whoever waits for the result
             self._result.set_exception(error)
         else:
-            runtime = int((time.monotonic() - started) * 1000)
-            self._result.set_result(
-                JobExecutionResult(self.get_job_id(), runtime, self.get_accumulators())
-            )
+            self._result.set_result(result)
         finally:
             self._ended.set_result(None)
 

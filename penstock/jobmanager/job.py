@@ -32,6 +32,7 @@ class CheckpointSettings:
     retain_on_cancel: bool = True
     claimed: bool = False
     ignore_unclaimed_state: bool = False
+    allow_fallback: bool = False
     savepoint_directory: str | None = None
     min_pause_ms: int = 0
     timeout_ms: int | None = None

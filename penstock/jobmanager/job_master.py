@@ -67,7 +67,7 @@ from penstock.jobmanager.running.epochs.driver import EpochDriver
 from penstock.jobmanager.running.epochs.pipe import Pipe
 from penstock.jobmanager.running.epochs.runner import StepHook
 from penstock.jobmanager.savepoints import SavepointService, savepoint_target
-from penstock.jobmanager.starting_point import find_start, set_aside
+from penstock.jobmanager.starting_point import find_start, refused_fallback, set_aside
 from penstock.jobmanager.writer_states import check_writer_states
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.state.backends import remove_local_state
@@ -199,14 +199,22 @@ class JobMaster:
         try:
             return self._do(instruction)
         except EpochFailedError as error:
-            return [Failed(error, root_cause(error), time.monotonic())]
+            return [self._failed(error)]
         except Exception as error:  # noqa: BLE001 - whatever it was, the core decides
             at_start = isinstance(instruction, Acquire | Restore)
             what = "restoring failed" if at_start else "the job failed between two epochs"
             detail = str(error) if at_start else f"{type(error).__name__}: {error}"
             failure = EpochFailedError(what, detail=detail)
             failure.__cause__ = error
-            return [Failed(failure, root_cause(failure), time.monotonic(), at_start)]
+            return [self._failed(failure, at_start=at_start)]
+
+    def _failed(self, error: EpochFailedError, *, at_start: bool = False) -> Failed:
+        cause = root_cause(error)
+        last = self._driver.coordinator.base
+        refusal = refused_fallback(self.store, last, cause, self.job.checkpoints)
+        if refusal is not None:
+            error.__cause__ = cause = refusal
+        return Failed(error, cause, time.monotonic(), at_start)
 
     def _do(self, instruction: Instruction) -> list[Event]:
         match instruction:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from penstock import pyflink_compat
-from penstock.checkpoint.manifest_store import METADATA, ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import options
 from penstock.common.autoscaler_settings import AutoscalerSettings
@@ -15,7 +13,7 @@ from penstock.common.job_id import JobID
 from penstock.common.python_dependencies import split_python_files
 from penstock.common.restart_strategy import from_configuration
 from penstock.common.temporary import create_directory
-from penstock.files.paths import split_path
+from penstock.errors import ArgumentError, ConfigurationError
 from penstock.graph.compiler import compile_program
 from penstock.graph.deploy import deploy
 from penstock.graph.deployment import JobSettings
@@ -26,11 +24,9 @@ from penstock.jobmanager.job import CheckpointSettings, Job, Program
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.progress import create_progress
 from penstock.jobmanager.running.epochs.runner import StepHook
+from penstock.jobmanager.starting_point import find_recovery
 from penstock.runtime.state.backends import backend_settings
-from penstock.savepoint.reader import is_savepoint
 from penstock.spark.pipe import SparkPipe
-
-_log = logging.getLogger(__name__)
 
 
 def submit(
@@ -106,26 +102,21 @@ def create_job(
 
 
 def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettings, str]:
-    """Return where checkpoints go, and the job's id.
-
-    A job that is told to recover from the directory of a job is that job again: it goes on under the same id, in the same
-    directory. Recovering from a savepoint or from one checkpoint (`.../chk-7`) starts a new job from it.
-    """
+    """Return where checkpoints go, and the job's id."""
     interval = configuration.get(options.CHECKPOINT_INTERVAL)
     directory = configuration.get(options.CHECKPOINT_DIR)
     recover = configuration.get(options.RECOVERY_PATH)
-    job_id = str(JobID())
+    job_id = _configured_job_id(configuration)
     if recover is not None:
-        parent, name = split_path(recover)
-        one = name.startswith("chk-") or name == METADATA
-        if not one and not is_savepoint(recover):
-            job_id, directory, recover = name, parent, None
-            if not ManifestStore(CheckpointStorage(directory), job_id).list_epochs():
-                _log.warning(
-                    "there is no checkpoint in '%s' of '%s': the job starts from nothing, under this id",
-                    name,
-                    parent,
+        found = find_recovery(recover)
+        recover = found.snapshot
+        if found.job_id is not None:
+            if job_id not in {None, found.job_id}:
+                raise ConfigurationError(
+                    f"penstock.job-id is {job_id}, and execution.state-recovery.path is of job {found.job_id}",
+                    hint="leave one of the two out",
                 )
+            job_id, directory = found.job_id, found.directory
     temporary = directory is None
     if directory is None:
         directory = create_directory("checkpoints")
@@ -140,6 +131,7 @@ def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettin
             retain_on_cancel=_retains_on_cancel(configuration),
             claimed=configuration.get(options.RECOVERY_CLAIM_MODE) == "CLAIM",
             ignore_unclaimed_state=configuration.get(options.RECOVERY_IGNORE_UNCLAIMED),
+            allow_fallback=configuration.get(options.RECOVERY_ALLOW_FALLBACK),
             savepoint_directory=configuration.get(options.SAVEPOINT_DIR),
             min_pause_ms=configuration.get(options.CHECKPOINT_MIN_PAUSE).to_millis(),
             timeout_ms=None
@@ -147,8 +139,26 @@ def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettin
             else configuration.get(options.CHECKPOINT_TIMEOUT).to_millis(),
             tolerable_failures=configuration.get(options.CHECKPOINT_TOLERABLE_FAILURES),
         ),
-        job_id,
+        job_id or str(JobID()),
     )
+
+
+def _configured_job_id(configuration: Configuration) -> str | None:
+    """Return the id that the job always has, if it was given one."""
+    job_id = configuration.get(options.JOB_ID)
+    if job_id is None:
+        return None
+    if configuration.get(options.CHECKPOINT_DIR) is None:
+        raise ConfigurationError(
+            "penstock.job-id is for jobs with a directory of checkpoints",
+            hint="set execution.checkpointing.dir too: the job goes on from what it finds there under its id",
+        )
+    try:
+        return str(JobID.from_hex_string(job_id))
+    except ArgumentError as error:
+        raise ConfigurationError(
+            f"penstock.job-id is '{job_id}', which is no job id", hint=error.hint
+        ) from error
 
 
 def _retains_on_cancel(configuration: Configuration) -> bool:

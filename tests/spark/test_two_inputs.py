@@ -162,7 +162,8 @@ class Hold(FlatMapFunction, CheckpointedFunction):
 def test_operator_state_is_dealt_out_anew_when_a_job_is_resumed_with_another_parallelism(tmp_path):
     def run(parallelism, *splits):
         options = {
-            "execution.state-recovery.path": str(tmp_path / "checkpoints" / JOB_ID),
+            "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+            "penstock.job-id": JOB_ID,
             "execution.checkpointing.interval": "100 ms",
             "restart-strategy.type": "none",
         }

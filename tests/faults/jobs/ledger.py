@@ -271,7 +271,8 @@ def configuration(options: dict[str, Any], job_id: str) -> Configuration:
     settings = Configuration()
     for key, value in {
         "execution.checkpointing.interval": "1 ms",  # over when the first batch is read
-        "execution.state-recovery.path": f"{directory}/checkpoints/{job_id}",
+        "execution.checkpointing.dir": f"{directory}/checkpoints",
+        "penstock.job-id": job_id,
         "penstock.state.inline-threshold": "1 b",  # state goes to files, so that there are files to delete
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "1000",

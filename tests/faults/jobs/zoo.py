@@ -416,7 +416,8 @@ def main(directory: Path, master: str) -> None:
     configuration = Configuration()
     for key, value in {
         "execution.checkpointing.interval": "1 ms",
-        "execution.state-recovery.path": f"{directory}/checkpoints/{JOB_ID}",
+        "execution.checkpointing.dir": f"{directory}/checkpoints",
+        "penstock.job-id": JOB_ID,
         "penstock.state.inline-threshold": "1 b",
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "1000",

@@ -119,7 +119,7 @@ def test_the_same_program_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_path_without_a_checkpoint_says_so(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="there is no checkpoint at"):
+    with pytest.raises(CheckpointError, match="there is nothing to start from at"):
         second_run(str(tmp_path / "chk-7"), totals)
 
 

@@ -73,7 +73,8 @@ def run_job(directory, parallelism, wait, *, stops_after=None):
     options = Configuration.from_dict(
         {
             "execution.checkpointing.interval": "15 ms",
-            "execution.state-recovery.path": f"{directory}/{JOB_ID}",
+            "execution.checkpointing.dir": f"{directory}",
+            "penstock.job-id": JOB_ID,
             "restart-strategy.type": "none",
         }
     )

@@ -55,7 +55,8 @@ class Program:
         options = Configuration.from_dict(
             {
                 "execution.checkpointing.interval": "15 ms",
-                "execution.state-recovery.path": f"{self.directory}/{JOB_ID}",
+                "execution.checkpointing.dir": f"{self.directory}",
+                "penstock.job-id": JOB_ID,
                 "restart-strategy.type": "none",
                 "penstock.debug.check-order": "true",
             }
@@ -205,7 +206,8 @@ def test_a_resumed_job_runs_the_new_program_also_in_the_same_process(tmp_path):
         options = {
             "execution.checkpointing.interval": "15 ms",
             "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
-            "execution.state-recovery.path": f"{tmp_path}/{JOB_ID}",
+            "execution.checkpointing.dir": f"{tmp_path}",
+            "penstock.job-id": JOB_ID,
         }
         env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
         env.set_parallelism(1)

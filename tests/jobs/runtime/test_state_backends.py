@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.checkpoint.manifest_store import UnreadableCheckpointError
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.common.time import Duration, Time
 from penstock.datastream import (
@@ -164,15 +165,31 @@ class FailWhenRestored(KeyedProcessFunction):
         yield value[0], self.total.value()
 
 
-def test_a_damaged_checkpoint_is_left_for_the_one_before_it(backend, tmp_path, caplog):
-    caplog.set_level(logging.WARNING)
+def damaged_while_it_runs(backend, tmp_path, **options):
     FailWhenRestored.damaged = False
-    env = environment(backend, tmp_path, 1, **{"execution.checkpointing.num-retained": "3"})
+    options["execution.checkpointing.num-retained"] = "3"
+    env = environment(backend, tmp_path, 1, **options)
     source = Script([[(record, record[1])] for record in RECORDS])
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "script")
     summed = stream.key_by(lambda record: record[0]).process(FailWhenRestored(str(tmp_path)))
     with summed.execute_and_collect() as found:
-        totals = dict(found)
+        return dict(found)
+
+
+def test_a_job_whose_last_checkpoint_is_damaged_while_it_runs_is_not_restarted(backend, tmp_path):
+    with pytest.raises(UnreadableCheckpointError, match="its last one, cannot be") as raised:
+        damaged_while_it_runs(backend, tmp_path)
+    assert "is damaged. The last one before it is checkpoint" in raised.value.detail
+    assert "and to publish what they have published already" in raised.value.detail
+
+
+def test_a_damaged_checkpoint_is_left_for_the_one_before_it_if_that_is_allowed(
+    backend, tmp_path, caplog
+):
+    caplog.set_level(logging.WARNING)
+    totals = damaged_while_it_runs(
+        backend, tmp_path, **{"penstock.recovery.allow-fallback": "true"}
+    )
     expected = {}
     for key, number in RECORDS:
         expected[key] = expected.get(key, 0) + number

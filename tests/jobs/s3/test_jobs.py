@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from penstock.checkpoint.manifest_store import ManifestStore
+from penstock.checkpoint.manifest_store import ManifestStore, UnreadableCheckpointError
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import FencedError
 from tests.jobs.s3.jobs import (
@@ -61,11 +61,11 @@ def test_an_epoch_asks_for_little(s3, cluster):
         at_step("before run_pipe", lambda epoch: begun.append(len(asked))),
     ):
         collect(environment(s3))
-    # Two state files, a manifest and the journal are written; the checkpoint before it goes.
+    # Two state files, a manifest, its mark and the journal are written; the checkpoint before it goes.
     epoch = [
         str(each) for each in asked[begun[2] : begun[3]] if "lease" not in each.key + each.query
     ]
-    assert len(epoch) <= 18, "\n".join(epoch)
+    assert len(epoch) <= 19, "\n".join(epoch)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -113,12 +113,13 @@ def test_a_driver_that_lost_its_claim_writes_no_checkpoint(s3, cluster):
     ("backend", "damage"),
     [
         ("hashmap", "manifest truncated"),
+        ("hashmap", "manifest gone"),
         ("hashmap", "state altered"),
         ("rocksdb", "state truncated"),
         ("rocksdb", "state gone"),
     ],
 )
-def test_a_damaged_object_is_noticed_and_the_checkpoint_before_it_used(
+def test_a_damaged_object_is_noticed_and_the_checkpoint_before_it_used_if_that_is_allowed(
     s3, cluster, caplog, backend, damage
 ):
     chosen = {"state.backend.type": backend, "execution.checkpointing.num-retained": "3"}
@@ -134,6 +135,12 @@ def test_a_damaged_object_is_noticed_and_the_checkpoint_before_it_used(
         s3.write(name, data[:-1] if damage.endswith("truncated") else data[:-1] + b"\0")
     third = set(written(s3)) - set(EXPECTED_AFTER_TWO)
     caplog.set_level(logging.WARNING)
+    before = written(s3)
+    with pytest.raises(UnreadableCheckpointError, match="checkpoint 3 of job") as raised:
+        write_files(environment(s3, **chosen, **{RECOVER: s3.uri(job)}), s3)
+    assert "checkpoint 2: to go back to it means to run epoch 3 and" in raised.value.detail
+    assert written(s3) == before
+    chosen["penstock.recovery.allow-fallback"] = "true"
     write_files(environment(s3, **chosen, **{RECOVER: s3.uri(job)}), s3)
     assert "the checkpoint before it is used" in caplog.text.lower()
     # What the third epoch wrote is there twice: the checkpoint was all that knew of it.

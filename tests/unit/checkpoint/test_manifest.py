@@ -17,7 +17,11 @@ from penstock.checkpoint.manifest import (
     decode,
     encode,
 )
-from penstock.checkpoint.manifest_store import ManifestStore, resolve_restore_path
+from penstock.checkpoint.manifest_store import (
+    ManifestStore,
+    UnreadableCheckpointError,
+    resolve_restore_path,
+)
 from penstock.checkpoint.pickled import Pickled
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError
@@ -111,9 +115,8 @@ def test_operators_that_a_job_no_longer_has_are_told():
 
 def test_the_layout_is_that_of_flink(store, tmp_path):
     store.write(manifest(3))
-    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()] == [
-        "job/chk-3/_metadata"
-    ]
+    files = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file())
+    assert files == ["job/_latest", "job/chk-3/_metadata"]
     assert store.staging == f"{tmp_path}/job/staging"
 
 
@@ -133,21 +136,84 @@ def damage(store, epoch):
     store.storage.write_atomic(name, store.storage.read(name)[:-20])
 
 
-def test_a_damaged_manifest_is_skipped_with_a_warning_that_names_it(store, caplog):
+def test_a_damaged_manifest_is_left_out_with_a_warning_that_names_it(store, caplog):
     for epoch in (1, 2):
         store.write(manifest(epoch))
-    damage(store, 2)
+    damage(store, 1)
     with caplog.at_level(logging.WARNING):
-        assert store.latest() == manifest(1)
-    assert "chk-2/_metadata' is damaged: the checkpoint before it is used" in caplog.text
-    assert store.read_all() == [manifest(1)]
+        assert store.read_all() == [manifest(2)]
+    assert "chk-1/_metadata' is damaged: it is left out" in caplog.text
+    assert store.latest() == manifest(2)
+
+
+def lose(store, epoch):
+    store.storage.delete_tree(f"chk-{epoch}")
+
+
+@pytest.mark.parametrize(
+    ("hurt", "problem"),
+    [(damage, "chk-5/_metadata' is damaged"), (lose, "chk-5/_metadata' is gone")],
+    ids=["damaged", "gone"],
+)
+def test_a_job_whose_last_manifest_cannot_be_read_does_not_go_back_by_itself(store, hurt, problem):
+    for epoch in (2, 3, 4, 5):
+        store.write(manifest(epoch))
+    damage(store, 4)
+    hurt(store, 5)
+    with pytest.raises(UnreadableCheckpointError, match="checkpoint 5 of job job") as raised:
+        store.latest()
+    assert problem in raised.value.detail
+    assert "The last one before it is checkpoint 3" in raised.value.detail
+    assert "2 epochs, 4 to 5, and to publish what they have published" in raised.value.detail
+    assert "penstock.recovery.allow-fallback" in raised.value.hint
+
+
+@pytest.mark.parametrize("hurt", [damage, lose], ids=["damaged", "gone"])
+def test_a_job_that_may_go_back_does_so_once(store, hurt, caplog):
+    for epoch in (2, 3, 4, 5):
+        store.write(manifest(epoch))
+    damage(store, 4)
+    hurt(store, 5)
+    with caplog.at_level(logging.WARNING):
+        assert store.latest(allow_fallback=True) == manifest(3)
+    assert "The checkpoint before it is used, 3" in caplog.text
+    assert store.list_epochs() == [2, 3]
+    assert store.latest() == manifest(3)
+    store.write(manifest(4))
+    assert store.latest() == manifest(4)
+
+
+def test_a_job_that_may_go_back_and_has_nothing_to_go_back_to_is_refused(store):
+    store.write(manifest(7))
+    lose(store, 7)
+    with pytest.raises(UnreadableCheckpointError) as raised:
+        store.latest(allow_fallback=True)
+    assert "There is no checkpoint before it" in raised.value.detail
+    assert "allow-fallback" not in raised.value.hint
+
+
+def test_a_driver_that_was_killed_between_a_manifest_and_its_mark_goes_on_from_it(store):
+    for epoch in (1, 2):
+        store.write(manifest(epoch))
+    store._point_at(1)
+    assert store.latest() == manifest(2)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff"])
+def test_a_mark_that_cannot_be_read_marks_nothing(store, content, caplog):
+    store.write(manifest(1))
+    store.storage.write_atomic("_latest", content)
+    assert store.latest() == manifest(1)
+    assert "_latest' cannot be read" in caplog.text
 
 
 def test_a_job_whose_manifests_are_all_damaged_does_not_start_from_nothing(store):
     store.write(manifest(1))
     damage(store, 1)
-    with pytest.raises(CheckpointError, match="no checkpoint of job job can be read"):
+    with pytest.raises(UnreadableCheckpointError, match="cannot be restored"):
         store.latest()
+    with pytest.raises(UnreadableCheckpointError, match="cannot be restored"):
+        store.latest(allow_fallback=True)
 
 
 def test_a_manifest_that_was_half_written_is_not_there(store):
