@@ -217,7 +217,8 @@ class Pattern:
         return self._change(optional=True)
 
     def _check_optional(self) -> None:
-        if len(self._nodes) > 1 and self._nodes[-2].greedy:
+        taking = [node for node in self._nodes[:-1] if not node.contiguity.negative]
+        if taking and taking[-1].greedy:
             raise refuse("optional after greedy", f"'{self._last.name}'")
 
     def greedy(self) -> Pattern:

@@ -137,13 +137,17 @@ def compile_pattern(plan: PatternPlan) -> Automaton:
 def _stop_together(edges: list[Edge]) -> list[Edge]:
     """Let what must not come right after an event end all ways out of it, loops too.
 
-    A greedy loop goes on with any event that it can take, so nothing is right after it then.
+    A greedy loop goes on with any event that it can take, so nothing is right after it then. A match that the next event
+    completes is ended by what must not come next only.
     """
-    stops = dict.fromkeys(each for edge in edges for each in edge.first_unless + edge.stopped_by)
+    next_ = dict.fromkeys(each for edge in edges for each in edge.first_unless)
+    stops = next_ | dict.fromkeys(each for edge in edges for each in edge.stopped_by)
     stopped = []
     for edge in edges:
         known = edge.first_unless + edge.stopped_by
-        added = tuple(each for each in stops if each not in known)
+        added = tuple(
+            each for each in (next_ if edge.target == END else stops) if each not in known
+        )
         if edge.greedy:
             stopped.append(replace(edge, first_skip_unless=added))
         else:

@@ -103,6 +103,11 @@ def test_what_needs_a_quantifier_takes_once_for_one():
         change(a().times(1)).build()
 
 
+def test_what_must_not_come_does_not_hide_a_greedy_pattern_from_an_optional_one():
+    with pytest.raises(MalformedPatternError, match="cannot follow a greedy one"):
+        a().one_or_more().greedy().not_followed_by("b").next("c").optional()
+
+
 def test_a_group_has_no_window_time():
     with pytest.raises(MalformedPatternError, match="not that of a group"):
         a().next(group()).times(2, window_time=5)

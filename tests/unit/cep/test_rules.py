@@ -223,6 +223,8 @@ LOOSE = begin("d").followed_by("c").where(Has("c")).one_or_more()
                      [], id="not at all is not at all"),
         pytest.param(not_next(not_followed_by(begin(), "b"), "c"), "a b x",
                      ["a"], id="the event that completes a match may be what must not follow"),
+        pytest.param(not_next(not_followed_by(LOOSE, "b"), "x"), "d c b",
+                     ["d c"], id="also behind a loop"),
         pytest.param(not_next(not_followed_by(begin(), "b"), "c"), "a c x",
                      [], id="but not what must not come next"),
     ],
