@@ -55,7 +55,7 @@ def _label(automaton: Automaton, edge: Edge, first: bool) -> str:
         parts.append(_GAP_WORDS.get(edge.gap, "skip others"))
     parts += [f"not next {text(each)}" for each in edge.first_unless]
     parts += [f"stop at {text(each)}" for each in edge.stopped_by]
-    parts += [f"no {text(each)}" for each in edge.closed_by]
+    parts += [f"no {text(each)}" for each in edge.closed_by + edge.closed_first]
     parts += [f"until {text(each)}" for each in edge.take_unless]
     if edge.limit is not None:
         parts.append(f"within {edge.limit} ms")

@@ -31,8 +31,8 @@ class Edge:
     An event on the way is taken if `condition` holds and none of `take_unless` does. It may be skipped if the gap is ANY,
     or RELAXED and `condition` does not hold, and none of `skip_unless` does. `first_unless` are for the first event
     only, and close the edge; so are `first_skip_unless`, which leave an event that is taken alone. `closed_by` close it on
-    any event, skipped or taken; `stopped_by` do too, except that the event that completes the match may be one of them. If
-    `freed_by` holds for the first event, nothing closes the edge.
+    any event, skipped or taken, `closed_first` on the first; `stopped_by` do too, except that the event that completes the
+    match may be one of them. If `freed_by` holds for the first event, neither `closed_by` nor `closed_first` count.
     """
 
     target: int
@@ -44,6 +44,7 @@ class Edge:
     first_skip_unless: tuple[int, ...] = ()
     stopped_by: tuple[int, ...] = ()
     closed_by: tuple[int, ...] = ()
+    closed_first: tuple[int, ...] = ()
     freed_by: tuple[int, ...] = ()
     limit: int | None = None  # from the event before, in milliseconds
     greedy: bool = False  # of a greedy loop, to itself
@@ -60,6 +61,7 @@ class _Exit:
     first_unless: tuple[int, ...] = ()
     stopped_by: tuple[int, ...] = ()
     closed_by: tuple[int, ...] = ()
+    closed_first: tuple[int, ...] = ()
     freed_by: tuple[int, ...] = ()
     limit: int | None = None
 
@@ -78,6 +80,7 @@ class _Exit:
             first_unless=self.first_unless + edge.first_unless,
             stopped_by=self.stopped_by + edge.stopped_by,
             closed_by=self.closed_by + edge.closed_by,
+            closed_first=self.closed_first + edge.closed_first,
             freed_by=self.freed_by + edge.freed_by,
         )
 
@@ -123,7 +126,8 @@ class Automaton:
         if len(self.start) != 1:
             return None
         edge = self.edges[self.start[0]]
-        plain = not (edge.take_unless or edge.first_unless or edge.stopped_by or edge.closed_by)
+        closing = edge.stopped_by or edge.closed_by or edge.closed_first
+        plain = not (edge.take_unless or edge.first_unless or closing)
         if not plain or edge.condition is None or self.iterative[edge.condition]:
             return None
         return edge.condition, self.calls[edge.condition]
@@ -153,6 +157,13 @@ def _stop_together(edges: list[Edge]) -> list[Edge]:
         else:
             stopped.append(replace(edge, first_unless=edge.first_unless + added))
     return stopped
+
+
+def _after_first(edge: Edge, number: int) -> Edge:
+    """Return the edge without what is said about the first event only."""
+    return replace(
+        edge, first_unless=(), first_skip_unless=(), closed_first=(), freed_by=(), later=number
+    )
 
 
 class _Compiler:
@@ -187,16 +198,16 @@ class _Compiler:
         for edge in edges:
             number = len(registered)
             numbers.append(number)
-            if edge.first_unless or edge.first_skip_unless or edge.freed_by:
-                later = replace(
-                    edge, first_unless=(), first_skip_unless=(), freed_by=(), later=number + 1
-                )
+            if edge.first_unless or edge.first_skip_unless or edge.closed_first or edge.freed_by:
+                later = _after_first(edge, number + 1)
                 registered += [replace(edge, later=number + 1, freed=number + 2), later]
             else:
                 registered.append(replace(edge, later=number))
             if edge.freed_by:
-                free = replace(edge, closed_by=(), freed_by=(), later=number + 3, freed=-1)
-                registered += [free, replace(free, first_unless=(), first_skip_unless=())]
+                free = replace(
+                    edge, closed_by=(), closed_first=(), freed_by=(), later=number + 3, freed=-1
+                )
+                registered += [free, _after_first(free, number + 3)]
         return tuple(numbers)
 
     def _connect(self, position: int, edge: Edge) -> None:
@@ -257,7 +268,13 @@ class _Compiler:
     def _forbid(self, leaving: _Exit, node: PatternNode) -> _Exit:
         conditions = self._always(node.condition)
         if node.contiguity is Contiguity.NOT_NEXT:
-            return replace(leaving, first_unless=leaving.first_unless + conditions)
+            # The event that is not the forbidden one ends the pattern before, and so its greed.
+            return replace(
+                leaving,
+                first_unless=leaving.first_unless + conditions,
+                closed_by=(),
+                closed_first=leaving.closed_first + leaving.closed_by,
+            )
         return replace(
             leaving, stopped_by=leaving.stopped_by + conditions, limit=node.within_previous
         )

@@ -153,6 +153,7 @@ class Nfa:
                 *edge.first_skip_unless,
                 *edge.stopped_by,
                 *edge.closed_by,
+                *edge.closed_first,
                 *edge.freed_by,
                 *(() if edge.condition is None else (edge.condition,)),
             )
@@ -240,6 +241,8 @@ class Nfa:
             if edge.first_unless and _any(holds, edge.first_unless, event, timestamp, link, known):
                 continue
             if edge.closed_by and _any(holds, edge.closed_by, event, timestamp, link, known):
+                continue
+            if edge.closed_first and _any(holds, edge.closed_first, event, timestamp, link, known):
                 continue
             stopped = edge.stopped_by and _any(
                 holds, edge.stopped_by, event, timestamp, link, known

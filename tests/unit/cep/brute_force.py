@@ -146,11 +146,19 @@ def is_match(plan, items, slots, chosen, events, end):
 
 
 def greedy_allows(items, behind):
-    """Whether no event behind a greedy loop could have been taken by it; one that ended the loop lifts the rule."""
-    greedy = [item[1] for item in items if item[0] == "greedy"]
-    if behind and any(g.until is not None and holds(g.until, behind[0]) for g in greedy):
+    """Whether no event behind a greedy loop could have been taken by it; one that ended the loop lifts the rule.
+
+    Where something must not come next, the loop is over behind the first event.
+    """
+    greedy = [(at, item[1]) for at, item in enumerate(items) if item[0] == "greedy"]
+    if behind and any(g.until is not None and holds(g.until, behind[0]) for _, g in greedy):
         return True
-    return not any(holds(g.condition, x) for g in greedy for x in behind)
+    for at, node in greedy:
+        nots = [item[1] for item in items[at:] if item[0] == "not"]
+        once = any(each.contiguity is Contiguity.NOT_NEXT for each in nots)
+        if any(holds(node.condition, x) for x in (behind[:1] if once else behind)):
+            return False
+    return True
 
 
 def trailing(items, chosen, events, end, within):

@@ -98,6 +98,17 @@ FOUND = {
         [("c0", 0), ("c1", 1), ("a2", 2)],
         [(("p", 0), ("p", 1), ("q", 2)), (("p", 1), ("q", 2))],
     ),
+    "behind what must not come next a greedy loop has no say": (
+        p("b")
+        .one_or_more()
+        .greedy()
+        .not_next("n")
+        .where(Has("c"))
+        .followed_by("q")
+        .where(Has("b")),
+        [("b0", 0), ("d1", 0), ("b2", 2), ("b3", 3)],
+        [(("p", 0), ("q", 2))],
+    ),
     "the next event completes the match, also one that must not follow": (
         p("a").not_followed_by("m").where(Has("b")).not_next("n").where(Has("c")),
         [("a0", 0), ("b1", 1)],

@@ -215,6 +215,8 @@ LOOSE = begin("d").followed_by("c").where(Has("c")).one_or_more()
                      ["d c1 c2 a"], id="a greedy loop that can go on is not at its end"),
         pytest.param(not_next(GREEDY, "x").followed_by("a").where(Has("a")), "d c1 x c2 a",
                      [], id="it is at its end if it cannot"),
+        pytest.param(not_next(GREEDY, "y").followed_by("r").where(Has("c")), "d c1 x c2",
+                     ["d c1 c2"], id="behind its end an event that it could take may follow"),
         pytest.param(not_next(GREEDY, "x").followed_by("a").where(Has("a")), "d c1 cx a",
                      ["d c1 cx a"], id="an event that it takes may be what must not come next"),
         pytest.param(not_next(LOOSE, "c").followed_by("a").where(Has("a")), "d c1 c2 a",
