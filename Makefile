@@ -8,7 +8,7 @@ JAVA = JAVA_HOME="$$(cat $(VENV)/java_home)"
 PYTEST = $(JAVA) $(PY) -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test soak check bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test: setup ## run all tests: unit, jobs and zoo, spark, faults, e2e
 	$(PYTEST) tests/spark
 	$(PYTEST) tests/faults
 	$(PYTEST) tests/e2e
+
+soak: setup ## hours of tests: faults and random programs with new seeds, a long run (SOAK=3 rounds)
+	@tools/soak.sh $(SOAK)
 
 check: setup ## lint, format check, types, dead code, import rules
 	@$(PY) -m ruff check .

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Faults at other moments, random programs and values that no test run had before, then a job that runs for long.
+#   tools/soak.sh [ROUNDS]     a failure names the seed: PENSTOCK_FAULT_SEED=... runs that round's faults again
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+rounds=${1:-3}
+python=.venv/bin/python
+JAVA_HOME=$(cat .venv/java_home)
+export JAVA_HOME
+
+for round in $(seq 1 "$rounds"); do
+  export PENSTOCK_FAULT_SEED="soak-$(date +%Y%m%d%H%M%S)"
+  printf 'soak: round %s of %s, PENSTOCK_FAULT_SEED=%s\n' "$round" "$rounds" "$PENSTOCK_FAULT_SEED"
+  "$python" -m pytest -q tests/faults
+  "$python" -m pytest -q tests/unit tests/jobs tests/zoo -n logical --maxprocesses 4 --hypothesis-profile=explore
+done
+for backend in hashmap rocksdb; do
+  "$python" -m benchmarks.long_run --backend "$backend"
+done
