@@ -62,6 +62,7 @@ ALLOWED = {
     "options of RocksDB that are set and never read": ["disable_wal", "size_ratio"],
     "attributes of other libraries' objects": ["caption", "tempdir", "finish_request"],
     "called by pytest": ["pytest_terminal_summary", "pytestmark"],
+    "for kinds of batches besides rows: so far tests have one": ["register_kind"],
     "found by name": ["run_anew"],
     "asked by tests, which could not see it otherwise": ["completed_epochs"],
     "read by fsspec": ["pseudo_dirs"],

@@ -20,7 +20,7 @@ from penstock.graph.operator_specs import CepSpec, DynamicCepSpec
 from penstock.graph.operator_specs.patterns import DYNAMIC_RUNS, QUEUE, RUNS
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
-from penstock.runtime.records import MAX_WATERMARK, Batch
+from penstock.runtime.records import MAX_WATERMARK, RowBatch
 from penstock.runtime.user_code import UserCodeError, close_functions, open_function
 
 
@@ -127,7 +127,7 @@ class CepOperatorBase(StreamOperator):
 
     # -- events in
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Take events: keep them until the watermark comes, or work on them at once in processing time."""
         values, keys = batch.values, batch.keys
         if not values:
@@ -388,7 +388,7 @@ class DynamicCepOperator(CepOperatorBase):
             open_function(function, self.context.runtime_context)
         return engine
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Take events, or descriptions of patterns."""
         if input_index == 0:
             super().process(batch)

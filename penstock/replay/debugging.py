@@ -335,24 +335,24 @@ class _RecordWatcher(Watcher):
 
     def _take(self, batch: Batch, hand_over: Callable[[Batch], None]) -> None:
         at = None if self.armed else self._find(batch)
-        self.seen += len(batch.values)
+        self.seen += len(batch)
         if at is None:
             hand_over(batch)
             return
-        before, wanted = _part(batch, 0, at), _part(batch, at, at + 1)
-        rest = _part(batch, at + 1, len(batch.values))
-        if before.values:
+        before, wanted = batch.slice(0, at), batch.slice(at, at + 1)
+        rest = batch.slice(at + 1)
+        if len(before):
             hand_over(before)
         self.armed = True
         sys.settrace(self._trace)
         hand_over(wanted)
-        if rest.values:
+        if len(rest):
             hand_over(rest)
 
     def _find(self, batch: Batch) -> int | None:
         if self._stop.record is not None:
             at = self._stop.record - 1 - self.seen
-            return at if at < len(batch.values) else None
+            return at if at < len(batch) else None
         if batch.keys is None:
             raise ReplayError(
                 "the records of this operator have no keys",
@@ -370,11 +370,3 @@ class _RecordWatcher(Watcher):
         self.stopped = True
         sys.settrace(None)
         return self._start(frame)
-
-
-def _part(batch: Batch, start: int, end: int) -> Batch:
-    return Batch(
-        batch.values[start:end],
-        None if batch.timestamps is None else batch.timestamps[start:end],
-        None if batch.keys is None else batch.keys[start:end],
-    )

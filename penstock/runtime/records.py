@@ -1,21 +1,104 @@
-"""The unit of work between operators: a batch of records."""
+"""The unit of work between operators: a batch of records.
+
+What carries batches (routers, edges, gates, buffers) knows the interface only. What works on records knows the kind.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import pickle
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+from typing import Any, ClassVar, Self
+
+from penstock.common.pickling import dumps
+from penstock.runtime.isolation import isolate_all
+from penstock.runtime.user_code import call_each
 
 MIN_WATERMARK = -(2**63)
 MAX_WATERMARK = 2**63 - 1
 
 
-class Batch:
-    """Records in order, as columns.
+class Batch(ABC):
+    """Records in order. A batch belongs to whoever received it last, who may keep or change it.
 
-    `timestamps` is None when no record has one; a single record without a timestamp among others has None there. `keys`
-    is set on keyed inputs only. The lists belong to the receiver: it may keep or change them.
+    `timestamps` has one element per record, None for a record that has none, or is None as a whole. `keys` is set on keyed
+    inputs only.
+    """
+
+    __slots__ = ()
+
+    TAG: ClassVar[int]  # the first byte of an encoded batch tells its kind
+
+    timestamps: Any
+    keys: Any
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of records."""
+
+    # What decides where records go
+
+    @abstractmethod
+    def extract(self, function: Callable[[Any], Any]) -> list[Any]:
+        """Return what a user's function (a key selector, a partitioner) returns for each record; raises RecordFailedError."""
+
+    @abstractmethod
+    def with_keys(self, keys: list[Any] | None) -> Self:
+        """Return the same records with these keys, or without any."""
+
+    @abstractmethod
+    def scatter(self, targets: Sequence[int], pending: dict[int, Self]) -> Iterable[int]:
+        """Append each record to what is pending for its target, which is given per record; return who has got some."""
+
+    @abstractmethod
+    def slice(self, start: int, stop: int | None = None, step: int = 1) -> Self:
+        """Return some of the records, as slices of a list do."""
+
+    # What collects records on their way
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Return a batch with the same records that can grow by itself."""
+
+    @abstractmethod
+    def extend(self, other: Self) -> int:
+        """Append the records of another batch of the same kind, which stays as it is; return how many there are now."""
+
+    @abstractmethod
+    def isolated(self) -> Self:
+        """Return a batch for another consumer, who must not see what the first one does to its records; without keys."""
+
+    @abstractmethod
+    def apply_types(self, apply: Callable[[list[Any]], list[Any]]) -> None:
+        """Check values that are Python objects by their declared type, and replace them by what `apply` returns."""
+
+    # The wire
+
+    @abstractmethod
+    def encode(self) -> bytes:
+        """Return the batch as a payload that begins with TAG."""
+
+    @classmethod
+    @abstractmethod
+    def decode(cls, payload: bytes) -> Self:
+        """Return the batch that `encode` was called on."""
+
+
+class RowBatch(Batch):
+    """Records as Python objects, in lists of values, timestamps and keys.
+
+    `timestamps` is None when no record has one.
     """
 
     __slots__ = ("keys", "timestamps", "values")
+
+    values: list[Any]
+    timestamps: list[int | None] | None
+    keys: list[Any] | None
+
+    TAG = 0x80  # what a pickle begins with: rows need no byte of their own, and no copy to put it there
 
     def __init__(
         self,
@@ -31,4 +114,96 @@ class Batch:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Batch({self.values!r}, timestamps={self.timestamps!r}, keys={self.keys!r})"
+        return f"RowBatch({self.values!r}, timestamps={self.timestamps!r}, keys={self.keys!r})"
+
+    def extract(self, function: Callable[[Any], Any]) -> list[Any]:
+        """Call the function with each value."""
+        return call_each(function, self.values)
+
+    def with_keys(self, keys: list[Any] | None) -> RowBatch:
+        """Share the lists of values and timestamps."""
+        return RowBatch(self.values, self.timestamps, keys)
+
+    def scatter(self, targets: Sequence[int], pending: dict[int, RowBatch]) -> Iterable[int]:
+        """Append to the lists of each target.
+
+        Up to a few targets, one C-speed pass per target (15 ns a record and column) beats appending record by record
+        (50 ns a column).
+        """
+        values, timestamps, keys = self.values, self.timestamps, self.keys
+        chosen = set(targets)
+        for target in chosen:
+            mask = [each == target for each in targets]
+            there = pending.get(target)
+            if there is None or (there.timestamps is None) is not (timestamps is None):
+                part = RowBatch(
+                    list(compress(values, mask)),
+                    None if timestamps is None else list(compress(timestamps, mask)),
+                    None if keys is None else list(compress(keys, mask)),
+                )
+                if there is None:
+                    pending[target] = part
+                else:
+                    there.extend(part)
+                continue
+            there.values += compress(values, mask)
+            if timestamps is not None:
+                there.timestamps += compress(timestamps, mask)  # type: ignore[operator]
+            if keys is not None:
+                there.keys += compress(keys, mask)  # type: ignore[operator]
+        return chosen
+
+    def slice(self, start: int, stop: int | None = None, step: int = 1) -> RowBatch:
+        """Slice the lists."""
+        part, timestamps, keys = slice(start, stop, step), self.timestamps, self.keys
+        return RowBatch(
+            self.values[part],
+            None if timestamps is None else timestamps[part],
+            None if keys is None else keys[part],
+        )
+
+    def copy(self) -> RowBatch:
+        """Copy the lists, not the values."""
+        return self.slice(0)
+
+    def extend(self, other: RowBatch) -> int:
+        """Append to the lists."""
+        values, mine, theirs = self.values, self.timestamps, other.timestamps
+        if mine is not None:
+            mine += theirs if theirs is not None else [None] * len(other.values)
+        elif theirs is not None:
+            before: list[int | None] = [None] * len(values)
+            self.timestamps = before + theirs
+        values += other.values
+        if self.keys is not None and other.keys is not None:
+            self.keys += other.keys
+        return len(values)
+
+    def isolated(self) -> RowBatch:
+        """Copy the lists, and the values that can change."""
+        timestamps = self.timestamps
+        return RowBatch(isolate_all(self.values), None if timestamps is None else list(timestamps))
+
+    def apply_types(self, apply: Callable[[list[Any]], list[Any]]) -> None:
+        """Replace the list of values."""
+        self.values = apply(self.values)
+
+    def encode(self) -> bytes:
+        """Pickle the lists, timestamps as an array.
+
+        Measured for (int, int, int, str, int) records: pickling the columns takes 190 ns a record and 175 ns back; pickling
+        (timestamp, key, value) rows takes 300 ns and 185 ns.
+        """
+        times: Any = self.timestamps
+        if times is not None:
+            try:
+                times = array("q", times)
+            except TypeError:  # some have none, or all
+                times = None if all(time is None for time in times) else times
+        return dumps((self.values, times, self.keys))
+
+    @classmethod
+    def decode(cls, payload: bytes) -> RowBatch:
+        """Unpickle the lists."""
+        values, times, keys = pickle.loads(payload)
+        return RowBatch(values, times.tolist() if type(times) is array else times, keys)

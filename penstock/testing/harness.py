@@ -22,7 +22,7 @@ from penstock.graph.operator_specs import OperatorSpec
 from penstock.graph.transformations import OperatorTransformation
 from penstock.runtime.metrics import MetricGroup
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.state.backends import BACKENDS
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend
@@ -73,21 +73,21 @@ class CollectingOutput:
         self.statuses: list[bool] = []
         self.batches: list[int] = []  # the size of each batch of the main output
 
-    def emit(self, batch: Batch) -> None:
+    def emit(self, batch: Any) -> None:
         """Keep records."""
         self._check(None, batch)
         self.batches.append(len(batch))
         self.records.extend(_pairs(batch))
 
-    def emit_side(self, tag: str, batch: Batch) -> None:
+    def emit_side(self, tag: str, batch: Any) -> None:
         """Keep records of a side output."""
         self._check(tag, batch)
         self.side_records.setdefault(tag, []).extend(_pairs(batch))
 
-    def _check(self, tag: str | None, batch: Batch) -> None:
+    def _check(self, tag: str | None, batch: Any) -> None:
         typed = self._types.get(tag)
         if typed is not None:
-            batch.values = typed.apply(batch.values)
+            batch.apply_types(typed.apply)
 
     def emit_watermark(self, watermark: int) -> None:
         """Keep a watermark."""
@@ -108,7 +108,7 @@ def _backend(
     return backend.create_temporary(clock, operator, max_parallelism)
 
 
-def _pairs(batch: Batch) -> list[tuple[Any, int | None]]:
+def _pairs(batch: RowBatch) -> list[tuple[Any, int | None]]:
     timestamps = batch.timestamps
     if timestamps is None:
         return [(value, None) for value in batch.values]
@@ -236,7 +236,7 @@ class OperatorHarness:
     ) -> None:
         """Send one record."""
         keys = None if key is _NO_KEY else [key]
-        self.process_batch(Batch([value], [timestamp], keys), input_index)
+        self.process_batch(RowBatch([value], [timestamp], keys), input_index)
 
     def process_elements(
         self, records: Iterable[tuple[Any, int | None]], input_index: int = 0
@@ -244,9 +244,9 @@ class OperatorHarness:
         """Send records, given as (value, timestamp), as one batch."""
         records = list(records)
         values = [value for value, _ in records]
-        self.process_batch(Batch(values, [timestamp for _, timestamp in records]), input_index)
+        self.process_batch(RowBatch(values, [timestamp for _, timestamp in records]), input_index)
 
-    def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+    def process_batch(self, batch: RowBatch, input_index: int = 0) -> None:
         """Send a batch; keys are computed if there is a key selector and the batch has none."""
         if batch.keys is None and self._key_selectors:
             select = self._key_selectors[min(input_index, len(self._key_selectors) - 1)]

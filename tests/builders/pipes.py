@@ -26,8 +26,8 @@ from penstock.graph.deployment import (
     VertexDeployment,
 )
 from penstock.graph.levels import count_slots
-from penstock.runtime.network.buffers import encode
 from penstock.runtime.network.messages import ACK, FAILURE
+from penstock.runtime.records import RowBatch
 from penstock.runtime.task.slot_task import run_slot
 
 
@@ -163,4 +163,4 @@ def restore_of(ack, **options):
 
 def buffer(values, timestamps=None, keys=None):
     """The payload of a buffer."""
-    return encode(values, timestamps, keys)
+    return RowBatch(values, timestamps, keys).encode()

@@ -70,10 +70,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 # The layers of penstock.runtime, from the bottom up: what they may import of each other.
 _RUNTIME: dict[str, set[str]] = {
-    "runtime.records": set(),
+    "runtime.records": {"runtime.isolation", "runtime.user_code"},
     "runtime.metrics": set(),
     "runtime.isolation": set(),
-    "runtime.user_code": {"runtime.records"},
+    "runtime.user_code": set(),
     "runtime.state": {"runtime.records", "runtime.user_code"},
     # Neither backend knows the other, and only this one module knows that there are two.
     "runtime.state.hashmap": {"runtime.state", "runtime.records"},

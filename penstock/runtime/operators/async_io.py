@@ -26,7 +26,7 @@ from penstock.runtime.operators.async_queue import (
 )
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector, has_side_outputs
-from penstock.runtime.records import MIN_WATERMARK, Batch
+from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import SPLIT
 from penstock.runtime.user_code import is_checkpointed
 
@@ -84,7 +84,7 @@ class AsyncWaitOperator(StreamOperator):
 
     # Input
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Begin a call for each record, as many at a time as the capacity allows."""
         times = repeat(None) if batch.timestamps is None else batch.timestamps
         self._waiting.extend(map(Entry, batch.values, times))
@@ -214,7 +214,7 @@ class AsyncWaitOperator(StreamOperator):
                 collector.add_all((value,), time)
             collector.flush()
         elif values:
-            self.output.emit(Batch(values, times))
+            self.output.emit(RowBatch(values, times))
 
     # State
 

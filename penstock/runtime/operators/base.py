@@ -78,8 +78,8 @@ class StreamOperator:
         self.context = context
         self.output = context.output
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
-        """Take records."""
+    def process(self, batch: Any, input_index: int = 0) -> None:
+        """Take records, in a Batch of the kind that this operator works on."""
         raise NotImplementedError
 
     def process_watermark(self, watermark: int) -> None:

@@ -12,7 +12,7 @@ from penstock.common.time_domain import TimeDomain
 from penstock.errors import InvalidProgramError
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.process import KeyedProcessOperator, ProcessOperator
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.time.timers import TimerService
 from penstock.runtime.user_code import method_of
 
@@ -125,7 +125,7 @@ class BroadcastProcessOperator(ProcessOperator):
         super().open(context)
         self.broadcast_context = self.create_broadcast_context()
         # In BATCH mode the broadcast side comes first, as in Flink: the other one waits for it to end.
-        self._waiting: list[Batch] | None = [] if context.batch_mode else None
+        self._waiting: list[RowBatch] | None = [] if context.batch_mode else None
 
     def create_user_context(self) -> Any:
         """Create the context of the side without broadcast."""
@@ -135,7 +135,7 @@ class BroadcastProcessOperator(ProcessOperator):
         """Create the context of the broadcast side."""
         return BroadcastContext(self)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Process all records of one input."""
         if input_index == 1:
             call: Callable[..., Any] = self.function.process_broadcast_element
@@ -165,7 +165,7 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator, KeyedProcessOperat
         """Create the context of the broadcast side."""
         return KeyedBroadcastContext(self)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Process all records of one input."""
         if input_index == 1:
             self.backend.current_key = _NO_KEY

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.graph.operator_specs import CoGroupWindowSpec
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.window import create_window_operator
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.windowing import EventTimeTrigger, ProcessingTimeTrigger
 from penstock.windowing.tagged_union import TaggedUnion
 
@@ -36,14 +36,14 @@ class CoGroupWindowOperator(StreamOperator):
         super().open_epoch(context)
         self.inner.open_epoch(context)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Add the records of one input to their windows."""
         values: list[Any]
         if self._shown:
             values = [TaggedUnion(input_index, value) for value in batch.values]
         else:
             values = list(zip(repeat(input_index), batch.values, strict=False))
-        self.inner.process(Batch(values, batch.timestamps, batch.keys))
+        self.inner.process(RowBatch(values, batch.timestamps, batch.keys))
 
     def process_watermark(self, watermark: int) -> None:
         """Fire what is due, then send the watermark on."""

@@ -6,7 +6,7 @@ from itertools import compress
 
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.stateless import FlatMapOperator, FunctionOperator
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 
 
 class CoMapOperator(FunctionOperator):
@@ -19,7 +19,7 @@ class CoMapOperator(FunctionOperator):
         super().open(context)
         self.calls = (self.function.map1, self.function.map2)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Map all records of one input."""
         self.call = self.calls[input_index]
         results, timestamps = self.apply(batch), batch.timestamps
@@ -28,7 +28,7 @@ class CoMapOperator(FunctionOperator):
             results = list(compress(results, kept))
             timestamps = None if timestamps is None else list(compress(timestamps, kept))
         if results:
-            self.output.emit(Batch(results, timestamps))
+            self.output.emit(RowBatch(results, timestamps))
 
 
 class CoFlatMapOperator(FlatMapOperator):
@@ -41,7 +41,7 @@ class CoFlatMapOperator(FlatMapOperator):
         super().open(context)
         self.calls = (self.function.flat_map1, self.function.flat_map2)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Flat-map all records of one input."""
         self.call = self.calls[input_index]
         super().process(batch)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.process import KeyedProcessOperator, ProcessOperator
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 
 
 class CoProcessOperator(ProcessOperator):
@@ -18,7 +18,7 @@ class CoProcessOperator(ProcessOperator):
         super().open(context)
         self.calls = (self.function.process_element1, self.function.process_element2)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Process all records of one input."""
         self.run_batch(self.calls[input_index], self.user_context, batch)
 

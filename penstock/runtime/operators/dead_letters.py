@@ -23,7 +23,7 @@ from penstock.runtime.operators.stateless import (
     FunctionOperator,
     MapOperator,
 )
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import position_of_failure, user_traceback
 
 # What says that the program is wrong, not the record.
@@ -53,11 +53,11 @@ def dead_letter(
 class _Tolerant(FunctionOperator):
     """What the stateless operators share."""
 
-    def _time_of(self, batch: Batch, index: int) -> int | None:
+    def _time_of(self, batch: RowBatch, index: int) -> int | None:
         return None if batch.timestamps is None else batch.timestamps[index]
 
     def apply_to_batch(
-        self, batch: Batch, call: Callable[[Any], Any]
+        self, batch: RowBatch, call: Callable[[Any], Any]
     ) -> tuple[list[Any], dict[int, DeadLetter]]:
         """Call a function on every record; return the results, and the failures by position."""
         if self.sets_key and batch.keys is not None:
@@ -80,7 +80,7 @@ class _Tolerant(FunctionOperator):
                 failed[at] = dead_letter(self, error, values[at], self._time_of(batch, at))
 
     def _apply_with_keys(
-        self, batch: Batch, call: Callable[[Any], Any]
+        self, batch: RowBatch, call: Callable[[Any], Any]
     ) -> tuple[list[Any], dict[int, DeadLetter]]:
         backend = self.backend
         results = []
@@ -98,11 +98,11 @@ class _Tolerant(FunctionOperator):
         if failed:
             letters = list(failed.values())
             self.output.emit_side(
-                self.spec.error_tag, Batch(letters, [letter.timestamp for letter in letters])
+                self.spec.error_tag, RowBatch(letters, [letter.timestamp for letter in letters])
             )
 
 
-def _without(batch: Batch, failed: dict[int, DeadLetter]) -> tuple[list[Any], Any]:
+def _without(batch: RowBatch, failed: dict[int, DeadLetter]) -> tuple[list[Any], Any]:
     """Return values and timestamps of the records that did not fail."""
     values, timestamps = batch.values, batch.timestamps
     if not failed:
@@ -115,11 +115,11 @@ def _without(batch: Batch, failed: dict[int, DeadLetter]) -> tuple[list[Any], An
 class TolerantMapOperator(_Tolerant, MapOperator):
     """One result per record that does not fail."""
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Map all records."""
         results, failed = self.apply_to_batch(batch, self.call)
         if results:
-            self.output.emit(Batch(results, _without(batch, failed)[1]))
+            self.output.emit(RowBatch(results, _without(batch, failed)[1]))
         self.send(failed)
 
 
@@ -132,14 +132,14 @@ class TolerantFilterOperator(_Tolerant, FilterOperator):
         decide = self.call
         self._decide: Callable[[Any], bool] = lambda value: bool(decide(value))
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Keep some records."""
         mask, failed = self.apply_to_batch(batch, self._decide)
         values, timestamps = _without(batch, failed)
         kept = list(compress(values, mask))
         if kept:
             self.output.emit(
-                Batch(kept, None if timestamps is None else list(compress(timestamps, mask)))
+                RowBatch(kept, None if timestamps is None else list(compress(timestamps, mask)))
             )
         self.send(failed)
 
@@ -158,7 +158,7 @@ class TolerantFlatMapOperator(_Tolerant, FlatMapOperator):
 
         self._in_full = in_full
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Flat-map all records."""
         results, failed = self.apply_to_batch(batch, self._in_full)
         collector = Collector(self.output)

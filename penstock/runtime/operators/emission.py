@@ -8,7 +8,7 @@ from typing import Any
 from penstock.errors import ArgumentTypeError
 from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.base import Output
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import shorten
 
 _FLUSH_AT = 4096
@@ -109,8 +109,8 @@ class Collector:
         if self._values:
             values, self._values = self._values, []
             timestamps, self._timestamps = self._timestamps, []
-            self._output.emit(Batch(values, timestamps))
+            self._output.emit(RowBatch(values, timestamps))
         if self._side:
             side, self._side = self._side, {}
             for tag, (values, timestamps) in side.items():
-                self._output.emit_side(tag, Batch(values, timestamps))
+                self._output.emit_side(tag, RowBatch(values, timestamps))

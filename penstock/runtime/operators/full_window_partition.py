@@ -15,7 +15,7 @@ from penstock.runtime.operators.window_contents import (
     ReducedContents,
     WindowContents,
 )
-from penstock.runtime.records import MAX_WATERMARK, Batch
+from penstock.runtime.records import MAX_WATERMARK, RowBatch
 from penstock.runtime.state.table import MISSING
 from penstock.runtime.user_code import close_functions, open_function
 
@@ -61,7 +61,7 @@ class FullWindowPartitionOperator(StreamOperator):
         super().open_epoch(context)
         self.collector = Collector(context.output)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Keep records."""
         if self._contents is not None:
             self._fold(self._contents, batch)
@@ -79,7 +79,7 @@ class FullWindowPartitionOperator(StreamOperator):
         if len(block[0]) >= _BLOCK:
             self._number += 1
 
-    def _fold(self, contents: WindowContents, batch: Batch) -> None:
+    def _fold(self, contents: WindowContents, batch: RowBatch) -> None:
         entry = (self._key, self._number)
         folded = self.table.get(entry, MISSING)
         value = None

@@ -17,7 +17,7 @@ from penstock.graph.operator_specs import IntervalJoinSpec
 from penstock.graph.operator_specs.two_inputs import LEFT, RIGHT
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.state.panes import PANE_PREFIX, PaneTable
 from penstock.runtime.user_code import close_functions, open_function
 
@@ -148,7 +148,7 @@ class IntervalJoinOperator(StreamOperator):
         super().open_epoch(context)
         self.collector = Collector(context.output)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Join each record with the partners that are there, and keep it for those to come."""
         own, other = self.buffers[input_index], self.buffers[1 - input_index]
         least, greatest = self._reach[input_index]

@@ -18,7 +18,7 @@ from penstock.graph.operator_specs import GlobalAggregateSpec, LocalAggregateSpe
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.time_window import Pane, TimeWindowOperator
 from penstock.runtime.operators.window_base import WindowOperatorBase
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.state.table import MISSING
 from penstock.runtime.user_code import (
     RecordFailedError,
@@ -50,7 +50,7 @@ class LocalAggregateOperator(TimeWindowOperator):
     def _bind(self, context: OperatorContext) -> None:
         self._panes.clear()
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Fold records into accumulators."""
         values = batch.values
         if not values:
@@ -94,7 +94,7 @@ class LocalAggregateOperator(TimeWindowOperator):
             times += [end - 1] * len(accumulators)
         self._panes.clear()
         for at in range(0, len(partials), _EMIT_AT):
-            self.output.emit(Batch(partials[at : at + _EMIT_AT], times[at : at + _EMIT_AT]))
+            self.output.emit(RowBatch(partials[at : at + _EMIT_AT], times[at : at + _EMIT_AT]))
 
     def process_watermark(self, watermark: int) -> None:
         """Send the accumulators, then the watermark."""
@@ -129,7 +129,7 @@ class GlobalAggregateOperator(TimeWindowOperator):
     def __init__(self, spec: GlobalAggregateSpec) -> None:
         super().__init__(spec.window)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Merge accumulators into their windows."""
         merge, panes, size = self.contents.merge, self._panes, self.size
         watermark = self.timers.watermark

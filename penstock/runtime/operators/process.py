@@ -10,7 +10,7 @@ from penstock.common.time_domain import TimeDomain
 from penstock.errors import UnsupportedOperationError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
-from penstock.runtime.records import MIN_WATERMARK, Batch
+from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.time.timers import TimerService
 from penstock.runtime.user_code import close_functions, open_function
 
@@ -92,11 +92,11 @@ class ProcessOperator(StreamOperator):
         """Create the context object that is handed to user code."""
         return ProcessContext(ReadOnlyTimerService(self), None)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Process all records."""
         self.run_batch(self.function.process_element, self.user_context, batch)
 
-    def run_batch(self, call: Callable[..., Any], context: Any, batch: Batch) -> None:
+    def run_batch(self, call: Callable[..., Any], context: Any, batch: RowBatch) -> None:
         """Call a method of the user's function for each record."""
         collector = self.collector
         gather = collector.gather
@@ -140,7 +140,7 @@ class KeyedProcessOperator(ProcessOperator):
         """Create the context object that is handed to user code."""
         return ProcessContext(self._service, self.backend)
 
-    def run_batch(self, call: Callable[..., Any], context: Any, batch: Batch) -> None:
+    def run_batch(self, call: Callable[..., Any], context: Any, batch: RowBatch) -> None:
         """Call a method of the user's function for each record, with its key."""
         collector = self.collector
         gather, backend = collector.gather, self.backend

@@ -8,7 +8,7 @@ from penstock.graph.operator_specs.functions import REDUCED
 from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
-from penstock.runtime.records import MAX_WATERMARK, Batch
+from penstock.runtime.records import MAX_WATERMARK, RowBatch
 from penstock.runtime.state.table import MISSING
 from penstock.runtime.user_code import close_functions, method_of, open_function
 
@@ -24,7 +24,7 @@ class KeyedReduceOperator(StreamOperator):
         self.table = context.keyed_state.table(REDUCED.name)
         open_function(self.spec.function, context.runtime_context)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Fold the records in."""
         reduce, table, backend = self.reduce, self.table, self.backend
         keys = batch.keys or []
@@ -43,7 +43,7 @@ class KeyedReduceOperator(StreamOperator):
         except Exception as error:
             raise self.guard(error, value, known=True) from error
         if self.spec.emit_updates:
-            self.output.emit(Batch(results, batch.timestamps))
+            self.output.emit(RowBatch(results, batch.timestamps))
 
     def process_watermark(self, watermark: int) -> None:
         """At the end of input emit the result of each key, if updates were not."""

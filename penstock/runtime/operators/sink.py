@@ -9,7 +9,7 @@ from typing import Any
 from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
 from penstock.errors import PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.records import MIN_WATERMARK, Batch
+from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import WRITERS
 
 
@@ -71,7 +71,7 @@ class SinkOperator(StreamOperator):
         )
         return writer
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Write the records."""
         try:
             writer = self._begin() if self._begun is None else self._begun

@@ -20,7 +20,7 @@ from penstock.connectors.source import (
 from penstock.errors import InvalidProgramError, PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader
-from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.assigning import TimestampAssignment
 from penstock.runtime.user_code import RecordFailedError
@@ -227,7 +227,7 @@ class SourceOperator(StreamOperator):
             timestamps: Any = found.timestamps
             try:
                 split.assignment.on_batch(
-                    Batch(found.records, timestamps), self.output.emit, self._on_event_watermark
+                    RowBatch(found.records, timestamps), self.output.emit, self._on_event_watermark
                 )
             except RecordFailedError as failed:
                 raise self.guard(failed.cause, failed.record, known=True) from failed.cause

@@ -13,7 +13,7 @@ from typing import Any
 from penstock.runtime.isolation import isolated, isolating, keeps_objects
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector, has_side_outputs, not_iterable
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import (
     RecordFailedError,
     call_each,
@@ -43,7 +43,7 @@ class FunctionOperator(StreamOperator):
         """Close the user's function."""
         close_functions([self.spec.function])
 
-    def apply(self, batch: Batch) -> list[Any]:
+    def apply(self, batch: RowBatch) -> list[Any]:
         """Call the function on every record."""
         values = batch.values
         if self.sets_key and batch.keys is not None:
@@ -77,9 +77,9 @@ class MapOperator(FunctionOperator):
         if self.keeps_objects:
             self.call = isolating(self.call)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Map all records."""
-        self.output.emit(Batch(self.apply(batch), batch.timestamps))
+        self.output.emit(RowBatch(self.apply(batch), batch.timestamps))
 
 
 class FilterOperator(FunctionOperator):
@@ -87,14 +87,14 @@ class FilterOperator(FunctionOperator):
 
     method = "filter"
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Keep some records."""
         mask = self.apply(batch)
         values = list(compress(batch.values, mask))
         if values:
             timestamps = batch.timestamps
             self.output.emit(
-                Batch(values, None if timestamps is None else list(compress(timestamps, mask)))
+                RowBatch(values, None if timestamps is None else list(compress(timestamps, mask)))
             )
 
 
@@ -103,7 +103,7 @@ class FlatMapOperator(FunctionOperator):
 
     method = "flat_map"
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Flat-map all records."""
         call: Callable[[Any], Any] = self.call
         values, timestamps, keys = batch.values, batch.timestamps, batch.keys
@@ -133,4 +133,4 @@ class FlatMapOperator(FunctionOperator):
                 collector.add_all((result,), time)
             collector.flush()
         elif results:
-            self.output.emit(Batch(results, times if timestamps is not None else None))
+            self.output.emit(RowBatch(results, times if timestamps is not None else None))

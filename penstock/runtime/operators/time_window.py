@@ -24,7 +24,7 @@ from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.window_base import CONTENTS, PANES, WindowOperatorBase
 from penstock.runtime.operators.window_contents import AggregatedContents, ElementContents
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.state.panes import PaneTable
 from penstock.runtime.state.table import MISSING
 from penstock.runtime.user_code import position_of_failure
@@ -88,7 +88,7 @@ class TimeWindowOperator(WindowOperatorBase):
 
     # -- records in
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Fold records into their windows."""
         values = batch.values
         if not values:
@@ -342,7 +342,7 @@ class TimeWindowOperator(WindowOperatorBase):
         values, timestamps = self._values, self._timestamps
         self._values, self._timestamps = [], []
         for at in range(0, len(values), _EMIT_AT):
-            self.output.emit(Batch(values[at : at + _EMIT_AT], timestamps[at : at + _EMIT_AT]))
+            self.output.emit(RowBatch(values[at : at + _EMIT_AT], timestamps[at : at + _EMIT_AT]))
         self.collector.flush()
 
     def barrier(self) -> list[Any]:

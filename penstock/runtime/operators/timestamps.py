@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.assigning import TimestampAssignment
 from penstock.runtime.user_code import RecordFailedError
@@ -31,7 +31,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self._idle: bool = context.operator_state.get(IDLE, False)
         self._next_emission = time.monotonic() + self._interval
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Assign, emit, and now and then emit the watermark."""
         self._active_ms = self.context.clock()
         self._set_idle(idle=False)

@@ -11,7 +11,7 @@ from penstock.graph.operator_specs import WindowSpec, windows
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.window_base import CONTENTS, PANES, WindowOperatorBase
 from penstock.runtime.operators.window_contexts import AssignerContext, OperatorTriggerContext
-from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, Batch
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
 from penstock.runtime.state.table import MISSING
 from penstock.windowing import (
     EventTimeTrigger,
@@ -84,7 +84,7 @@ class WindowOperator(WindowOperatorBase):
                 self.timers.event.register(window.max_timestamp(), key, window)
                 self._register_cleanup(key, window)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Add records to their windows and ask the trigger."""
         values = batch.values
         keys: Any = batch.keys if self.spec.keyed else repeat(None)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.errors import PenstockError, RecordError
-from penstock.runtime.isolation import isolate_all
 from penstock.runtime.network.edges import EdgeOutput
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.records import Batch
@@ -51,7 +50,7 @@ class ChainOutput:
         """Send records to everything on the main output."""
         if self._main_type is not None:
             self._check(self._main_type, batch)
-        self.records_out += len(batch.values)
+        self.records_out += len(batch)
         _deliver(self._main, batch)
 
     def emit_side(self, tag: str, batch: Batch) -> None:
@@ -64,7 +63,7 @@ class ChainOutput:
 
     def _check(self, typed: TypedOutput, batch: Batch) -> None:
         try:
-            batch.values = typed.apply(batch.values)
+            batch.apply_types(typed.apply)
         except RecordError as error:
             context = self._operator.context
             raise RecordError(
@@ -90,12 +89,11 @@ class ChainOutput:
 
 
 def _deliver(consumers: Any, batch: Batch) -> None:
-    """Give every consumer lists and records of its own, without copying for the last one."""
-    if not batch.values:
+    """Give every consumer a batch of its own, without copying for the last one."""
+    if not len(batch):
         return
     for consumer in consumers[:-1]:
-        timestamps = batch.timestamps
-        consumer(Batch(isolate_all(batch.values), None if timestamps is None else list(timestamps)))
+        consumer(batch.isolated())
     if consumers:
         consumers[-1](batch)
 

@@ -236,7 +236,7 @@ class Subtask:
     def receive(self, gate: int, channel: int, kind: int, content: Any) -> None:
         """Take records or a control message from a channel."""
         if kind == DATA:
-            self._records_in += len(content.values)
+            self._records_in += len(content)
             on_disk = self._keyed.on_disk
             if on_disk and content.keys is not None:
                 head = self._keyed.get(0)

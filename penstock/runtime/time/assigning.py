@@ -9,10 +9,10 @@ from itertools import repeat
 from typing import Any
 
 from penstock.errors import ArgumentTypeError
-from penstock.runtime.records import MIN_WATERMARK, Batch
+from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.user_code import RecordFailedError, call_each, method_of
 
-EmitBatch = Callable[[Batch], None]
+EmitBatch = Callable[[RowBatch], None]
 EmitWatermark = Callable[[int], None]
 
 
@@ -73,7 +73,7 @@ class TimestampAssignment:
         """Whether the generator itself marked the stream idle."""
         return self._output.idle
 
-    def on_batch(self, batch: Batch, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
+    def on_batch(self, batch: RowBatch, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
         """Assign timestamps, feed the generator, emit the records; watermarks emitted per event stay in place."""
         timestamps = batch.timestamps
         if self._extract is not None:
@@ -94,13 +94,17 @@ class TimestampAssignment:
                 highest = max(known, default=None)
                 if highest is not None and (self._highest is None or highest > self._highest):
                     self._highest = highest
-            emit(Batch(batch.values, timestamps, batch.keys))
+            emit(RowBatch(batch.values, timestamps, batch.keys))
         elif self._generator is None:
-            emit(Batch(batch.values, timestamps, batch.keys))
+            emit(RowBatch(batch.values, timestamps, batch.keys))
         else:
-            self._feed_generator(Batch(batch.values, timestamps, batch.keys), emit, emit_watermark)
+            self._feed_generator(
+                RowBatch(batch.values, timestamps, batch.keys), emit, emit_watermark
+            )
 
-    def _feed_generator(self, batch: Batch, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
+    def _feed_generator(
+        self, batch: RowBatch, emit: EmitBatch, emit_watermark: EmitWatermark
+    ) -> None:
         output, generator = self._output, self._generator
         assert generator is not None
         values, timestamps = batch.values, batch.timestamps
@@ -113,11 +117,11 @@ class TimestampAssignment:
             except Exception as error:
                 raise RecordFailedError(error, value) from error
             if output.watermark > before:
-                emit(_slice(batch, start, index + 1))
+                emit(batch.slice(start, index + 1))
                 emit_watermark(output.watermark)
                 start = index + 1
         if start < len(values):
-            emit(_slice(batch, start, len(values)))
+            emit(batch.slice(start) if start else batch)
 
     def on_periodic(self) -> int:
         """Ask for the current watermark, as the periodic emission does."""
@@ -164,13 +168,3 @@ def _whole_millis(timestamp: Any, value: Any) -> int:
 def _or_min(timestamp: int | None) -> int:
     """Return a timestamp as user code sees it: -2^63 if there is none."""
     return MIN_WATERMARK if timestamp is None else timestamp
-
-
-def _slice(batch: Batch, start: int, end: int) -> Batch:
-    if start == 0 and end == len(batch.values):
-        return batch
-    return Batch(
-        batch.values[start:end],
-        None if batch.timestamps is None else batch.timestamps[start:end],
-        None if batch.keys is None else batch.keys[start:end],
-    )

@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import ArgumentError
 from penstock.graph.operator_specs import MapSpec, WindowSpec
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.testing import ManualClock, OperatorHarness
 from penstock.windowing import TumblingEventTimeWindows
 from tests.builders.window_functions import Sum, by_field_0
@@ -19,7 +19,7 @@ SPEC = WindowSpec(TumblingEventTimeWindows(5, 0), None, reduce_function=Sum(), l
 
 def test_it_makes_the_operator_of_a_spec():
     harness = OperatorHarness(MapSpec(lambda n: n * 2))
-    harness.process_batch(Batch([1, 2]))
+    harness.process_batch(RowBatch([1, 2]))
     harness.process_element(3, 7)
     assert harness.values() == [2, 4, 6]
     assert harness.output()[-1] == (6, 7)
@@ -36,7 +36,7 @@ def test_keys_come_from_the_selector_or_with_the_record():
 def test_each_input_may_have_its_own_key_selector():
     class Keys(StreamOperator):
         def process(self, batch, input_index=0):
-            self.output.emit(Batch([(input_index, key) for key in batch.keys]))
+            self.output.emit(RowBatch([(input_index, key) for key in batch.keys]))
 
     harness = OperatorHarness(Keys(None), key_selector=[by_field_0, lambda value: value[1]])
     harness.process_element(("a", "b"))
@@ -106,7 +106,7 @@ def test_operator_state_is_part_of_a_snapshot():
             state.put("n", state.get("n", 0) + len(batch))
 
     harness = OperatorHarness(Counting(None))
-    harness.process_batch(Batch([1, 2]))
+    harness.process_batch(RowBatch([1, 2]))
     restored = OperatorHarness.restore(Counting(None), [harness.snapshot()])
     restored.process_element(3)
     assert restored.context.operator_state.get("n") == 3

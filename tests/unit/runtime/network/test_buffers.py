@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.network.buffers import decode, encode
+from penstock.runtime.network.buffers import UnknownBatchError, decode, register_kind
+from penstock.runtime.records import RowBatch
 
 MIN, MAX = -(2**63), 2**63 - 1
 times = st.integers(MIN, MAX)
@@ -16,29 +17,45 @@ values = st.one_of(st.none(), st.integers(), st.text(), st.tuples(st.integers(),
 @given(st.lists(st.tuples(values, st.one_of(st.none(), times), values)))
 def test_records_come_back_as_they_were(records):
     column = [record[1] for record in records]
-    batch = decode(encode([r[0] for r in records], column, [r[2] for r in records]))
+    sent = RowBatch([r[0] for r in records], column, [r[2] for r in records])
+    batch = decode(sent.encode())
     assert batch.values == [record[0] for record in records]
-    assert batch.timestamps == column
+    assert batch.timestamps == (None if records and set(column) == {None} else column)
     assert batch.keys == [record[2] for record in records]
 
 
 @pytest.mark.parametrize(
-    ("timestamps", "keys"),
+    ("timestamps", "keys", "arrives"),
     [
-        pytest.param(None, None, id="neither"),
-        pytest.param([1, 2], None, id="no keys"),
-        pytest.param(None, ["a", "b"], id="no timestamps"),
-        pytest.param([None, 2], ["a", "b"], id="one without a timestamp"),
-        pytest.param([None, None], None, id="none with a timestamp"),
-        pytest.param([MIN, MAX], None, id="the ends of time"),
+        pytest.param(None, None, None, id="neither"),
+        pytest.param([1, 2], None, [1, 2], id="no keys"),
+        pytest.param(None, ["a", "b"], None, id="no timestamps"),
+        pytest.param([None, 2], ["a", "b"], [None, 2], id="one without a timestamp"),
+        pytest.param([None, None], None, None, id="none with a timestamp"),
+        pytest.param([MIN, MAX], None, [MIN, MAX], id="the ends of time"),
     ],
 )
-def test_columns_that_are_missing_stay_missing(timestamps, keys):
-    batch = decode(encode(["x", "y"], timestamps, keys))
-    assert (batch.values, batch.timestamps, batch.keys) == (["x", "y"], timestamps, keys)
+def test_columns_that_are_missing_stay_missing(timestamps, keys, arrives):
+    batch = decode(RowBatch(["x", "y"], timestamps, keys).encode())
+    assert (batch.values, batch.timestamps, batch.keys) == (["x", "y"], arrives, keys)
     assert all(type(time) is int for time in batch.timestamps or () if time is not None)
 
 
 def test_timestamps_travel_as_eight_bytes_each():
-    dense = len(encode([None] * 1000, [1_700_000_000_000 + n for n in range(1000)], None))
+    dense = len(RowBatch([None] * 1000, [1_700_000_000_000 + n for n in range(1000)]).encode())
     assert dense < 1000 * 8 + 1000 * 2 + 200
+
+
+def test_a_buffer_of_a_kind_that_nobody_knows_is_refused():
+    with pytest.raises(UnknownBatchError, match="unknown kind of batch, 0x1") as caught:
+        decode(b"\x01...")
+    assert "0x80" in caught.value.detail
+
+
+def test_two_kinds_of_batch_cannot_have_the_same_tag():
+    class Other(RowBatch):
+        """Rows again."""
+
+    register_kind(RowBatch)  # it is known already
+    with pytest.raises(ValueError, match="RowBatch has the tag 0x80"):
+        register_kind(Other)

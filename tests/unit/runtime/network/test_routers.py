@@ -14,7 +14,7 @@ from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.graph.partitioning import Custom, Hash
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.routing import connected_sources, connected_targets, create_router
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import RecordFailedError
 
 GROUPS = 128
@@ -45,7 +45,7 @@ def router_of(name, targets, *, partitioning=None, subtask=0, sources=1, buffer_
     return create_router(edge, partitioning, subtask, sources, sent, buffer_bytes), sent
 
 
-def flush_all(router):
+def flush(router):
     for target in router.targets:
         router.flush(target)
 
@@ -109,16 +109,16 @@ def test_who_gets_what(name, subtask, expected):
     router, sent = router_of(
         name, 3, partitioning=partitioning_of(name, 3), subtask=subtask, sources=3
     )
-    router.route(Batch([0, 1, 2, 3]))
-    router.route(Batch([4, 5]))
-    flush_all(router)
+    router.route(RowBatch([0, 1, 2, 3]))
+    router.route(RowBatch([4, 5]))
+    flush(router)
     assert sent.per_target() == expected
 
 
 def test_hash_sends_each_record_with_its_key_to_the_owner_of_the_key_group():
     router, sent = router_of("HASH", 4, partitioning=Hash(lambda value: f"key-{value % 50}"))
-    router.route(Batch(list(range(500)), list(range(500))))
-    flush_all(router)
+    router.route(RowBatch(list(range(500)), list(range(500))))
+    flush(router)
     assert sent.all_values() == list(range(500))
     for target, batch, _ in sent.buffers:
         assert batch.keys == [f"key-{value % 50}" for value in batch.values]
@@ -129,8 +129,8 @@ def test_hash_sends_each_record_with_its_key_to_the_owner_of_the_key_group():
 
 def test_hash_with_one_target_still_carries_the_keys():
     router, sent = router_of("HASH", 1, partitioning=Hash(lambda value: value % 2))
-    router.route(Batch([1, 2, 3]))
-    flush_all(router)
+    router.route(RowBatch([1, 2, 3]))
+    flush(router)
     assert [(target, batch.keys) for target, batch, _ in sent.buffers] == [(0, [1, 0, 1])]
 
 
@@ -158,21 +158,21 @@ def test_every_record_arrives_once_in_order_with_its_timestamp(name, targets, si
         values = list(range(number, number + size))
         number += size
         if values:
-            router.route(Batch(values, [value * 10 for value in values] if timed else None))
-    flush_all(router)
+            router.route(RowBatch(values, [value * 10 for value in values] if timed else None))
+    flush(router)
     copies = targets if name == "BROADCAST" else 1
     assert sent.all_values() == sorted(list(range(number)) * copies)
     assert all(values == sorted(values) for values in sent.per_target().values())
     for _, batch, _ in sent.buffers:
         assert batch.timestamps == ([value * 10 for value in batch.values] if timed else None)
-    flush_all(router)
+    flush(router)
     assert sent.all_values() == sorted(list(range(number)) * copies)  # nothing is sent twice
 
 
 def test_buffers_are_bounded_however_much_an_operator_emits_at_once():
     router, sent = router_of("FORWARD", 1, buffer_bytes=10_000)
-    router.route(Batch([f"{n:0100}" for n in range(20_000)]))
-    flush_all(router)
+    router.route(RowBatch([f"{n:0100}" for n in range(20_000)]))
+    flush(router)
     assert [value for _, batch, _ in sent.buffers for value in batch.values] == [
         f"{n:0100}" for n in range(20_000)
     ]
@@ -183,16 +183,16 @@ def test_buffers_are_bounded_however_much_an_operator_emits_at_once():
 
 def test_small_records_are_bounded_by_their_number():
     router, sent = router_of("FORWARD", 1, buffer_bytes=1 << 30)
-    router.route(Batch([None] * 100_000))
-    flush_all(router)
+    router.route(RowBatch([None] * 100_000))
+    flush(router)
     assert sum(len(batch) for _, batch, _ in sent.buffers) == 100_000
     assert max(len(batch) for _, batch, _ in sent.buffers) < 2 * 16_384
 
 
 def test_shuffle_reaches_every_target():
     router, sent = router_of("SHUFFLE", 3)
-    router.route(Batch(list(range(300))))
-    flush_all(router)
+    router.route(RowBatch(list(range(300))))
+    flush(router)
     assert set(sent.per_target()) == {0, 1, 2}
 
 
@@ -201,7 +201,7 @@ def test_a_partitioner_must_return_a_number_of_a_partition(choice):
     custom = Custom(lambda key, count: choice, lambda value: value)
     router, _ = router_of("CUSTOM", 3, partitioning=custom)
     with pytest.raises(ArgumentError, match="the partitioner returned") as caught:
-        router.route(Batch([1]))
+        router.route(RowBatch([1]))
     assert "0 to 2" in caught.value.hint
 
 
@@ -210,7 +210,7 @@ def test_a_dictionary_is_no_key_and_its_record_is_named(targets):
     partitioning = Hash(lambda value: {"a": value} if value == 2 else value)
     router, _ = router_of("HASH", targets, partitioning=partitioning)
     with pytest.raises(RecordFailedError) as caught:
-        router.route(Batch([1, 2, 3]))
+        router.route(RowBatch([1, 2, 3]))
     assert caught.value.record == 2
     assert "a key cannot be of type dict" in str(caught.value.cause)
 
@@ -219,8 +219,8 @@ def test_a_dictionary_is_no_key_and_its_record_is_named(targets):
 def test_a_list_is_a_key_by_what_is_in_it(targets):
     partitioning = Hash(lambda value: [value % 3] if value % 2 else value)
     router, sent = router_of("HASH", targets, partitioning=partitioning)
-    router.route(Batch(list(range(12))))
-    flush_all(router)
+    router.route(RowBatch(list(range(12))))
+    flush(router)
     places = {}
     for target, batches in sent.per_target().items():
         for value in batches:
@@ -234,7 +234,7 @@ def test_a_list_is_a_key_by_what_is_in_it(targets):
 def test_nan_inside_of_a_list_is_refused(targets, key):
     router, _ = router_of("HASH", targets, partitioning=Hash(lambda value: key))
     with pytest.raises(ArgumentError, match="a key is NaN"):
-        router.route(Batch([1]))
+        router.route(RowBatch([1]))
 
 
 def raise_stop(value):
@@ -253,7 +253,7 @@ def raise_stop(value):
 def test_a_failing_key_selector_tells_the_record(selector, kind):
     router, sent = router_of("HASH", 2, partitioning=Hash(selector))
     with pytest.raises(RecordFailedError) as caught:
-        router.route(Batch([1, 2, 3]))
+        router.route(RowBatch([1, 2, 3]))
     assert caught.value.record == 2
     assert isinstance(caught.value.cause, kind)
     assert sent.buffers == []
@@ -282,7 +282,7 @@ def test_selectors_are_opened_and_closed(name):
     partitioning = Hash(selector) if name == "HASH" else Custom(selector, selector)
     router, _ = router_of(name, 2, partitioning=partitioning)
     router.open("context")
-    router.route(Batch([1]))
+    router.route(RowBatch([1]))
     router.close()
     times = 1 if name == "HASH" else 2
     assert selector.calls == [("open", "context")] * times + ["close"] * times
@@ -302,7 +302,7 @@ def test_selectors_are_opened_and_closed(name):
 def test_a_key_that_is_not_equal_to_itself_is_refused(targets, keys):
     router, sent = router_of("HASH", targets, partitioning=Hash(lambda value: keys[value]))
     with pytest.raises(ArgumentError, match=r"a key is NaN: .*(nan|NaN)"):
-        router.route(Batch(list(range(len(keys))), None, None))
+        router.route(RowBatch(list(range(len(keys))), None, None))
     assert not sent.buffers
 
 
@@ -310,8 +310,8 @@ def test_a_key_that_is_not_equal_to_itself_is_refused(targets, keys):
 def test_keys_that_are_equal_meet_whatever_their_type(targets):
     keys = [1, True, 1.0, Decimal(1), 0, False, -0.0, None, ("a", 1), ("a", True)]
     router, sent = router_of("HASH", targets, partitioning=Hash(lambda value: keys[value]))
-    router.route(Batch(list(range(len(keys))), None, None))
-    flush_all(router)
+    router.route(RowBatch(list(range(len(keys))), None, None))
+    flush(router)
     places = {value: target for target, values in sent.per_target().items() for value in values}
     for one in range(len(keys)):
         for other in range(len(keys)):

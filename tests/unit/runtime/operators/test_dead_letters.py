@@ -31,7 +31,7 @@ from penstock.graph.operator_specs import (
 from penstock.runtime.operators.process import ProcessOperator
 from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.stateless import MapOperator
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from penstock.testing.mini_cluster import MiniCluster
@@ -72,7 +72,7 @@ class Partly:
 
 def run(spec, values, timestamps=None, **options):
     harness = OperatorHarness(spec, name="the operator", **options)
-    harness.process_batch(Batch(list(values), timestamps and list(timestamps)))
+    harness.process_batch(RowBatch(list(values), timestamps and list(timestamps)))
     letters = [letter for letter, _ in harness.side_output(DEAD)]
     return harness, [letter.record for letter in letters]
 

@@ -9,7 +9,7 @@ from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.operator_specs import KeyedProcessSpec, ProcessSpec
 from penstock.graph.state_descriptors import ValueStateDescriptor
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 
@@ -222,7 +222,7 @@ class Fails(KeyedProcessFunction):
 def test_rule_21_errors_name_the_record_or_the_timer():
     harness = OperatorHarness(KeyedProcessSpec(Fails()), key_selector=lambda value: value, name="f")
     with pytest.raises(UserCodeError, match="ValueError: two") as caught:
-        harness.process_batch(Batch([1, 2, 3], [1, 2, 3]))
+        harness.process_batch(RowBatch([1, 2, 3], [1, 2, 3]))
     assert caught.value.detail == "in operator 'f', subtask 1 of 1, record 2"
     with pytest.raises(UserCodeError, match="ValueError: timer") as caught:
         harness.process_watermark(5)

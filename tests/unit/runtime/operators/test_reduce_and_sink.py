@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock.connectors.sink import Sink, SinkWriter
 from penstock.errors import RecordError
 from penstock.graph.operator_specs import KeyedReduceSpec, SinkSpec
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 
@@ -140,12 +140,12 @@ def test_a_writer_is_opened_once_and_an_epoch_begins_with_its_first_record():
     harness, log = sink_of()
     next_epoch(harness, "t2")
     assert log == []
-    harness.process_batch(Batch(["a"], [1]))
+    harness.process_batch(RowBatch(["a"], [1]))
     harness.process_watermark(5)
-    harness.process_batch(Batch(["b", "c"]))
+    harness.process_batch(RowBatch(["b", "c"]))
     next_epoch(harness, "t3")
     next_epoch(harness, "t4")  # no record, so nothing is begun or ended
-    harness.process_batch(Batch(["d"]))
+    harness.process_batch(RowBatch(["d"]))
     assert harness.operator.barrier() == ["committable 4"]
     assert log == [
         ("create", "job", 0, None),
@@ -164,9 +164,9 @@ def test_a_writer_is_opened_once_and_an_epoch_begins_with_its_first_record():
 
 def test_a_writer_elsewhere_gets_what_the_last_one_left():
     harness, _ = sink_of()
-    harness.process_batch(Batch(["a"]))
+    harness.process_batch(RowBatch(["a"]))
     restored, log = sink_of(harness.snapshot())
-    restored.process_batch(Batch(["b"]))
+    restored.process_batch(RowBatch(["b"]))
     assert log[0] == ("create", "job", 0, 1)
     assert restored.operator.barrier() == ["committable 2"]
 
@@ -175,9 +175,9 @@ def test_a_writer_elsewhere_gets_what_the_last_one_left():
 def test_a_writer_is_closed_without_a_commit_when_the_task_fails(epochs):
     harness, log = sink_of()
     for _ in range(epochs):
-        harness.process_batch(Batch(["a"]))
+        harness.process_batch(RowBatch(["a"]))
         harness.snapshot()
-    harness.process_batch(Batch(["a"]))
+    harness.process_batch(RowBatch(["a"]))
     harness.close()
     harness.close()
     assert log.count("prepare") == epochs
@@ -244,14 +244,14 @@ def test_a_writer_that_could_not_be_opened_is_not_closed():
     harness = OperatorHarness(SinkSpec(Unreachable()), name="out")
     harness.context.extras = {"job_id": "job", "attempt": "t1", "staging": "/staging"}
     with pytest.raises(UserCodeError, match="no server"):
-        harness.process_batch(Batch(["a"]))
+        harness.process_batch(RowBatch(["a"]))
     harness.close()
 
 
 def test_a_writer_that_fails_names_the_operator():
     harness, _ = sink_of()
     with pytest.raises(UserCodeError, match="ValueError: bad") as caught:
-        harness.process_batch(Batch(["bad"]))
+        harness.process_batch(RowBatch(["bad"]))
     assert caught.value.detail == "in operator 'out', subtask 1 of 1"
     with pytest.raises(RecordError, match="too large"):
-        harness.process_batch(Batch(["record"]))
+        harness.process_batch(RowBatch(["record"]))

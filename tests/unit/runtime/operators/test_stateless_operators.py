@@ -11,7 +11,7 @@ from penstock.datastream import OutputTag
 from penstock.graph.operator_specs import FilterSpec, FlatMapSpec, MapSpec
 from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.operators.emission import has_side_outputs
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 
@@ -21,7 +21,7 @@ OTHER = OutputTag("other")
 
 def run(spec, values, timestamps=None, **options):
     harness = OperatorHarness(spec, **options)
-    harness.process_batch(Batch(list(values), timestamps))
+    harness.process_batch(RowBatch(list(values), timestamps))
     return harness
 
 
@@ -202,7 +202,7 @@ def test_rule_21_an_error_names_operator_subtask_and_record(spec, keyed, functio
         **options,
     )
     with pytest.raises(UserCodeError) as caught:
-        harness.process_batch(Batch([1, 2, 3]))
+        harness.process_batch(RowBatch([1, 2, 3]))
     assert caught.value.detail == "in operator 'step', subtask 2 of 2, record 2"
     assert isinstance(caught.value.__cause__, kind)
     assert harness.output() == []

@@ -10,7 +10,7 @@ from penstock.runtime.operators.merging_window import MergingWindowOperator
 from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.time_window import TimeWindowOperator
 from penstock.runtime.operators.window import WindowOperator, create_window_operator
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from penstock.windowing import (
@@ -305,15 +305,15 @@ def test_an_error_of_a_trigger_or_an_assigner_names_the_record():
 @pytest.mark.parametrize(
     "batch",
     [
-        pytest.param(Batch([("a", 1)], None), id="no timestamps"),
-        pytest.param(Batch([("a", 1), ("a", 2)], [1, None]), id="one without"),
-        pytest.param(Batch([("a", 1)], [None]), id="the only one without"),
+        pytest.param(RowBatch([("a", 1)], None), id="no timestamps"),
+        pytest.param(RowBatch([("a", 1), ("a", 2)], [1, None]), id="one without"),
+        pytest.param(RowBatch([("a", 1)], [None]), id="the only one without"),
     ],
 )
 def test_a_record_without_a_timestamp_is_refused(make, batch):
     harness = harness_of(make(WindowSpec(TUMBLING, None, reduce_function=Sum())))
     with pytest.raises(RecordError, match="without a timestamp"):
-        harness.process_batch(Batch(list(batch.values), batch.timestamps))
+        harness.process_batch(RowBatch(list(batch.values), batch.timestamps))
 
 
 @both_operators

@@ -16,7 +16,7 @@ from penstock.errors import RestoreRefusedError
 from penstock.graph.operator_specs import SinkSpec
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.writer_states import check_writer_states
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.state.operator_state import WRITERS
 from penstock.runtime.state.redistribution import count_writer_states
 from penstock.runtime.user_code import UserCodeError
@@ -71,7 +71,7 @@ def snapshots(sink, *batches):
     for subtask, batch in enumerate(batches):
         one = harness(sink, subtask, len(batches))
         if batch is not None:
-            one.process_batch(Batch(list(batch)))
+            one.process_batch(RowBatch(list(batch)))
         found.append(one.snapshot())
     return found
 
@@ -91,19 +91,19 @@ def test_a_state_waits_for_the_next_writer_over_epochs_without_records_and_resto
         snapshot = restored.snapshot()
         assert states(snapshot) == [["a", "b"]]
     again = harness(Remembering(), snapshots=[snapshot])
-    again.process_batch(Batch(["c"]))
+    again.process_batch(RowBatch(["c"]))
     assert LOG.lines[-1] == ("created", 0, ["a", "b"])
     assert states(again.snapshot()) == [["a", "b", "c"]]
 
 
 def test_a_writer_may_leave_nothing():
     one = harness(Remembering())
-    one.process_batch(Batch(["a"]))
+    one.process_batch(RowBatch(["a"]))
     one.snapshot()
-    one.process_batch(Batch(["forget"]))
+    one.process_batch(RowBatch(["forget"]))
     left = one.snapshot()
     assert states(left) == []
-    harness(Remembering(), snapshots=[left]).process_batch(Batch(["b"]))
+    harness(Remembering(), snapshots=[left]).process_batch(RowBatch(["b"]))
     assert LOG.lines == [("created", 0, None)] * 2
 
 

@@ -11,9 +11,9 @@ from penstock.datastream import ProcessFunction
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.operator_specs import ProcessSpec, SourceSpec, TimestampsAndWatermarksSpec
 from penstock.graph.partitioning import Forward
-from penstock.runtime.network.buffers import Row, decode, encode
+from penstock.runtime.network.buffers import Row, decode
 from penstock.runtime.network.messages import BARRIER, DATA, STATUS, WATERMARK, BarrierMessage
-from tests.builders.pipes import Numbers, edge, gate, level, reads, run, vertex
+from tests.builders.pipes import Numbers, buffer, edge, gate, level, reads, run, vertex
 
 NONE = WatermarkStrategy.no_watermarks()
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
@@ -61,7 +61,7 @@ def test_a_watermark_behind_the_time_of_the_checkpoint_counts_as_that_time(told,
     deployment = level(1, receiver, next_slots=1, restore={(1, 0): restored(former(100), own=own)})
     rows = [
         control(WATERMARK, told),
-        Row(0, 1, 0, 0, 1, DATA, encode(["x"], [130], None)),
+        Row(0, 1, 0, 0, 1, DATA, buffer(["x"], [130])),
         control(BARRIER, BarrierMessage(1, "a", False), sequence=2),
     ]
     out = run(deployment, rows=rows)

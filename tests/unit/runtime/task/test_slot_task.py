@@ -20,7 +20,7 @@ from penstock.graph.operator_specs import (
     SourceSpec,
 )
 from penstock.graph.partitioning import Forward, Hash, Rebalance
-from penstock.runtime.network.buffers import Row, decode, encode
+from penstock.runtime.network.buffers import Row, decode
 from penstock.runtime.network.messages import (
     ACK,
     BARRIER,
@@ -91,7 +91,7 @@ def source_vertex(*specs, parallelism=1, bounded=True, partitioning="HASH", targ
 
 
 def data(values, timestamps=None, *, keys=None, channel=0, sequence=0, vertex=1, gate=0):
-    return Row(0, vertex, gate, channel, sequence, DATA, encode(values, timestamps, keys))
+    return Row(0, vertex, gate, channel, sequence, DATA, pipes.buffer(values, timestamps, keys))
 
 
 def control(kind, content, *, channel=0, sequence=0, vertex=1, gate=0):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
-from penstock.runtime.records import Batch
+from penstock.runtime.records import RowBatch
 from penstock.runtime.time.assigning import TimestampAssignment
 from penstock.runtime.user_code import RecordFailedError
 
@@ -46,7 +46,7 @@ def run(assignment, batch):
 def test_rule_1_the_watermark_of_timestamps(strategy, timestamps, watermark):
     assignment = TimestampAssignment(strategy)
     if timestamps:
-        assert run(assignment, Batch(["x"] * len(timestamps), timestamps)) == [
+        assert run(assignment, RowBatch(["x"] * len(timestamps), timestamps)) == [
             (["x"] * len(timestamps), timestamps)
         ]
     assert assignment.watermark == watermark
@@ -58,7 +58,7 @@ def test_rule_1_by_batch_equals_the_generator_by_event(batches, bound):
     fast = TimestampAssignment(bounded(bound))
     generator = bounded(bound).create_generator()
     for timestamps in batches:
-        run(fast, Batch(list(timestamps), list(timestamps)))
+        run(fast, RowBatch(list(timestamps), list(timestamps)))
         for timestamp in timestamps:
             generator.on_event(None, timestamp, None)
         assert fast.on_periodic() == generator.current_watermark()
@@ -72,8 +72,8 @@ def test_the_assigner_sees_the_record_and_the_timestamp_it_had():
         return value * 10
 
     assignment = TimestampAssignment(bounded(0).with_timestamp_assigner(extract))
-    assert run(assignment, Batch([1, 2])) == [([1, 2], [10, 20])]
-    assert run(assignment, Batch([3, 4], [7, None])) == [([3, 4], [30, 40])]
+    assert run(assignment, RowBatch([1, 2])) == [([1, 2], [10, 20])]
+    assert run(assignment, RowBatch([3, 4], [7, None])) == [([3, 4], [30, 40])]
     assert seen == [(1, MIN), (2, MIN), (3, 7), (4, MIN)]
 
 
@@ -105,7 +105,7 @@ class Punctuated(WatermarkGenerator):
 
 def test_rule_2_a_generator_may_emit_per_event_and_the_watermark_stays_in_place():
     assignment = TimestampAssignment(WatermarkStrategy.for_generator(Punctuated))
-    assert run(assignment, Batch([1, 2, 3, 4, 5], [10, 20, 30, 40, 50])) == [
+    assert run(assignment, RowBatch([1, 2, 3, 4, 5], [10, 20, 30, 40, 50])) == [
         ([1, 2], [10, 20]),
         20,
         ([3, 4], [30, 40]),
@@ -116,20 +116,20 @@ def test_rule_2_a_generator_may_emit_per_event_and_the_watermark_stays_in_place(
 
 def test_a_generator_cannot_take_a_watermark_back():
     assignment = TimestampAssignment(WatermarkStrategy.for_generator(Punctuated))
-    assert run(assignment, Batch([2, 4], [20, 10])) == [([2], [20]), 20, ([4], [10])]
+    assert run(assignment, RowBatch([2, 4], [20, 10])) == [([2], [20]), 20, ([4], [10])]
     assert assignment.watermark == 20
 
 
 def test_a_generator_sees_the_least_timestamp_where_there_is_none():
     assignment = TimestampAssignment(WatermarkStrategy.for_generator(Punctuated))
-    run(assignment, Batch([1, 3], [None, 5]))
-    run(assignment, Batch([5]))
+    run(assignment, RowBatch([1, 3], [None, 5]))
+    run(assignment, RowBatch([5]))
     assert assignment._generator.seen == [MIN, 5, MIN]
 
 
 def test_rule_2_the_periodic_call_may_emit_and_its_state_is_kept():
     assignment = TimestampAssignment(WatermarkStrategy.for_generator(Punctuated))
-    run(assignment, Batch([2], [20]))
+    run(assignment, RowBatch([2], [20]))
     assert assignment.on_periodic() == 20
     restored = TimestampAssignment(WatermarkStrategy.for_generator(Punctuated))
     restored.restore(assignment.snapshot())
@@ -139,18 +139,18 @@ def test_rule_2_the_periodic_call_may_emit_and_its_state_is_kept():
 
 def test_a_generator_may_mark_the_stream_idle_and_a_watermark_ends_that():
     assignment = TimestampAssignment(WatermarkStrategy.for_generator(Punctuated))
-    run(assignment, Batch([9], [5]))
+    run(assignment, RowBatch([9], [5]))
     assert assignment.idle
-    run(assignment, Batch([2], [20]))
+    run(assignment, RowBatch([2], [20]))
     assert not assignment.idle
 
 
 def test_a_bounded_assignment_goes_on_from_its_snapshot():
     assignment = TimestampAssignment(bounded(5))
-    run(assignment, Batch(["x"], [100]))
+    run(assignment, RowBatch(["x"], [100]))
     restored = TimestampAssignment(bounded(5))
     restored.restore(assignment.snapshot())
-    run(restored, Batch(["x"], [50]))
+    run(restored, RowBatch(["x"], [50]))
     assert restored.watermark == 94
     restored.restore(None)
     assert restored.watermark == 94
@@ -159,7 +159,7 @@ def test_a_bounded_assignment_goes_on_from_its_snapshot():
 def test_a_failing_assigner_tells_the_record():
     strategy = bounded(0).with_timestamp_assigner(lambda value, _: value["ts"])
     with pytest.raises(RecordFailedError) as caught:
-        run(TimestampAssignment(strategy), Batch([{"ts": 1}, {"no": 2}, {"ts": 3}]))
+        run(TimestampAssignment(strategy), RowBatch([{"ts": 1}, {"no": 2}, {"ts": 3}]))
     assert caught.value.record == {"no": 2}
     assert isinstance(caught.value.cause, KeyError)
 
@@ -168,7 +168,7 @@ def test_a_failing_generator_tells_the_record():
     with pytest.raises(RecordFailedError) as caught:
         run(
             TimestampAssignment(WatermarkStrategy.for_generator(Punctuated)),
-            Batch([2, "two"], [1, 2]),
+            RowBatch([2, "two"], [1, 2]),
         )
     assert caught.value.record == "two"
 
@@ -176,7 +176,7 @@ def test_a_failing_generator_tells_the_record():
 def assigned(*timestamps):
     """Return what becomes of timestamps that an assigner returns."""
     strategy = bounded(0).with_timestamp_assigner(lambda value, _: value)
-    ((_, found),) = run(TimestampAssignment(strategy), Batch(list(timestamps), None))
+    ((_, found),) = run(TimestampAssignment(strategy), RowBatch(list(timestamps), None))
     return found
 
 
