@@ -195,7 +195,7 @@ class Stateless(Log):
 
 def kept_by(sink, *, in_an_epoch=False):
     harness, _ = sink_of(sink=sink)
-    harness.process_batch(Batch(["a"]))
+    harness.process_batch(RowBatch(["a"]))
     if not in_an_epoch:
         harness.snapshot()
     return harness.operator.retire()
@@ -206,7 +206,7 @@ def test_a_writer_between_epochs_that_left_no_state_goes_on_in_the_next_operator
     kept = kept_by(sink)
     assert kept is not None
     harness, log = sink_of(sink=sink, kept=kept)
-    harness.process_batch(Batch(["b"]))
+    harness.process_batch(RowBatch(["b"]))
     opened = [each[:2] for each in log if isinstance(each[0], str) and each[0] != "p"]
     assert opened == [("create", "job"), ("begin", 1), ("begin", 1)]
     assert "close" not in log
@@ -228,11 +228,11 @@ def test_a_writer_that_cannot_go_on_elsewhere_is_closed(sink, in_an_epoch):
 
 def test_a_kept_writer_is_closed_where_there_is_state_that_it_does_not_know():
     stateful, _ = sink_of()
-    stateful.process_batch(Batch(["a"]))
+    stateful.process_batch(RowBatch(["a"]))
     kept = kept_by(Stateless())
     harness, log = sink_of(stateful.snapshot(), kept=kept)
     assert kept.log[-1] == "close"
-    harness.process_batch(Batch(["b"]))
+    harness.process_batch(RowBatch(["b"]))
     assert log[0] == ("create", "job", 0, 1)
 
 
