@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import pytest
 
 import penstock
@@ -79,6 +80,30 @@ def test_a_spec_of_another_package_names_its_own_operator(spec: OperatorSpec) ->
     harness = OperatorHarness(spec)
     harness.process_element(21)
     assert harness.values() == [42]
+
+
+def test_a_spec_that_a_program_defines_itself_travels_with_its_operator(tmp_path: Path) -> None:
+    """Neither class can be imported where the task runs, as those of a notebook."""
+
+    class Halving(StreamOperator):
+        def process(self, batch: Any, input_index: int = 0) -> None:
+            raise NotImplementedError
+
+    @dataclass(frozen=True, slots=True)
+    class HalvingSpec(OperatorSpec):
+        operator = Halving
+        least: int = 1
+
+    pickled = tmp_path / "spec"
+    pickled.write_bytes(cloudpickle.dumps(HalvingSpec(3), 5))
+    code = f"""
+import pickle
+from penstock.runtime.operators.registry import create_operator
+operator = create_operator(pickle.load(open({str(pickled)!r}, "rb")))
+print(type(operator).__name__, operator.spec.least)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout.split() == ["Halving", "3"], ran.stderr
 
 
 def test_a_spec_that_names_nothing_is_refused() -> None:
