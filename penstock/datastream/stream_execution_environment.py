@@ -18,7 +18,6 @@ from penstock.connectors.source import Source
 from penstock.datastream import _execution, _typed
 from penstock.datastream._checks import check_instance, check_text, describe
 from penstock.datastream._environment_settings import EnvironmentSettings
-from penstock.datastream._not_implemented import not_implemented
 from penstock.datastream.basic_functions import SourceFunction
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
@@ -49,10 +48,6 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     `env.execute()` runs it.
     """
-
-    create_input = not_implemented(
-        "input formats are Java classes", hint="use from_source with a Source"
-    )
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         super().__init__(configuration)
@@ -128,6 +123,23 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         source = source_func.source if isinstance(source_func, SourceFunction) else source_func
         check_text(source_name, "source_name")
         return self._source(source, WatermarkStrategy.no_watermarks(), source_name, type_info)
+
+    def create_input(
+        self, input_format: Any, type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """Read what an input format describes, such as an AvroInputFormat."""
+        create = getattr(input_format, "create_source", None)
+        if not callable(create):
+            raise ArgumentTypeError(
+                "the input format cannot be read",
+                detail=f"it is {input_format!r}",
+                hint="use an AvroInputFormat, or from_source with a Source",
+            )
+        source: Any = create()
+        source.carries_timestamps = False
+        name = type(input_format).__name__
+        produced = type_info or input_format.get_produced_type()
+        return self._source(source, WatermarkStrategy.no_watermarks(), name, produced)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """Read the lines of text files, as older programs do."""

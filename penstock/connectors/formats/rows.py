@@ -45,3 +45,15 @@ def field_values(record: Any, names: Sequence[str]) -> Sequence[Any]:
             hint="emit a Row, a tuple or a dict with these fields",
         )
     return found
+
+
+def as_dict(value: Any) -> Any:
+    """Return a value with dicts in the place of Rows, at any depth."""
+    if isinstance(value, Row):
+        names = value.get_field_names() or ()
+        return {name: as_dict(item) for name, item in zip(names, value, strict=True)}
+    if isinstance(value, list):
+        return [as_dict(item) for item in value]
+    if isinstance(value, dict):
+        return {key: as_dict(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,155 @@
+"""Avro schemas: parsed by fastavro, which is loaded when a schema is used; and what their types are elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from penstock.connectors.formats.field_types import FieldType
+from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError
+
+_PLAIN = {
+    "boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "string": "STRING",
+    "bytes": "BYTES", "fixed": "BYTES", "enum": "STRING",
+}  # fmt: skip
+_LOGICAL = {
+    "date": "DATE", "time-millis": "TIME", "time-micros": "TIME", "uuid": "STRING",
+    "timestamp-millis": "TIMESTAMP_LTZ", "timestamp-micros": "TIMESTAMP_LTZ",
+    "local-timestamp-millis": "TIMESTAMP", "local-timestamp-micros": "TIMESTAMP",
+}  # fmt: skip
+
+
+def fastavro() -> Any:
+    """Return the module that reads and writes Avro."""
+    try:
+        import fastavro
+    except ImportError:
+        raise PenstockError(
+            "fastavro is not installed",
+            detail="Avro formats need it, on the driver and on the executors",
+            hint="pip install penstock[avro]",
+        ) from None
+    return fastavro
+
+
+class AvroSchema:
+    """A schema of Avro records.
+
+    >>> schema = AvroSchema.parse_string('{"type": "record", "name": "Pair", "fields": [{"name": "a", "type": "int"}]}')
+    >>> print(schema)
+    {"type":"record","name":"Pair","fields":[{"name":"a","type":"int"}]}
+    """
+
+    def __init__(self, schema: Any) -> None:
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        try:
+            self.json = json.loads(text)
+        except ValueError as error:
+            raise ArgumentError(
+                "the Avro schema is not JSON", detail=f"{error}: {text!r:.200}"
+            ) from None
+        self._parsed: Any = None
+        self._parse()
+
+    @staticmethod
+    def parse_string(json_schema: str) -> AvroSchema:
+        """Read a schema from its JSON text."""
+        if not isinstance(json_schema, str):
+            raise ArgumentTypeError("an Avro schema is text", detail=f"it is {json_schema!r:.200}")
+        return AvroSchema(json_schema)
+
+    @staticmethod
+    def parse_file(file_path: str) -> AvroSchema:
+        """Read a schema from a file with its JSON text."""
+        return AvroSchema(Path(file_path).read_text(encoding="utf-8"))
+
+    def _parse(self) -> Any:
+        try:
+            return fastavro().parse_schema(json.loads(str(self)))
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise ArgumentError(
+                "the Avro schema cannot be parsed", detail=f"{type(error).__name__}: {error}"
+            ) from error
+
+    @property
+    def parsed(self) -> Any:
+        """The schema as fastavro takes it; names are full, and each is defined where it comes first."""
+        if self._parsed is None:
+            self._parsed = self._parse()
+        return self._parsed
+
+    def __str__(self) -> str:
+        return json.dumps(self.json, separators=(",", ":"))
+
+    def __repr__(self) -> str:
+        return f"AvroSchema({self})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AvroSchema) and self.json == other.json
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AvroSchema, (str(self),)
+
+
+def check_schema(schema: Any) -> AvroSchema:
+    """Return the schema if it is one."""
+    if not isinstance(schema, AvroSchema):
+        raise ArgumentTypeError(
+            "the schema is not an AvroSchema",
+            detail=f"it is {schema!r:.200}",
+            hint="use AvroSchema.parse_string(...)",
+        )
+    return schema
+
+
+def column_type(schema: AvroSchema) -> FieldType:
+    """Return a record's type as columns of files have it."""
+    found = _field_type(schema.parsed, {})
+    if found.kind != "ROW":
+        raise ArgumentTypeError("the Avro schema is no record", detail=f"it is {schema}")
+    return found
+
+
+def _field_type(schema: Any, named: dict[str, FieldType]) -> FieldType:
+    if isinstance(schema, list):
+        others = [each for each in schema if each != "null"]
+        if len(others) != 1:
+            raise ArgumentTypeError(
+                "a union of several types has no column type", detail=f"the union is {schema}"
+            )
+        return _field_type(others[0], named)
+    if isinstance(schema, str):
+        if schema in _PLAIN:
+            return FieldType(_PLAIN[schema])
+        if schema not in named:
+            raise ArgumentTypeError(
+                "a type that contains itself has no column type", detail=f"the type is {schema!r}"
+            )
+        return named[schema]
+    found = _defined(schema, named)
+    if "name" in schema:
+        named[schema["name"]] = found
+    return found
+
+
+def _defined(schema: dict[str, Any], named: dict[str, FieldType]) -> FieldType:
+    kind, logical = schema["type"], schema.get("logicalType")
+    if kind in {"record", "error"}:
+        fields = [(each["name"], _field_type(each["type"], named)) for each in schema["fields"]]
+        return FieldType("ROW", tuple(fields))
+    if kind == "array":
+        return FieldType("ARRAY", (("element", _field_type(schema["items"], named)),))
+    if kind == "map":
+        value = _field_type(schema["values"], named)
+        return FieldType("MAP", (("key", FieldType("STRING")), ("value", value)))
+    if logical == "decimal":
+        return FieldType("DECIMAL", (), schema["precision"], schema.get("scale", 0))
+    if logical in _LOGICAL:
+        return FieldType(_LOGICAL[logical])
+    return _field_type(kind, named)
