@@ -9,7 +9,6 @@ from typing import Any
 
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.source import (
-    Boundedness,
     ReadLimits,
     Source,
     SourceBatch,
@@ -25,46 +24,34 @@ from penstock.datastream import (
 )
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.testing.faults import watched_steps
+from tests.builders.endless import EndlessSource, SplitsOnce
 
 KEYS = 5
 
 
-class Counting(Source):
+class Counting(EndlessSource):
     """Endless: gives the next ten numbers in every epoch, as long as there are any."""
 
     def __init__(self, batches: int = 1_000_000) -> None:
         self.batches = batches
 
-    def get_boundedness(self) -> Boundedness:
-        return Boundedness.CONTINUOUS_UNBOUNDED
-
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        return _Enumerator(self.batches, found=bool(restored))
+        return _Enumerator(self.batches, [SourceSplit("numbers", start=0)], restored)
 
     def create_reader(self) -> SourceReader:
         return _Reader(self.batches)
 
 
-class _Enumerator(SplitEnumerator):
-    def __init__(self, batches: int, *, found: bool) -> None:
+class _Enumerator(SplitsOnce):
+    def __init__(self, batches: int, splits: Sequence[SourceSplit], restored: Any) -> None:
+        super().__init__(splits, restored)
         self._batches = batches
-        self._found = found
-
-    def discover(self) -> list[SourceSplit]:
-        found, self._found = self._found, True
-        return [] if found else [SourceSplit("numbers", start=0)]
-
-    def no_more_splits(self) -> bool:
-        return False
 
     def has_data(self, positions: Sequence[int]) -> bool:
         return any(position < self._batches for position in positions)
 
     def backlog(self, splits: Sequence[Any]) -> int:
         return sum((self._batches - split.position) * 10 for split in splits)
-
-    def snapshot(self) -> bool:
-        return self._found
 
 
 class _Reader(SourceReader):

@@ -10,9 +10,7 @@ from typing import Any
 
 from penstock.common import Configuration, Encoder, WatermarkStrategy
 from penstock.connectors.source import (
-    Boundedness,
     ReadLimits,
-    Source,
     SourceBatch,
     SourceReader,
     SourceSplit,
@@ -21,6 +19,7 @@ from penstock.connectors.source import (
 )
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
+from tests.builders.endless import EndlessSource, SplitsOnce
 
 SPLITS = 2
 WORK_S = 0.01  # for a record, so a subtask does less than 100 of them in a second
@@ -40,33 +39,24 @@ class Clock:
         return int(((until - self.start) * 150 + (now - until) * 10) / SPLITS)
 
 
-class Arriving(Source):
+class Arriving(EndlessSource):
     """Tells how many numbers wait to be read."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
 
-    def get_boundedness(self) -> Boundedness:
-        return Boundedness.CONTINUOUS_UNBOUNDED
-
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        return _Splits(self.clock, found=bool(restored))
+        splits = [SourceSplit(str(n), payload=n, start=0) for n in range(SPLITS)]
+        return _Splits(self.clock, splits, restored)
 
     def create_reader(self) -> SourceReader:
         return _Reader(self.clock)
 
 
-class _Splits(SplitEnumerator):
-    def __init__(self, clock: Clock, *, found: bool) -> None:
+class _Splits(SplitsOnce):
+    def __init__(self, clock: Clock, splits: Sequence[SourceSplit], restored: Any) -> None:
+        super().__init__(splits, restored)
         self._clock = clock
-        self._found = found
-
-    def discover(self) -> Sequence[SourceSplit]:
-        found, self._found = self._found, True
-        return [] if found else [SourceSplit(str(n), payload=n, start=0) for n in range(SPLITS)]
-
-    def no_more_splits(self) -> bool:
-        return False
 
     def has_data(self, positions: Sequence[int]) -> bool:
         return min(positions) < self._clock.due()
@@ -74,9 +64,6 @@ class _Splits(SplitEnumerator):
     def backlog(self, splits: Sequence[SplitProgress]) -> int:
         due = self._clock.due()
         return sum(max(0, due - split.position) for split in splits)
-
-    def snapshot(self) -> bool:
-        return self._found
 
 
 class _Reader(SourceReader):

@@ -12,47 +12,27 @@ import pytest
 
 from penstock.common import Configuration, Encoder, JobStatus, WatermarkStrategy
 from penstock.connectors.source import (
-    Boundedness,
     ReadLimits,
-    Source,
     SourceBatch,
     SourceReader,
     SourceSplit,
-    SplitEnumerator,
 )
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.state import ValueStateDescriptor
+from tests.builders.endless import EndlessSource
 
 KEYS = 5
 
 
-class Endless(Source):
+class Endless(EndlessSource):
     """Two splits that count up, twenty numbers each in every epoch."""
 
-    def get_boundedness(self) -> Boundedness:
-        return Boundedness.CONTINUOUS_UNBOUNDED
-
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        return _Splits(found=bool(restored))
+    def splits(self) -> Sequence[SourceSplit]:
+        return [SourceSplit(str(n), payload=n, start=n) for n in range(2)]
 
     def create_reader(self) -> SourceReader:
         return _Numbers()
-
-
-class _Splits(SplitEnumerator):
-    def __init__(self, *, found: bool) -> None:
-        self._found = found
-
-    def discover(self) -> Sequence[SourceSplit]:
-        found, self._found = self._found, True
-        return [] if found else [SourceSplit(str(n), payload=n, start=n) for n in range(2)]
-
-    def no_more_splits(self) -> bool:
-        return False
-
-    def snapshot(self) -> bool:
-        return self._found
 
 
 class _Numbers(SourceReader):

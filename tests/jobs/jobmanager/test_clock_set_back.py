@@ -10,47 +10,24 @@ import pytest
 
 from penstock.common import Configuration, WatermarkStrategy, clock
 from penstock.connectors.source import (
-    Boundedness,
     ReadLimits,
-    Source,
     SourceBatch,
     SourceReader,
     SourceSplit,
-    SplitEnumerator,
 )
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
+from tests.builders.endless import EndlessSource
 
 HOUR_S = 3600
 PATIENCE_S = 20
 
 
-class Waiting(Source):
+class Waiting(EndlessSource):
     """Has one split, whose reader waits for records until its time is up."""
-
-    def get_boundedness(self) -> Boundedness:
-        return Boundedness.CONTINUOUS_UNBOUNDED
-
-    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        return OneSplit(found=bool(restored))
 
     def create_reader(self) -> SourceReader:
         return WaitingReader()
-
-
-class OneSplit(SplitEnumerator):
-    def __init__(self, *, found: bool) -> None:
-        self._found = found
-
-    def discover(self) -> list[SourceSplit]:
-        found, self._found = self._found, True
-        return [] if found else [SourceSplit("one")]
-
-    def no_more_splits(self) -> bool:
-        return False
-
-    def snapshot(self) -> bool:
-        return self._found
 
 
 class WaitingReader(SourceReader):

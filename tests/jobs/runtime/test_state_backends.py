@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.manifest_store import UnreadableCheckpointError
-from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common import Types, WatermarkStrategy
 from penstock.common.time import Duration, Time
 from penstock.datastream import (
-    EmbeddedRocksDBStateBackend,
-    HashMapStateBackend,
     KeyedProcessFunction,
-    StreamExecutionEnvironment,
 )
 from penstock.datastream.state import (
     ListStateDescriptor,
@@ -25,6 +22,7 @@ from penstock.datastream.state import (
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.testing.faults import StepFault, protocol_faults
 from tests.builders.clusters import own_cluster
+from tests.builders.environments import RESTARTS, stateful_environment
 from tests.builders.scripted import Script
 
 RECORDS = [(f"key {n % 7}", n) for n in range(120)]
@@ -34,24 +32,10 @@ pytestmark = pytest.mark.usefixtures("cluster")
 
 
 def environment(backend, directory, parallelism=2, **options):
-    env = StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(parallelism)
-    if backend == "rocksdb":
-        chosen = EmbeddedRocksDBStateBackend()
-        chosen.set_db_storage_paths(f"{directory}/local")
-        env.set_state_backend(chosen)
-    else:
-        env.set_state_backend(HashMapStateBackend())
-    settings = {
-        "execution.checkpointing.interval": "1 ms",
-        "execution.checkpointing.dir": f"{directory}/checkpoints",
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": "50",
-        "restart-strategy.fixed-delay.delay": "1 ms",
-        "penstock.state.inline-threshold": "0",
-    }
-    env.configure(Configuration.from_dict({**settings, **options}))
-    return env
+    inline = {"penstock.state.inline-threshold": "0", "execution.checkpointing.num-retained": "1"}
+    return stateful_environment(
+        backend, directory, parallelism, **{**RESTARTS, **inline, **options}
+    )
 
 
 class Everything(KeyedProcessFunction):

@@ -5,15 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 
 from penstock.cep import CEP, Pattern
-from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common import Types, WatermarkStrategy
 from penstock.common.time import Duration, Time
 from penstock.datastream import (
     CheckpointedFunction,
-    EmbeddedRocksDBStateBackend,
-    HashMapStateBackend,
     KeyedProcessFunction,
     MapFunction,
-    StreamExecutionEnvironment,
 )
 from penstock.datastream.functions import (
     AggregateFunction,
@@ -144,25 +141,6 @@ class Rule(BroadcastProcessFunction):
 class Collected(ProcessWindowFunction):
     def process(self, key, context, elements):
         yield "session", key, sorted(value[1] for value in elements)
-
-
-def environment(backend, directory, parallelism=2, **options):
-    env = StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(parallelism)
-    if backend == "rocksdb":
-        chosen = EmbeddedRocksDBStateBackend()
-        chosen.set_db_storage_paths(f"{directory}/local")
-        env.set_state_backend(chosen)
-    else:
-        env.set_state_backend(HashMapStateBackend())
-    settings = {
-        "execution.checkpointing.interval": "1 ms",
-        "execution.checkpointing.dir": f"{directory}/checkpoints",
-        "execution.checkpointing.num-retained": "1000",
-        "restart-strategy.type": "none",
-    }
-    env.configure(Configuration.from_dict({**settings, **options}))
-    return env
 
 
 def by_name(record):

@@ -21,8 +21,9 @@ from penstock.savepoint.codec import from_json
 from penstock.testing.mini_cluster import MiniCluster
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
 from tests.builders.clusters import close_subtasks
+from tests.builders.environments import stateful_environment
 from tests.jobs.savepoint.plain_reader import read_metadata, read_tables, value_of
-from tests.jobs.savepoint.programs import environment, run
+from tests.jobs.savepoint.programs import run
 from tests.jobs.savepoint.test_savepoints import Job
 
 PAGE = Path(__file__).parents[3] / "docs" / "savepoints.md"
@@ -32,7 +33,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "savepoints.md"
 def savepoint(tmp_path_factory):
     directory = tmp_path_factory.mktemp("page")
     with MiniCluster():
-        run(environment("hashmap", directory))
+        run(stateful_environment("hashmap", directory))
     close_subtasks()
     return Job("hashmap", directory, None).savepoint(directory / "savepoints")
 

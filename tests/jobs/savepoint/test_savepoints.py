@@ -24,8 +24,9 @@ from penstock.savepoint.writer import safe_name, write_savepoint
 from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.clusters import close_subtasks
+from tests.builders.environments import stateful_environment
 from tests.builders.values import exact
-from tests.jobs.savepoint.programs import environment, matches_and_pairs, run
+from tests.jobs.savepoint.programs import matches_and_pairs, run
 
 BACKENDS = ("hashmap", "rocksdb")
 NOWHERE = SnapshotStateIO("/nowhere")
@@ -62,7 +63,7 @@ def job(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp(request.param)
     with MiniCluster():
         options = {"penstock.state.inline-threshold": "1 kb"}
-        results = run(environment(request.param, directory, **options))
+        results = run(stateful_environment(request.param, directory, **options))
     close_subtasks()
     return Job(request.param, directory, results)
 
@@ -231,7 +232,7 @@ def test_the_tables_of_a_savepoint_are_listed(job, moved):
 def resumed(path, backend, directory, parallelism):
     options = {"execution.state-recovery.path": path}
     with MiniCluster():
-        results = run(environment(backend, directory, parallelism, **options))
+        results = run(stateful_environment(backend, directory, parallelism, **options))
     close_subtasks()
     return results
 
@@ -277,14 +278,14 @@ def test_a_job_moves_from_place_to_place_and_nothing_is_lost(tmp_path):
         home = tmp_path / f"run {parallelism}"
         with MiniCluster() as cluster, stopping_with_a_savepoint(cluster, home, epoch) as answers:
             settings = {"pipeline.name": home.name, **options}
-            found += matches_and_pairs(environment(backend, home, parallelism, **settings))
+            found += matches_and_pairs(stateful_environment(backend, home, parallelism, **settings))
         close_subtasks()
         for answer in answers:
             elsewhere = shutil.move(answer.result(0), tmp_path / f"moved {parallelism}")
             options = {"execution.state-recovery.path": elsewhere}
         shutil.rmtree(home)
     with MiniCluster():
-        expected = matches_and_pairs(environment("hashmap", tmp_path / "at once", 2))
+        expected = matches_and_pairs(stateful_environment("hashmap", tmp_path / "at once", 2))
     close_subtasks()
     assert sorted(found) == sorted(expected)
     assert {eval(each)[0] for each in found} == {"match", "pair", "session"}

@@ -9,7 +9,8 @@ import pytest
 
 from penstock import state
 from tests.builders.clusters import own_cluster
-from tests.jobs.state.jobs import checkpoint, environment, run_everything, run_windows
+from tests.builders.environments import stateful_environment
+from tests.jobs.state.jobs import checkpoint, run_everything, run_windows
 
 
 @pytest.fixture(scope="module", params=["hashmap", "rocksdb"])
@@ -22,7 +23,7 @@ def ran(backend, tmp_path_factory):
     """Where the job with every kind of keyed state left its checkpoints."""
     directory = tmp_path_factory.mktemp("everything")
     with own_cluster():
-        run_everything(environment(backend, directory))
+        run_everything(stateful_environment(backend, directory))
     return directory
 
 
@@ -36,7 +37,7 @@ def everything(ran):
 def ran_windows(backend, tmp_path_factory):
     directory = tmp_path_factory.mktemp("windows")
     with own_cluster(), contextlib.redirect_stdout(io.StringIO()):
-        run_windows(environment(backend, directory))
+        run_windows(stateful_environment(backend, directory))
     return directory
 
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.common import Configuration, Row, Types, WatermarkStrategy
+from penstock.common import Row, Types, WatermarkStrategy
 from penstock.common.time import Duration, Time
 from penstock.datastream import (
     CheckpointedFunction,
-    EmbeddedRocksDBStateBackend,
-    HashMapStateBackend,
     KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
     MapFunction,
     ProcessJoinFunction,
     ProcessWindowFunction,
-    StreamExecutionEnvironment,
 )
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
@@ -141,25 +138,6 @@ class Follow(KeyedBroadcastProcessFunction):
 
     def process_broadcast_element(self, value, ctx):
         ctx.get_broadcast_state(RULES).put(*value)
-
-
-def environment(backend, directory, parallelism=2, **options):
-    env = StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(parallelism)
-    if backend == "rocksdb":
-        chosen = EmbeddedRocksDBStateBackend()
-        chosen.set_db_storage_paths(f"{directory}/local")
-        env.set_state_backend(chosen)
-    else:
-        env.set_state_backend(HashMapStateBackend())
-    settings = {
-        "execution.checkpointing.interval": "1 ms",
-        "execution.checkpointing.dir": f"{directory}/checkpoints",
-        "execution.checkpointing.num-retained": "100",
-        "restart-strategy.type": "none",
-    }
-    env.configure(Configuration.from_dict({**settings, **options}))
-    return env
 
 
 def script(*epochs):

@@ -7,7 +7,8 @@ import pytest
 from penstock import state
 from penstock.errors import ArgumentTypeError
 from penstock.state.diffs import _same
-from tests.jobs.state.jobs import checkpoint, environment, run_everything, run_operator_state
+from tests.builders.environments import stateful_environment
+from tests.jobs.state.jobs import checkpoint, run_everything, run_operator_state
 
 
 class Plain:
@@ -77,13 +78,13 @@ def test_windows_are_told_apart(windows, ran_windows):
 
 def test_another_backend_and_parallelism_make_no_difference(ran, backend, cluster, tmp_path):
     other = {"hashmap": "rocksdb", "rocksdb": "hashmap"}[backend]
-    run_everything(environment(other, tmp_path, parallelism=3))
+    run_everything(stateful_environment(other, tmp_path, parallelism=3))
     rows = list(state.read(checkpoint(ran, 2)).diff(state.read(checkpoint(tmp_path, 2))))
     assert [row for row in rows if "kept" not in row.state] == []
 
 
 def test_operator_state_is_compared(cluster, tmp_path):
-    run_operator_state(environment("hashmap", tmp_path))
+    run_operator_state(stateful_environment("hashmap", tmp_path))
     first, third = (state.read(checkpoint(tmp_path, number)) for number in (1, 3))
     rows = list(first.diff(third))
     added = sorted(row.after for row in rows if row.state == "mine")

@@ -13,7 +13,8 @@ from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.errors import CheckpointError, RestoreRefusedError
 from penstock.state.unpickling import load, load_leniently
-from tests.jobs.state.jobs import MONOTONOUS, checkpoint, environment, script
+from tests.builders.environments import stateful_environment
+from tests.jobs.state.jobs import MONOTONOUS, checkpoint, script
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ class Orders(KeyedProcessFunction):
 
 @pytest.fixture
 def orders(backend, cluster, tmp_path, shop):
-    env = environment(backend, tmp_path)
+    env = stateful_environment(backend, tmp_path)
     source = env.from_source(script([("tea", 1)], [("tea", 2)]), MONOTONOUS, "orders")
     processed = source.uid("source").key_by(lambda pair: pair[0]).process(Orders()).uid("orders")
     with processed.execute_and_collect() as found:
@@ -73,7 +74,7 @@ def test_values_say_what_is_missing(orders, kind):
 def test_a_job_is_told_which_state_of_which_operator_it_cannot_read(orders, backend, tmp_path):
     options = {"execution.state-recovery.path": orders["savepoint"]}
     with pytest.raises(RestoreRefusedError) as raised:
-        count_orders(environment(backend, tmp_path / "second", **options))
+        count_orders(stateful_environment(backend, tmp_path / "second", **options))
     assert re.search("in state 'state/(last|all)' of operator 'orders'", str(raised.value))
     assert "vanishing_shop" in str(raised.value)
 
@@ -82,7 +83,7 @@ def test_a_state_of_a_class_that_is_gone_can_be_dropped(orders, backend, cluster
     editor = state.edit(orders["savepoint"])
     editor.drop_state("orders", "last").drop_state("orders", "all")
     options = {"execution.state-recovery.path": editor.write(tmp_path / "dropped")}
-    env = environment(backend, tmp_path / "second", **options)
+    env = stateful_environment(backend, tmp_path / "second", **options)
     assert count_orders(env) == [3]
 
 

@@ -6,12 +6,13 @@ import pytest
 
 from penstock import state
 from penstock.cep import CEP, Pattern
-from tests.jobs.state.jobs import MONOTONOUS, checkpoint, environment, run_operator_state, script
+from tests.builders.environments import stateful_environment
+from tests.jobs.state.jobs import MONOTONOUS, checkpoint, run_operator_state, script
 
 
 @pytest.fixture
 def operators(cluster, tmp_path):
-    run_operator_state(environment("hashmap", tmp_path))
+    run_operator_state(stateful_environment("hashmap", tmp_path))
     return state.read(checkpoint(tmp_path, 3))
 
 
@@ -43,7 +44,7 @@ def test_what_an_operator_remembers_of_itself(operators):
 
 
 def test_partial_matches_and_waiting_events_are_listed(cluster, tmp_path):
-    env = environment("hashmap", tmp_path)
+    env = stateful_environment("hashmap", tmp_path)
     source = env.from_source(script([("ann", 1), ("ann", 3)], [("bob", 5)]), MONOTONOUS, "numbers")
 
     def odd(pair, *_):

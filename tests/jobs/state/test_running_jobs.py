@@ -17,7 +17,8 @@ from penstock.cli.main import main
 from penstock.files.faults import set_fault_hook
 from penstock.state import CheckpointDeletedError
 from tests.builders.clusters import own_cluster
-from tests.jobs.state.jobs import checkpoint, environment, run_everything
+from tests.builders.environments import stateful_environment
+from tests.jobs.state.jobs import checkpoint, run_everything
 
 # So many that no file of the first checkpoint is part of the last one.
 COUNT = 20
@@ -71,7 +72,8 @@ def recorded(backend, tmp_path_factory):
     options = {"penstock.state.inline-threshold": "1 b"}
     with own_cluster():
         run_everything(
-            environment(backend, directory, **options), [[("ann", n)] for n in range(1, COUNT + 1)]
+            stateful_environment(backend, directory, **options),
+            [[("ann", n)] for n in range(1, COUNT + 1)],
         )
     return checkpoint(directory)
 

@@ -22,11 +22,11 @@ from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
 from penstock.graph.key_groups import key_group_of
 from penstock.runtime.state.schema import StateSchema
 from penstock.state.edits import Put
+from tests.builders.environments import stateful_environment
 from tests.jobs.state.jobs import (
     RULES,
     VISIT,
     checkpoint,
-    environment,
     expiring,
     run_everything,
     run_operator_state,
@@ -122,7 +122,7 @@ def test_a_job_starts_with_the_state(backend, cluster, tmp_path, parallelism):
     writer.put_timers("all", [("zoe", 50), ("ann", 60)])
     path = writer.write(tmp_path)
     options = {"execution.state-recovery.path": path}
-    env = environment(backend, tmp_path, parallelism, **options)
+    env = stateful_environment(backend, tmp_path, parallelism, **options)
     found = run_everything(env, [[("ann", 1)]])
     assert results(found) == results(
         [
@@ -144,7 +144,7 @@ def test_operator_state_reaches_the_job(cluster, tmp_path):
     writer.put_operator_list("buffer", "all", [np.int64(8)], union=True)
     writer.put_broadcast("follow", RULES, {"limit": 99, "ceiling": 5})
     path = writer.write(tmp_path)
-    env = environment("hashmap", tmp_path, **{"execution.state-recovery.path": path})
+    env = stateful_environment("hashmap", tmp_path, **{"execution.state-recovery.path": path})
     run_operator_state(env, [[("ann", 1)]])
     after = state.read(checkpoint(tmp_path))
     assert sorted(row.value for row in after.operator_state("buffer", "mine")) == [1, 100, 200, 300]
@@ -160,7 +160,9 @@ def test_an_edited_checkpoint_goes_on_where_it_was(ran, backend, cluster, tmp_pa
     editor.drop_state("all", "timers/event").put_timers("all", {"bob": 200})
     path = editor.write(tmp_path)
     assert sorted(state.read(path).state("all", "seen")) == [("ann", [1, 3, -1]), ("bob", [2, -1])]
-    env = environment(backend, tmp_path, parallelism, **{"execution.state-recovery.path": path})
+    env = stateful_environment(
+        backend, tmp_path, parallelism, **{"execution.state-recovery.path": path}
+    )
     found = run_everything(env)
     assert results(found) == results(
         [
@@ -273,7 +275,7 @@ def test_a_state_gets_another_type_if_it_is_dropped_and_put(everything, tmp_path
 
 
 def test_an_operator_that_is_dropped_and_added_has_nothing_of_what_it_was(cluster, tmp_path):
-    run_operator_state(environment("hashmap", tmp_path))
+    run_operator_state(stateful_environment("hashmap", tmp_path))
     editor = state.edit(checkpoint(tmp_path, 1))
     for uid in ("numbers", "buffer", "follow"):
         editor.drop_operator(uid).add_operator(uid)
@@ -290,7 +292,9 @@ def test_an_operator_that_is_dropped_and_added_has_nothing_of_what_it_was(cluste
         "execution.state-recovery.path": path,
         "execution.state-recovery.ignore-unclaimed-state": "true",
     }
-    run_operator_state(environment("hashmap", tmp_path / "again", **options), [[("ann", 9)]])
+    run_operator_state(
+        stateful_environment("hashmap", tmp_path / "again", **options), [[("ann", 9)]]
+    )
     again = state.read(checkpoint(tmp_path / "again"))
     assert sorted(row.value for row in again.operator_state("buffer", "mine")) == [1, 2, 3, 9]
 
@@ -314,7 +318,7 @@ def test_windows_that_were_edited_fire(ran_windows, backend, cluster, tmp_path, 
     editor = state.edit(checkpoint(ran_windows, 2))
     editor.change("tumbling", "window-contents", lambda key, value, window: (key, -value[1]))
     path = editor.write(tmp_path)
-    run_windows(environment(backend, tmp_path, **{"execution.state-recovery.path": path}))
+    run_windows(stateful_environment(backend, tmp_path, **{"execution.state-recovery.path": path}))
     printed = capsys.readouterr().out
     assert "('ann', -4)" in printed
     assert "('bob', -2)" in printed
@@ -337,14 +341,14 @@ def test_state_of_a_finished_job_starts_another_one(ran, backend, cluster, tmp_p
     assert {(row.watermark, row.finished) for row in state.read(path).watermarks()} == {
         (-(2**63), False)
     }
-    env = environment(backend, tmp_path, **{"execution.state-recovery.path": path})
+    env = stateful_environment(backend, tmp_path, **{"execution.state-recovery.path": path})
     found = run_everything(env, [[("ann", 2)]])
     assert ("ann", 20, [1, 2, 3, 14], 5.0) in found
     assert ("ann", "timer", 102, 20) in found
 
 
 def test_elements_that_are_put_are_dealt_out(cluster, tmp_path):
-    run_operator_state(environment("hashmap", tmp_path))
+    run_operator_state(stateful_environment("hashmap", tmp_path))
     editor = state.edit(checkpoint(tmp_path, 1))
     editor.put_operator_list("buffer", "mine", [10, 20, 30])
     editor.put_operator_list("buffer", "all", [40], union=True)
