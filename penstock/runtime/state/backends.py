@@ -1,7 +1,7 @@
 """The backends that there are, and what asks all of them.
 
-A new one is a folder beside this module with a StateBackend in it, a line in BACKENDS, and its name among the values of
-`state.backend.type`.
+A new one is a folder beside this module with a StateBackend in it, a line at the end of BACKENDS, and its name among the
+values of `state.backend.type`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def read_chain(
 
     With `owned`, entries of other key groups may be left out.
     """
-    reader = next(backend for backend in BACKENDS.values() if backend.reads(chain))
+    # From the last on: the first one reads tables, whoever wrote them.
+    reader = next(backend for backend in reversed(BACKENDS.values()) if backend.reads(chain))
     return reader.read(state_io, chain, max_parallelism, owned)
 
 
