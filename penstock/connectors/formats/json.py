@@ -12,11 +12,14 @@ from typing import Any
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.types import Row
 from penstock.connectors.formats.base import Faults, LineFormat, Place
+from penstock.connectors.formats.decimals import decimal_fitter, to_decimal
 from penstock.connectors.formats.field_types import INTEGER_KINDS, FieldType, row_type
-from penstock.connectors.formats.rows import field_values, row_of
+from penstock.connectors.formats.json_text import json_writer
+from penstock.connectors.formats.rows import row_of
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
 _decode = json.JSONDecoder().decode
+_decode_exactly = json.JSONDecoder(parse_float=decimal.Decimal).decode
 
 
 class JsonLinesFormat(LineFormat):
@@ -34,12 +37,11 @@ class JsonLinesFormat(LineFormat):
 
     def decode(self, line: str) -> Any:
         """Read one value."""
-        value = _decode(line)
         if self._row is None:
-            return value
+            return _decode(line)
         if self._read is None:
-            self._read = row_reader(self._row)
-        return self._read(value)
+            self._read = text_reader(self._row)
+        return self._read(line)
 
     def decode_lines(self, lines: list[str], place: Place, faults: Faults) -> list[Any]:
         """Read the values of lines."""
@@ -80,9 +82,9 @@ class JsonRowDeserializationSchema(DeserializationSchema):
     def deserialize(self, message: bytes) -> Any:
         """Return the row; None if the message is bad and parse errors are ignored."""
         if self._read is None:
-            self._read = row_reader(self._row, strict=self._strict)
+            self._read = text_reader(self._row, strict=self._strict)
         try:
-            return self._read(json.loads(message))
+            return self._read(message.decode("utf-8"))
         except (ValueError, ArithmeticError, RecordError) as error:
             if self._ignore:
                 return None
@@ -151,7 +153,7 @@ class JsonRowSerializationSchema(SerializationSchema):
 
     def __init__(self, type_info: Any) -> None:
         self.type_info = type_info
-        self._row = row_type(type_info)
+        self._write = json_writer(row_type(type_info))
 
     @staticmethod
     def builder() -> JsonRowSerializationSchema.Builder:
@@ -160,12 +162,15 @@ class JsonRowSerializationSchema(SerializationSchema):
 
     def serialize(self, value: Any) -> bytes:
         """Return the JSON text of a row."""
-        values = field_values(value, self._row.names)
-        document = {
-            name: plain_value(item, kind)
-            for (name, kind), item in zip(self._row.fields, values, strict=True)
-        }
-        return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+        try:
+            return self._write(value).encode("utf-8")
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise RecordError(
+                f"a row cannot be written as JSON: {error}", detail=f"the row is {value!r:.200}"
+            ) from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JsonRowSerializationSchema, (self.type_info,)
 
     class Builder:
         """Builds a JsonRowSerializationSchema."""
@@ -186,6 +191,17 @@ class JsonRowSerializationSchema(SerializationSchema):
                     "a JSON row schema needs a type", hint="call with_type_info(...)"
                 )
             return JsonRowSerializationSchema(self._type_info)
+
+
+def text_reader(row: FieldType, *, strict: bool = False) -> Callable[[str], Row]:
+    """Return the function that turns JSON text into a Row; decimals get all the digits that the text has."""
+    read = row_reader(row, strict=strict)
+    decode = _decode_exactly if _has_decimals(row) else _decode
+    return lambda text: read(decode(text))
+
+
+def _has_decimals(kind: FieldType) -> bool:
+    return kind.kind == "DECIMAL" or any(_has_decimals(inner) for _, inner in kind.fields)
 
 
 def row_reader(row: FieldType, *, strict: bool = False) -> Callable[[Any], Row]:
@@ -228,44 +244,27 @@ def value_reader(kind: FieldType, *, strict: bool = False) -> Callable[[Any], An
         return lambda values: {k: None if v is None else inner(v) for k, v in values.items()}
     if name in INTEGER_KINDS:
         return _integer
+    if name == "DECIMAL" and kind.precision is not None:
+        return decimal_fitter(kind.precision, kind.scale or 0)
     simple: dict[str, Callable[[Any], Any]] = {
         "STRING": lambda value: value if isinstance(value, str) else json.dumps(value),
         "BOOLEAN": _boolean,
         "FLOAT": float,
         "DOUBLE": float,
-        "DECIMAL": lambda value: decimal.Decimal(str(value)),
+        "DECIMAL": to_decimal,
         "DATE": dt.date.fromisoformat,
-        "TIME": dt.time.fromisoformat,
-        "TIMESTAMP": dt.datetime.fromisoformat,
+        "TIME": lambda value: dt.time.fromisoformat(value).replace(tzinfo=None),
+        "TIMESTAMP": _local,
         "TIMESTAMP_LTZ": dt.datetime.fromisoformat,
         "BYTES": base64.b64decode,
     }
     return simple.get(name, lambda value: value)
 
 
-def plain_value(value: Any, kind: FieldType) -> Any:
-    """Return a value as JSON has it."""
-    if value is None:
-        return None
-    name = kind.kind
-    if name == "ROW":
-        values = field_values(value, kind.names)
-        return {n: plain_value(v, k) for (n, k), v in zip(kind.fields, values, strict=True)}
-    if name == "ARRAY":
-        return [plain_value(item, kind.fields[0][1]) for item in value]
-    if name == "MAP":
-        return {str(k): plain_value(v, kind.fields[1][1]) for k, v in value.items()}
-    if isinstance(value, Row):
-        return value.as_dict(recursive=True)
-    if isinstance(value, decimal.Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, dt.datetime):
-        return value.isoformat(sep=" ")
-    if isinstance(value, (dt.date, dt.time)):
-        return value.isoformat()
-    if isinstance(value, (bytes, bytearray)):
-        return base64.b64encode(value).decode("ascii")
-    return value
+def _local(text: str) -> dt.datetime:
+    """Read a datetime without a zone; one with a zone is taken in UTC."""
+    value = dt.datetime.fromisoformat(text)
+    return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
 
 
 def _integer(value: Any) -> int:

@@ -2,7 +2,7 @@
 
 The tables were made by jobs with FileSink.for_bulk_format and CsvBulkWriters, ParquetBulkWriters, OrcBulkWriters (types as in the
 schemas here, values through Types.BIG_DEC() and so on), FileSource with CsvReaderFormat, and by calling the JVM's
-CsvRowSerializationSchema and CsvRowDeserializationSchema with rows. Parquet and ORC files were read with pyarrow.
+CsvRowSerializationSchema, CsvRowDeserializationSchema and JsonRowSerializationSchema with rows. Parquet and ORC files were read with pyarrow.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ from penstock.connectors.formats.csv import (
     CsvRowSerializationSchema,
 )
 from penstock.connectors.formats.csv_schema import CsvSchema
+from penstock.connectors.formats.json import (
+    JsonRowDeserializationSchema,
+    JsonRowSerializationSchema,
+)
 from penstock.errors import ArgumentTypeError, RecordError
 from penstock.table import DataTypes
 from tests.builders.connector_helpers import read_all
@@ -350,3 +354,58 @@ def test_dates_and_times_in_csv():
 def test_bytes_in_csv_are_base64():
     row = Types.ROW_NAMED(["b"], [Types.PRIMITIVE_ARRAY(Types.BYTE())])
     assert CsvRowSerializationSchema.Builder(row).build().serialize(Row(b"\1\2\xff")) == b"AQL/\n"
+
+
+# JSON
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (Types.BIG_DEC(), Decimal("1.50"), "1.50"),
+        (Types.BIG_DEC(), Decimal(100), "100"),
+        (Types.BIG_DEC(), Decimal(1000), "1000"),
+        (Types.BIG_DEC(), Decimal("1E-10"), "1E-10"),
+        (
+            Types.BIG_DEC(),
+            Decimal("12345678901234567890.123456789"),
+            "12345678901234567890.123456789",
+        ),
+        (Types.BIG_INT(), 12345678901234567890123, "12345678901234567890123"),
+        (Types.INSTANT(), Instant(1709296496, 123_456_000), '"2024-03-01T12:34:56.123456Z"'),
+        (Types.SQL_DATE(), dt.date(2024, 3, 1), '"2024-03-01"'),
+        (Types.SQL_TIME(), dt.time(12, 34, 56), '"12:34:56Z"'),
+        (
+            Types.SQL_TIMESTAMP(),
+            dt.datetime(2024, 3, 1, 12, 34, 56, 123456),
+            '"2024-03-01T12:34:56.123456Z"',
+        ),
+        (Types.DOUBLE(), float("nan"), '"NaN"'),
+        (Types.DOUBLE(), 0.1, "0.1"),
+        (Types.STRING(), "é", '"é"'),
+        (INNER, Row(x=None, y="y"), '{"x":null,"y":"y"}'),
+    ],
+)
+def test_values_in_json(kind, value, text):
+    row = Types.ROW_NAMED(["a"], [kind])
+    data = JsonRowSerializationSchema(row).serialize(Row(value))
+    assert data.decode() == f'{{"a":{text}}}'
+    found = JsonRowDeserializationSchema(row).deserialize(data)[0]
+    if kind == Types.INSTANT():
+        assert found == dt.datetime(2024, 3, 1, 12, 34, 56, 123456, tzinfo=dt.UTC)
+    else:
+        assert repr(found) == repr(value)
+
+
+def test_decimals_in_json_have_their_scale():
+    row = DataTypes.ROW([DataTypes.FIELD("a", MONEY), DataTypes.FIELD("b", SMALL)])
+    data = JsonRowSerializationSchema(row).serialize(Row(Decimal("1.005"), Decimal("99.5")))
+    assert data == b'{"a":1.01,"b":null}'
+    found = JsonRowDeserializationSchema(row).deserialize(b'{"a": 123.455, "b": 2.5}')
+    assert tuple(map(str, found)) == ("123.46", "3")
+
+
+def test_a_row_that_json_cannot_hold_is_named():
+    row = Types.ROW_NAMED(["a"], [Types.BIG_DEC()])
+    with pytest.raises(RecordError, match="cannot be written as JSON"):
+        JsonRowSerializationSchema(row).serialize(Row("x"))
