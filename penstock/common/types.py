@@ -182,7 +182,8 @@ class Row:
         return _create_row(tuple(self._values), args, self._row_kind.value)
 
     def __contains__(self, item: object) -> bool:
-        return item in self._values
+        names = self.get_field_names()
+        return item in (self._values if names is None else names)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._values)

@@ -33,6 +33,7 @@ from penstock.datastream._checks import (
     check_text,
 )
 from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.checkpoint_storage import as_flink_path
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
@@ -237,7 +238,8 @@ class EnvironmentSettings:
 
     def set_default_savepoint_directory(self, directory: str) -> Self:
         """Set where savepoints go that are asked for without a directory."""
-        return self._set(options.SAVEPOINT_DIR, check_text(directory, "directory"))
+        path = as_flink_path(check_text(directory, "directory"))
+        return self._set(options.SAVEPOINT_DIR, path)
 
     def get_default_savepoint_directory(self) -> str | None:
         """Return where savepoints go that are asked for without a directory."""

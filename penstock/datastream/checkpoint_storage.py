@@ -122,8 +122,23 @@ class CustomCheckpointStorage(CheckpointStorage):
 
 
 def _check_directory(path: Any) -> str:
-    """Return a directory in the form that Flink gives it: one slash between names, none at the end."""
-    text = check_text(path, "checkpoint_path")
+    """Return the directory of checkpoints in the form that Flink gives it; the root of a file system is refused."""
+    directory = as_flink_path(check_text(path, "checkpoint_path"))
+    if directory.rpartition(":")[2].strip("/"):
+        return directory
+    raise ArgumentError(
+        f"'{path}' cannot be the directory of checkpoints",
+        detail="it is the root of a file system",
+        hint="name a directory in it",
+    )
+
+
+def as_flink_path(text: str) -> str:
+    """Return a path in the form that Flink gives it: one slash between names, none at the end.
+
+    >>> as_flink_path("file:///tmp//a/"), as_flink_path("s3://bucket/a/")
+    ('file:/tmp/a', 's3://bucket/a')
+    """
     if text.startswith("file:"):
         scheme, rest = "file:", text.removeprefix("file:")
     elif "://" in text:
@@ -132,12 +147,6 @@ def _check_directory(path: Any) -> str:
     else:
         scheme, rest = "", text
     names = [name for name in rest.split("/") if name]
-    if not names:
-        raise ArgumentError(
-            f"'{text}' cannot be the directory of checkpoints",
-            detail="it is the root of a file system",
-            hint="name a directory in it",
-        )
     absolute = scheme == "file:" or (not scheme and text.startswith("/"))
     return f"{scheme}{'/' if absolute else ''}{'/'.join(names)}"
 

@@ -75,7 +75,7 @@ class KeyedStream(DataStream):
     def get_type(self) -> TypeInformation:
         """Return the type of a row of key and element."""
         key = Types.PICKLED_BYTE_ARRAY() if self._key_type is None else self._key_type
-        return Types.ROW([key, super().get_type()])
+        return Types.ROW_NAMED(["f0", "f1"], [key, super().get_type()])
 
     @property
     def origin_stream(self) -> DataStream:

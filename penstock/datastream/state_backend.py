@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.datastream._checks import check_int, check_text
 from penstock.datastream._not_implemented import not_implemented
+from penstock.datastream.checkpoint_storage import as_flink_path
 from penstock.errors import ArgumentError, UnsupportedOperationError
 
 
@@ -41,8 +42,8 @@ class PredefinedOptions(enum.Enum):
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
-    FLASH_SSD_OPTIMIZED = 2
-    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 3
+    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 2
+    FLASH_SSD_OPTIMIZED = 3
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
@@ -72,7 +73,10 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """Set the local directories of the databases."""
         if not paths:
             raise ArgumentError("at least one path is required")
-        self._paths = [check_text(path, "a storage path") for path in paths]
+        self._paths = [
+            as_flink_path(check_text(path, "a storage path")).removeprefix("file:")
+            for path in paths
+        ]
 
     def get_db_storage_paths(self) -> list[str] | None:
         """Return the local directories, or None for the default."""

@@ -214,7 +214,7 @@ class DataStream(OperatorSettings):
     def union(self, *streams: DataStream) -> DataStream:
         """Merge streams of one type into one."""
         if not streams:
-            raise ArgumentError("union() needs at least one other stream")
+            return self
         inputs = [self._transformation]
         kind = self.declared_type
         for stream in streams:

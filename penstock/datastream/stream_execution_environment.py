@@ -21,7 +21,7 @@ from penstock.datastream._environment_settings import EnvironmentSettings
 from penstock.datastream.basic_functions import SourceFunction
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
-from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
+from penstock.errors import ArgumentTypeError, InvalidProgramError
 from penstock.graph.compiler import compile_program, execution_plan_json
 from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.settings import GraphSettings
@@ -78,11 +78,6 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             )
         kind = _typed.check_type(type_info, "type_info")
         elements = list(collection)
-        if not elements and kind is None:
-            raise ArgumentError(
-                "an empty collection needs a type",
-                hint="give type_info, such as Types.STRING()",
-            )
         if kind is not None:
             elements = [kind.validate(element) for element in elements]
         from penstock.datastream.connectors.collection import CollectionSource

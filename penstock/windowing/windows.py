@@ -109,7 +109,7 @@ class GlobalWindow(tuple[()], Window):
         return MAX_TIMESTAMP
 
     def __repr__(self) -> str:
-        return "GlobalWindow()"
+        return "GlobalWindow"
 
 
 class TimeWindowSerializer:

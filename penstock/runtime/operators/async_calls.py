@@ -385,10 +385,12 @@ class Calls:
 
 def _check(results: Any, function: Any, method: str = "async_invoke") -> None:
     if not isinstance(results, list):
+        name = type(function).__name__
+        wrong = "cannot be none: it " if results is None else ""
         got = "None" if results is None else f"{type(results).__name__}"
         raise RecordError(
-            f"the result of an AsyncFunction should be of list type, got {got}",
-            detail=f"class {type(function).__name__}",
+            f"the result of an AsyncFunction {wrong}should be of list type, got {got}",
+            detail=f"see the methods '{method}' and 'timeout' of class {name}",
             hint=f"return a list from {method} and timeout: [] for no result, [result] for one",
         )
 

@@ -35,7 +35,9 @@ def test_fields_are_found_by_index_name_and_attribute():
     )
     assert list(row) == ["Alice", 11]
     assert len(row) == 2
-    assert "Alice" in row
+    assert "name" in row
+    assert "Alice" not in row  # of a row with names, the names are its members
+    assert "Alice" in Row("Alice", 11)
 
 
 def test_fields_can_be_set_by_index_name_and_slice():

@@ -106,7 +106,7 @@ SETTINGS = [
     pytest.param(
         lambda e: e.set_default_savepoint_directory("file:///savepoints"),
         "execution.checkpointing.savepoint-dir",
-        "file:///savepoints",
+        "file:/savepoints",
         id="savepoint directory",
     ),
     pytest.param(

@@ -278,3 +278,11 @@ def test_streams_know_their_environment(stream, env):
     assert stream.key_by(SELF).map(ADD).get_execution_environment() is env
     assert stream.key_by(SELF).count_window(3).get_execution_environment() is env
     assert stream.get_execution_config() is env.get_config()
+
+
+def test_a_union_of_nothing_is_the_stream_itself(stream):
+    assert stream.union() is stream
+
+
+def test_an_empty_collection_needs_no_type(env):
+    assert env.from_collection([]).get_type() == Types.PICKLED_BYTE_ARRAY()

@@ -100,7 +100,7 @@ def test_time_windows_sort_by_start_and_end():
 
 def test_windows_show_their_fields():
     shown = [repr(window) for window in (TimeWindow(0, 5), CountWindow(1), GlobalWindow())]
-    assert shown == ["TimeWindow(start=0, end=5)", "CountWindow(id=1)", "GlobalWindow()"]
+    assert shown == ["TimeWindow(start=0, end=5)", "CountWindow(id=1)", "GlobalWindow"]
 
 
 @pytest.mark.parametrize(
