@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from penstock.runtime.state.rocksdb import timers as timers_module
 from penstock.windowing import TimeWindow
@@ -266,3 +271,44 @@ def test_timers_of_another_backend_are_taken_over(world):
     assert backend.restore(world.io, (world.chain,), None, MAX_PARALLELISM) is None
     assert fire(backend.create_timer_queue(NAME), LAST) == [(5, "b", None), (LAST, "a", None)]
     backend.close()
+
+
+TIMES = st.sampled_from([FIRST, 0, 1, 2, LAST])
+STEPS = st.one_of(
+    st.tuples(st.sampled_from(["register", "delete"]), TIMES, st.sampled_from("ab")),
+    st.tuples(st.just("fire"), TIMES),
+    st.tuples(st.sampled_from(["barrier", "relieve", "crash"])),
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(STEPS, max_size=25))
+def test_any_use_equals_a_set_of_timers(steps):
+    with tempfile.TemporaryDirectory() as directory:
+        world = World("rocksdb", Path(directory), spill_entries=2)
+        queue, model, kept = queue_of(world), set(), set()
+        for name, *args in steps:
+            match name:
+                case "register":
+                    queue.register(*args, None)
+                    model.add((*args, None))
+                case "delete":
+                    queue.delete(*args, None)
+                    model.discard((*args, None))
+                case "fire":
+                    fired = fire(queue, *args)
+                    due = {timer for timer in model if timer[0] <= args[0]}
+                    assert [timer[0] for timer in fired] == sorted(timer[0] for timer in due)
+                    assert set(fired) == due
+                    model -= due
+                case "barrier":
+                    world.barrier()
+                    kept = set(model)
+                case "relieve":
+                    world.backend.relieve()
+                case "crash":
+                    world.crash()
+                    queue, model = queue_of(world), set(kept)
+            assert queue.next_time() == min((timer[0] for timer in model), default=None)
+            assert len(queue) == len(model)
+        world.backend.close()
