@@ -35,6 +35,7 @@ from penstock.errors import JobCancelledError
 from penstock.graph import execution_graph
 from penstock.graph.compiler import compile_program
 from penstock.graph.deployment import LevelDeployment
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.network import messages
 from penstock.runtime.network.buffers import Row, decode
@@ -216,7 +217,7 @@ def _describe_rows(recorder: _Recorder) -> list[str]:
             content = f"{batch.values}, {batch.timestamps}, {batch.keys}"
         elif row.kind == messages.ACK:
             ack = pickle.loads(row.payload)
-            content = f"TaskAck(vertex={ack.vertex}, subtask={ack.subtask}, ...)"
+            content = f"TaskAck(task={_short(ack.task)}, ...)"
         else:
             content = repr(pickle.loads(row.payload))
         for attempt, name in recorder.attempts.items():
@@ -228,17 +229,21 @@ def _describe_rows(recorder: _Recorder) -> list[str]:
     return lines
 
 
+def _short(task: TaskId) -> str:
+    return f"{task.vertex[:4]}...[{task.subtask}]"
+
+
 def _describe_ack(recorder: _Recorder) -> str:
     acks = [pickle.loads(row.payload) for _, row in recorder.rows if row.kind == messages.ACK]
-    ack = next(ack for ack in acks if ack.vertex == 1 and ack.committables)
+    ack = next(ack for ack in acks if ack.committables)
     name = recorder.attempts
     (chain,) = ack.keyed.values()
     (handle,) = chain
     return "\n".join(
         [
-            f"vertex       {ack.vertex}, subtask {ack.subtask}",
+            f"task         {_short(ack.task)}",
             f"attempt      {name[ack.attempt]}",
-            f"upstream     { {task: name[token] for task, token in ack.upstream.items()} }",
+            f"upstream     { {_short(task): name[token] for task, token in ack.upstream.items()} }",
             f"keyed        a chain of one {handle.kind} snapshot of key groups {handle.key_groups}",
             "local        a pickle: the valve, the timer service's watermark, operator state",
             f"committables {sum(map(len, ack.committables.values()))} hidden file",

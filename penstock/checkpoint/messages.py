@@ -10,16 +10,7 @@ from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import MIN_WATERMARK, Manifest
 from penstock.connectors.sink import CommitRequest
 from penstock.connectors.source import SplitProgress
-
-
-class TaskId(NamedTuple):
-    """One subtask of one vertex."""
-
-    vertex: str
-    subtask: int
-
-    def __str__(self) -> str:
-        return f"{self.vertex}[{self.subtask}]"
+from penstock.graph.task_id import TaskId
 
 
 class Channel(NamedTuple):

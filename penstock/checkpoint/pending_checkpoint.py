@@ -13,11 +13,12 @@ from penstock.checkpoint.manifest import (
     SubtaskSnapshot,
     VertexSnapshot,
 )
-from penstock.checkpoint.messages import Ack, OperatorPlan, SourcePlan, StartEpoch, TaskId
+from penstock.checkpoint.messages import Ack, OperatorPlan, SourcePlan, StartEpoch
 from penstock.checkpoint.pickled import Pickled
 from penstock.connectors.sink import CommitRequest
 from penstock.connectors.source import SplitProgress
 from penstock.errors import ArgumentError, CheckpointError
+from penstock.graph.task_id import TaskId
 
 MAX_PROBLEMS = 5
 

@@ -19,7 +19,7 @@ from penstock.graph.stage_plan import StagePlan, StageVertex
 
 def deploy(plan: StagePlan) -> tuple[VertexDeployment, ...]:
     """Describe every vertex of the plan for its tasks; user code is pickled here, once per job."""
-    return tuple(_deploy_vertex(vertex) for vertex in plan.vertices)
+    return tuple(_deploy_vertex(plan, vertex) for vertex in plan.vertices)
 
 
 def _output_types(operator: ChainedNode) -> dict[str | None, Any]:
@@ -29,7 +29,7 @@ def _output_types(operator: ChainedNode) -> dict[str | None, Any]:
     return {tag: kind for tag, kind in types.items() if kind is not None}
 
 
-def _deploy_vertex(vertex: StageVertex) -> VertexDeployment:
+def _deploy_vertex(plan: StagePlan, vertex: StageVertex) -> VertexDeployment:
     code = VertexCode(
         specs=tuple(operator.spec for operator in vertex.operators),
         partitionings=tuple(output.partitioning for output in vertex.outputs),
@@ -37,6 +37,7 @@ def _deploy_vertex(vertex: StageVertex) -> VertexDeployment:
     )
     return VertexDeployment(
         vertex=vertex.index,
+        id=vertex.id,
         name=vertex.name,
         level=vertex.level,
         parallelism=vertex.parallelism,
@@ -52,7 +53,7 @@ def _deploy_vertex(vertex: StageVertex) -> VertexDeployment:
         gates=tuple(
             InputGate(
                 gate=gate.gate,
-                source_vertex=gate.source_vertex,
+                source_id=plan.vertices[gate.source_vertex].id,
                 input_index=gate.input_index,
                 source_parallelism=gate.source_parallelism,
                 partitioning=gate.partitioning.NAME,

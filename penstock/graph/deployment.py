@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.graph.state_backend import StateBackendSettings
+from penstock.graph.task_id import TaskId
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class InputGate:
     """One incoming edge. `gate` numbers the edges of a vertex; `local` edges stay inside the slot."""
 
     gate: int
-    source_vertex: int
+    source_id: str  # of the vertex that sends
     input_index: int
     source_parallelism: int
     partitioning: str
@@ -52,7 +53,8 @@ class ResultEdge:
 class VertexDeployment:
     """One vertex: its chain, its edges, its user code as bytes."""
 
-    vertex: int
+    vertex: int  # its number in the plan: short, for the rows of the pipe
+    id: str
     name: str
     level: int
     parallelism: int
@@ -63,6 +65,10 @@ class VertexDeployment:
     keyed: frozenset[int]  # positions in the chain of operators that have keyed state
     code: bytes
     slot_offset: int = 0  # level 0 only: slot of the vertex's first subtask
+
+    def task(self, subtask: int) -> TaskId:
+        """Return the name of one of its subtasks."""
+        return TaskId(self.id, subtask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +131,8 @@ class LevelDeployment:
     epoch: int
     attempt_number: int
     vertices: tuple[VertexDeployment, ...]
-    restore: dict[tuple[int, int], SubtaskRestore]
-    assignments: dict[tuple[int, int], Any]  # (vertex, subtask) -> SourceAssignment; level 0 only
+    restore: dict[TaskId, SubtaskRestore]
+    assignments: dict[TaskId, Any]  # SourceAssignments; level 0 only
     next_slots: int  # slots of the next level; 0 after the last
     deadline: float | None  # a clock.now() value of the driver
     state_io: Any  # StateIO

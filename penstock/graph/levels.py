@@ -11,6 +11,7 @@ from penstock.graph.deployment import (
     SubtaskRestore,
     VertexDeployment,
 )
+from penstock.graph.task_id import TaskId
 
 
 def deploy_levels(
@@ -19,8 +20,8 @@ def deploy_levels(
     *,
     epoch: int,
     attempt_number: int,
-    restore: Mapping[tuple[int, int], SubtaskRestore],
-    assignments: Mapping[tuple[int, int], Any],
+    restore: Mapping[TaskId, SubtaskRestore],
+    assignments: Mapping[TaskId, Any],
     state_io: Any,
     staging: str,
     deadline: float | None = None,
@@ -63,7 +64,7 @@ def count_slots(level: int, vertices: Sequence[VertexDeployment]) -> int:
 
 
 def _of_level(
-    values: Mapping[tuple[int, int], Any], members: Sequence[VertexDeployment]
-) -> dict[tuple[int, int], Any]:
-    numbers = {vertex.vertex for vertex in members}
-    return {task: value for task, value in values.items() if task[0] in numbers}
+    values: Mapping[TaskId, Any], members: Sequence[VertexDeployment]
+) -> dict[TaskId, Any]:
+    hosted = {vertex.id for vertex in members}
+    return {task: value for task, value in values.items() if task.vertex in hosted}

@@ -52,18 +52,15 @@ def deployed(graph: ExecutionGraph, now_ms: int) -> ExecutionGraph:
 
 def acknowledged(graph: ExecutionGraph, epoch: int, ack: TaskAck, now_ms: int) -> ExecutionGraph:
     """Return the graph after a subtask acknowledged a checkpoint."""
-    vertex = graph.vertices[ack.vertex].id
-    execution = graph.execution(vertex, ack.subtask).acknowledged(epoch, now_ms)
-    return graph.with_execution(vertex, ack.subtask, execution)
+    execution = graph.execution(*ack.task).acknowledged(epoch, now_ms)
+    return graph.with_execution(*ack.task, execution)
 
 
 def completed(graph: ExecutionGraph, acks: Sequence[TaskAck], now_ms: int) -> ExecutionGraph:
     """Return the graph after a checkpoint was completed: subtasks that had nothing left to do have FINISHED."""
     for ack in acks:
-        vertex = graph.vertices[ack.vertex].id
-        execution = graph.execution(vertex, ack.subtask)
-        if ack.finished and not execution.state.is_terminal:
-            graph = graph.transition(vertex, ack.subtask, ExecutionState.FINISHED, now_ms)
+        if ack.finished and not graph.execution(*ack.task).state.is_terminal:
+            graph = graph.transition(*ack.task, ExecutionState.FINISHED, now_ms)
     return graph
 
 
@@ -76,13 +73,12 @@ def _scheduled(graph: ExecutionGraph, now_ms: int) -> ExecutionGraph:
 def _failed(graph: ExecutionGraph, error: EpochFailedError | None, now_ms: int) -> ExecutionGraph:
     """Return the graph in which the subtask that an error came from has FAILED, if it is known."""
     cause = None if error is None else error.__cause__
-    if not isinstance(cause, TaskFailedError) or cause.failure.vertex < 0:
+    task = cause.failure.task if isinstance(cause, TaskFailedError) else None
+    if task is None or graph.execution(*task).state.is_terminal:
         return graph
-    vertex, subtask = graph.vertices[cause.failure.vertex], cause.failure.subtask
-    if vertex.subtasks[subtask].current.state.is_terminal:
-        return graph
+    assert isinstance(cause, TaskFailedError)
     text = cause.failure.traceback.rstrip() or cause.failure.message
-    return graph.transition(vertex.id, subtask, ExecutionState.FAILED, now_ms, failure=text)
+    return graph.transition(*task, ExecutionState.FAILED, now_ms, failure=text)
 
 
 def _canceled(graph: ExecutionGraph, now_ms: int) -> ExecutionGraph:

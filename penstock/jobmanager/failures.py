@@ -47,8 +47,9 @@ def explain_failure(
 
 def _explain_task(job: Job, failure: TaskFailure) -> str:
     where = failure.detail or ""
-    if not where and 0 <= failure.vertex < len(job.plan.vertices):
-        where = f"in '{job.plan.vertices[failure.vertex].name}', subtask {failure.subtask + 1}"
+    if not where and failure.task is not None:
+        names = {vertex.id: vertex.name for vertex in job.plan.vertices}
+        where = f"in '{names[failure.task.vertex]}', subtask {failure.task.subtask + 1}"
     return f"{failure.traceback.rstrip()}\n{where}".rstrip()
 
 

@@ -65,14 +65,14 @@ class Job:
     python_files: tuple[str, ...] = ()
     autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
 
-    def sources(self) -> list[tuple[int, str, Any, int]]:
-        """Return (vertex index, operator id, source, parallelism) of each source."""
+    def sources(self) -> list[tuple[str, str, Any, int]]:
+        """Return (vertex id, operator id, source, parallelism) of each source."""
         found = []
         for vertex in self.plan.vertices:
             head = vertex.operators[0]
             source = head.spec.reads_from
             if source is not None:
-                found.append((vertex.index, head.operator_id, source, vertex.parallelism))
+                found.append((vertex.id, head.operator_id, source, vertex.parallelism))
         return found
 
     def sinks(self) -> dict[str, Any]:

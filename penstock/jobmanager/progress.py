@@ -48,7 +48,7 @@ class EpochReport:
             records_in=sum(
                 _count(report, "numRecordsIn")
                 for ack in acks
-                if ack.vertex in sources
+                if ack.task.vertex in sources
                 for report in ack.metrics.values()
             ),
             duration_s=duration_s,

@@ -9,12 +9,13 @@ from penstock.checkpoint.manifest import Manifest, OperatorSnapshot
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.key_groups import key_group_range
 from penstock.graph.stage_plan import StagePlan, StageVertex
+from penstock.graph.task_id import TaskId
 
 
 def restore_points(
     plan: StagePlan, base: Manifest | None, *, anew: bool
-) -> dict[tuple[int, int], SubtaskRestore]:
-    """Return where each subtask starts from, by (vertex index, subtask).
+) -> dict[TaskId, SubtaskRestore]:
+    """Return where each subtask starts from, by task.
 
     `anew` says that the plan has just begun to run: subtasks that workers still hold in memory are not to be used, they may
     be another program's.
@@ -30,7 +31,7 @@ def restore_points(
             if before is not None and before.parallelism == vertex.parallelism:
                 own = before.subtasks[subtask] if len(former) == 1 else None
             keyed, owned = _keyed_state(vertex, subtask, base)
-            points[vertex.index, subtask] = SubtaskRestore(
+            points[TaskId(vertex.id, subtask)] = SubtaskRestore(
                 snapshot=own.attempt if own is not None and not anew else None,
                 keyed=keyed,
                 owned=owned,

@@ -106,7 +106,7 @@ class JobScaling:
         records = sum(
             ack.metrics.get(source.operator_id, {}).get("numRecordsIn", ("counter", 0))[1]
             for ack in acks
-            if ack.vertex == source.vertex
+            if ack.task.vertex == source.vertex
         )
         return SourceObservation(
             operator_id=source.operator_id,

@@ -17,6 +17,7 @@ from penstock.connectors.source import (
     SplitEnumerator,
     SplitProgress,
 )
+from penstock.graph.task_id import TaskId
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ class SourceCoordinator:
     (`penstock/runtime/operators/redelivery.py`).
     """
 
-    def __init__(self, operator_id: str, vertex: int, source: Source, parallelism: int) -> None:
+    def __init__(self, operator_id: str, vertex: str, source: Source, parallelism: int) -> None:
         self.operator_id = operator_id
         self.vertex = vertex
         self.source = source
@@ -130,12 +131,12 @@ class SourceCoordinator:
             complete=self._complete,
         )
 
-    def assignments(self, *, drain: bool = False) -> dict[tuple[int, int], SourceAssignment]:
-        """Return what the tasks must know about the next epoch, by (vertex, subtask)."""
+    def assignments(self, *, drain: bool = False) -> dict[TaskId, SourceAssignment]:
+        """Return what the tasks must know about the next epoch, by task."""
         any_splits = any(self._splits)
         done = self.no_more_splits
         return {
-            (self.vertex, subtask): SourceAssignment(
+            TaskId(self.vertex, subtask): SourceAssignment(
                 splits=list(splits),
                 no_more_splits=done,
                 idle=any_splits and not splits and not done,

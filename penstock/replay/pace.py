@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.common import clock
 from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.graph.task_id import TaskId
 from penstock.replay.errors import ReplayError
 from penstock.runtime.time.pace import READER_ENDED, ClockLog, SubtaskTrace
 
@@ -72,7 +73,7 @@ class ReplayedPace:
         log = self._trace.clock if self._trace is not None else None
         self._clock = ReplayedClock(log, self._begin, self._end)
 
-    def trace(self, vertex: int, subtask: int) -> None:
+    def trace(self, task: TaskId) -> None:
         """Leave no trace."""
 
     def due(self, place: str, due: bool) -> bool:

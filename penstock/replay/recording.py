@@ -19,6 +19,7 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
 from penstock.files.paths import normalize, split_options
 from penstock.graph.deployment import SubtaskRestore, VertexCode
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.running.epochs.journal import (
     EpochRecord,
     PlanRecord,
@@ -72,14 +73,14 @@ class Recording:
         with self._explaining("the program"):
             return tuple(pickle.loads(vertex.code) for vertex in self.plan.vertices)
 
-    def load_restore(self) -> dict[tuple[int, int], SubtaskRestore]:
+    def load_restore(self) -> dict[TaskId, SubtaskRestore]:
         """Return where subtasks start from."""
         with self._explaining("the state that the epoch starts from"):
             points = self.record.load_restore(self.base)
         # No subtask of the job itself is in this process.
         return {key: replace(point, snapshot=None) for key, point in points.items()}
 
-    def load_assignments(self) -> dict[tuple[int, int], Any]:
+    def load_assignments(self) -> dict[TaskId, Any]:
         """Return what sources read."""
         with self._explaining("what the sources read"):
             return self.record.load_assignments()

@@ -17,6 +17,7 @@ from penstock.common import clock, temporary
 from penstock.errors import PenstockError
 from penstock.graph.deployment import LevelDeployment, VertexDeployment
 from penstock.graph.levels import deploy_levels
+from penstock.graph.task_id import TaskId
 from penstock.replay.errors import ReplayError
 from penstock.replay.pace import ReplayedPace
 from penstock.replay.recording import Recording
@@ -75,8 +76,8 @@ class _Observer:
         self._slot = slot
         self._watcher = watcher
 
-    def pace_of(self, vertex: int, subtask: int) -> ReplayedPace:
-        return self._replay.pace_of(vertex, subtask)
+    def pace_of(self, task: TaskId) -> ReplayedPace:
+        return self._replay.pace_of(task)
 
     def opened(self, subtask: Subtask) -> None:
         self._watcher.opened(subtask)
@@ -88,7 +89,7 @@ class _Observer:
 @dataclass(slots=True)
 class _Traces:
     slots: dict[tuple[int, int], SlotTrace] = field(default_factory=dict)
-    subtasks: dict[tuple[int, int], SubtaskTrace] = field(default_factory=dict)
+    subtasks: dict[TaskId, SubtaskTrace] = field(default_factory=dict)
 
     @classmethod
     def of(cls, traces: Sequence[SlotTrace]) -> _Traces:
@@ -96,7 +97,7 @@ class _Traces:
         for trace in traces:
             found.slots[trace.level, trace.slot] = trace
             for each in trace.subtasks:
-                found.subtasks[each.vertex, each.subtask] = each
+                found.subtasks[each.task] = each
         return found
 
 
@@ -197,10 +198,9 @@ class EpochReplay:
         """Run one slot once more, over what reached it before; its result takes the place of the earlier one."""
         self.failed = None
         hosted = {
-            (vertex.vertex, slot - vertex.slot_offset): vertex
-            for vertex in self.levels[level].vertices
+            vertex.task(slot - vertex.slot_offset): vertex for vertex in self.levels[level].vertices
         }
-        self._acks = [ack for ack in self._acks if (ack.vertex, ack.subtask) not in hosted]
+        self._acks = [ack for ack in self._acks if ack.task not in hosted]
         for (_, subtask), vertex in hosted.items():
             for operator in vertex.operators:
                 self._collection.records().pop((operator.operator_id, subtask), None)
@@ -237,13 +237,11 @@ class EpochReplay:
             return seconds
         return max(_UNTRACED_FACTOR * seconds, UNTRACED_S)
 
-    def pace_of(self, vertex: int, subtask: int) -> ReplayedPace:
+    def pace_of(self, task: TaskId) -> ReplayedPace:
         """Return what decides in the place of the wall clock."""
         record = self.recording.record
         end = None if record.deadline is None else int(record.deadline * 1000)
-        return ReplayedPace(
-            self._traces.subtasks.get((vertex, subtask)), record.started_ms, end, record.seconds
-        )
+        return ReplayedPace(self._traces.subtasks.get(task), record.started_ms, end, record.seconds)
 
     def _in_order(self, level: LevelDeployment, slot: int, rows: list[Row]) -> list[Row]:
         """Return the rows in the order in which they arrived when the epoch ran."""
@@ -287,7 +285,6 @@ class EpochReplay:
             self.vertices,
             self._restore,
             self._acks,
-            plan.vertex_ids,
             plan.sinks,
             after,
         )
@@ -383,15 +380,15 @@ class EpochReplay:
 
     def _expected_traces(self) -> list[tuple[int, int]]:
         """Return the slots that must have told their decisions: all, or those up to the failure."""
-        record, plan = self.recording.record, self.recording.plan
+        record = self.recording.record
         places = [(each.level, slot) for each in self.levels for slot in range(each.slots)]
         failure = record.failure
         if record.outcome != "failed" or failure is None or isinstance(failure, str):
             return places
-        if failure.vertex < 0:
+        if failure.task is None:
             return [place for place in places if place[0] == 0]
-        failed = plan.vertices[failure.vertex]
-        own = (failed.level, failed.slot_offset + failure.subtask)
+        (failed,) = (vertex for vertex in self.vertices if vertex.id == failure.task.vertex)
+        own = (failed.level, failed.slot_offset + failure.task.subtask)
         return [place for place in places if place[0] < failed.level or place == own]
 
 

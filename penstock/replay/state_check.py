@@ -15,6 +15,7 @@ from penstock.checkpoint.manifest import Manifest
 from penstock.common.pickling import dumps
 from penstock.errors import CheckpointError
 from penstock.graph.deployment import SubtaskRestore, VertexDeployment
+from penstock.graph.task_id import TaskId
 from penstock.replay.errors import ReplayError
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.state.backends import BACKENDS, read_chain
@@ -146,24 +147,24 @@ def wrote_full(
 def compare(
     state_io: ReplayStateIO,
     vertices: tuple[VertexDeployment, ...],
-    restore: Mapping[tuple[int, int], SubtaskRestore],
+    restore: Mapping[TaskId, SubtaskRestore],
     acks: list[TaskAck],
-    vertex_ids: tuple[str, ...],
     sinks: frozenset[str],
     after: Manifest,
 ) -> StateComparison:
     """Compare what the replay ended with to a manifest."""
     found: list[TableComparison] = []
-    for ack in sorted(acks, key=lambda each: (each.vertex, each.subtask)):
-        vertex = vertices[ack.vertex]
-        point = restore.get((ack.vertex, ack.subtask), SubtaskRestore())
+    by_id = {vertex.id: vertex for vertex in vertices}
+    for ack in sorted(acks, key=lambda each: (by_id[each.task.vertex].vertex, each.task.subtask)):
+        vertex, subtask = by_id[ack.task.vertex], ack.task.subtask
+        point = restore.get(ack.task, SubtaskRestore())
         for position in sorted(vertex.keyed):
             info = vertex.operators[position]
-            ours = _after_replay(state_io, vertex, position, ack.subtask, point)
-            chain = _chain(after, info.operator_id, ack.subtask)
+            ours = _after_replay(state_io, vertex, position, subtask, point)
+            chain = _chain(after, info.operator_id, subtask)
             theirs = _read(state_io, (chain,) if chain else (), None, vertex.max_parallelism)
-            found += _compare_tables(info.name, ack.subtask, ours, theirs)
-        snapshot = after.vertices[vertex_ids[ack.vertex]].subtasks[ack.subtask]
+            found += _compare_tables(info.name, subtask, ours, theirs)
+        snapshot = after.vertices[vertex.id].subtasks[subtask]
         found += _compare_local(vertex, ack, snapshot.local, sinks)
     return StateComparison(tuple(found))
 
@@ -196,7 +197,7 @@ def _compare_local(
     found = [
         _compare_table(
             vertex.name,
-            ack.subtask,
+            ack.task.subtask,
             "time",
             {name: ours.get(name) for name in ("valve", "floor", "finished")},
             {name: theirs.get(name) for name in ("valve", "floor", "finished")},
@@ -208,7 +209,7 @@ def _compare_local(
         mine = ours.get("operators", {}).get(operator_id, {})
         other = theirs.get("operators", {}).get(operator_id, {})
         if mine or other:
-            found.append(_compare_table(name, ack.subtask, "operator state", mine, other))
+            found.append(_compare_table(name, ack.task.subtask, "operator state", mine, other))
     return found
 
 

@@ -15,7 +15,7 @@ def find_target(recording: Recording, vertex: str | int, subtask: int | None) ->
     """
     index = _find_vertex(recording, str(vertex))
     deployment = recording.plan.vertices[index]
-    number = _subtask_that_failed(recording, index) if subtask is None else subtask
+    number = _subtask_that_failed(recording, deployment.id) if subtask is None else subtask
     if not 0 <= number < deployment.parallelism:
         raise ReplayError(
             f"vertex '{deployment.name}' has no subtask {number}",
@@ -24,21 +24,21 @@ def find_target(recording: Recording, vertex: str | int, subtask: int | None) ->
     return Target(deployment.level, deployment.slot_offset + number, index, number)
 
 
-def _subtask_that_failed(recording: Recording, vertex: int) -> int:
+def _subtask_that_failed(recording: Recording, vertex: str) -> int:
     failure = recording.record.failure
-    known = isinstance(failure, TaskFailure) and failure.vertex == vertex
-    return failure.subtask if isinstance(failure, TaskFailure) and known else 0
+    task = failure.task if isinstance(failure, TaskFailure) else None
+    return task.subtask if task is not None and task.vertex == vertex else 0
 
 
 def _find_vertex(recording: Recording, wanted: str) -> int:
     plan = recording.plan
     exact: list[int] = []
     partial: list[int] = []
-    for index, (vertex, vertex_id) in enumerate(zip(plan.vertices, plan.vertex_ids, strict=True)):
+    for index, vertex in enumerate(plan.vertices):
         ids = [info.operator_id for info in vertex.operators]
         names = [info.name for info in vertex.operators]
         uids = [plan.uids[each] for each in ids if each in plan.uids]
-        if wanted in {str(index), vertex_id, vertex.name, *ids, *names, *uids}:
+        if wanted in {str(index), vertex.id, vertex.name, *ids, *names, *uids}:
             exact.append(index)
         elif any(wanted in name for name in names):
             partial.append(index)

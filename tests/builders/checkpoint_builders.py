@@ -10,10 +10,11 @@ from penstock.checkpoint.manifest import (
     SubtaskSnapshot,
     VertexSnapshot,
 )
-from penstock.checkpoint.messages import Ack, Channel, OperatorPlan, SourcePlan, StartEpoch, TaskId
+from penstock.checkpoint.messages import Ack, Channel, OperatorPlan, SourcePlan, StartEpoch
 from penstock.checkpoint.pickled import Pickled
 from penstock.connectors.sink import CommitRequest
 from penstock.connectors.source import SourceSplit, SplitProgress
+from penstock.graph.task_id import TaskId
 
 READ = TaskId("read", 0)
 SUM0, SUM1 = TaskId("sum", 0), TaskId("sum", 1)

@@ -9,9 +9,9 @@ from penstock.checkpoint.messages import (
     ManifestWritten,
     PipeFinished,
     RunPipe,
-    TaskId,
     WriteManifest,
 )
+from penstock.graph.task_id import TaskId
 from tests.builders.checkpoint_builders import (
     OPERATORS,
     READ,

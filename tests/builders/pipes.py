@@ -26,6 +26,7 @@ from penstock.graph.deployment import (
     VertexDeployment,
 )
 from penstock.graph.levels import count_slots
+from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import ACK, FAILURE
 from penstock.runtime.records import RowBatch
 from penstock.runtime.task.slot_task import run_slot
@@ -76,6 +77,7 @@ def vertex(
     last = len(specs) - 1
     return VertexDeployment(
         vertex=number,
+        id=f"v{number}",
         name=f"v{number}",
         level=level,
         parallelism=parallelism,
@@ -101,10 +103,11 @@ def edge(target, partitioning="FORWARD", *, index=0, operator=0, gate=0, targets
 
 
 def gate(source, partitioning="FORWARD", *, number=0, sources=1, local=False):
-    return InputGate(number, source, 0, sources, partitioning, local)
+    return InputGate(number, f"v{source}", 0, sources, partitioning, local)
 
 
 def level(number, *vertices, next_slots=0, settings=None, **options):
+    """Describe a level; tasks are named by the numbers of their vertices: (1, 0) is subtask 0 of v1."""
     values = {
         "epoch": 1,
         "attempt_number": 0,
@@ -113,14 +116,17 @@ def level(number, *vertices, next_slots=0, settings=None, **options):
         "deadline": None,
         "state_io": MemoryStateIO(),
         "staging": "/staging",
+        **options,
     }
+    for name in ("restore", "assignments"):
+        values[name] = {TaskId(f"v{at}", subtask): v for (at, subtask), v in values[name].items()}
     return LevelDeployment(
         settings=settings or JobSettings("job", "job"),
         level=number,
         slots=count_slots(number, vertices),
         vertices=vertices,
         next_slots=next_slots,
-        **{**values, **options},
+        **values,
     )
 
 
@@ -140,7 +146,12 @@ def run(deployment, slot=0, rows=(), attempt="a"):
 
 
 def acks(rows):
-    return {(ack.vertex, ack.subtask): ack for ack in map(_loaded, rows) if ack is not None}
+    """Return the ACKs among rows, by the number of the vertex and the subtask."""
+    return {number_of(ack.task): ack for ack in map(_loaded, rows) if ack is not None}
+
+
+def number_of(task):
+    return int(task.vertex.removeprefix("v")), task.subtask
 
 
 def _loaded(row):

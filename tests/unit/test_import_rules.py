@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "windowing": {"common"},
     "connectors": {"files", "common"},
     "graph": {"connectors", "common"},
-    "checkpoint": {"connectors", "files", "common"},
+    "checkpoint": {"graph", "connectors", "files", "common"},
     "savepoint": {"runtime", "checkpoint", "graph", "windowing", "files", "common"},
     "datastream": {"graph", "connectors", "windowing", "common"},
     "table": {"common"},

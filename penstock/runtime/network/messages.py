@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.errors import PenstockError
+from penstock.graph.task_id import TaskId
 
 DATA: Final = 0
 WATERMARK: Final = 1
@@ -28,10 +29,9 @@ class BarrierMessage:
 class TaskAck:
     """A subtask's acknowledgement of the barrier: everything that the checkpoint must know about it."""
 
-    vertex: int
-    subtask: int
+    task: TaskId
     attempt: str
-    upstream: dict[tuple[int, int], str]
+    upstream: dict[TaskId, str]
     keyed: dict[str, Any]  # operator id -> chain of state handles
     local: bytes
     committables: dict[str, list[Any]] = field(default_factory=dict)
@@ -47,8 +47,7 @@ class TaskAck:
 class TaskFailure:
     """A subtask failed in user code. `error` is the pickled exception, where it pickles."""
 
-    vertex: int
-    subtask: int
+    task: TaskId | None  # None if it failed before any subtask was there
     message: str
     detail: str | None
     traceback: str

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from penstock.errors import PenstockError
 from penstock.graph.deployment import InputGate
+from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import WATERMARK, BarrierMessage
 from penstock.runtime.network.routing import connected_sources
 from penstock.runtime.records import MIN_WATERMARK
@@ -153,13 +154,13 @@ class InputGates:
     ) -> None:
         self._name = name
         self._numbers: dict[Channel, int] = {}
-        self._sources: dict[Channel, tuple[int, int]] = {}
+        self._sources: dict[Channel, TaskId] = {}
         for gate in gates:
             for source in connected_sources(
                 gate.partitioning, subtask, gate.source_parallelism, parallelism
             ):
                 self._numbers[gate.gate, source] = len(self._numbers)
-                self._sources[gate.gate, source] = (gate.source_vertex, source)
+                self._sources[gate.gate, source] = TaskId(gate.source_id, source)
         self.input_of = {gate.gate: gate.input_index for gate in gates}
         self._valve = WatermarkValve(len(self._numbers))
         self._policy = policy_of(self._valve, len(self._numbers))
@@ -191,8 +192,8 @@ class InputGates:
         """Wait for the next checkpoint's barriers."""
         self.alignment.barriers = {}
 
-    def upstream_attempts(self) -> dict[tuple[int, int], str]:
-        """Return which attempt of each (vertex, subtask) before this one sent what has arrived."""
+    def upstream_attempts(self) -> dict[TaskId, str]:
+        """Return which attempt of each task before this one sent what has arrived."""
         barriers = self.alignment.barriers
         return {self._sources[channel]: message.attempt for channel, message in barriers.items()}
 

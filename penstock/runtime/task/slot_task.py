@@ -16,6 +16,7 @@ from penstock.common.pickling import dumps
 from penstock.connectors.source import SourceAssignment
 from penstock.errors import PenstockError
 from penstock.graph.deployment import LevelDeployment, SubtaskRestore, VertexDeployment
+from penstock.graph.task_id import TaskId
 from penstock.runtime.network.buffers import Row
 from penstock.runtime.network.messages import ACK, FAILURE, TaskFailure
 from penstock.runtime.network.writers import RowWriter
@@ -38,7 +39,7 @@ class _UpstreamFailedError(Exception):
 class SlotObserver(Protocol):
     """Who watches a slot while an epoch is run again."""
 
-    def pace_of(self, vertex: int, subtask: int) -> Pace:
+    def pace_of(self, task: TaskId) -> Pace:
         """Return what decides in the place of the wall clock."""
 
     def opened(self, subtask: Subtask) -> None:
@@ -174,8 +175,8 @@ class _SlotTask:
             self._arrivals.pack(),
             tuple(
                 trace
-                for vertex, subtask in self._subtasks.items()
-                if (trace := subtask.pace.trace(vertex, subtask.index)) is not None
+                for subtask in self._subtasks.values()
+                if (trace := subtask.pace.trace(subtask.deployment.task(subtask.index))) is not None
             ),
         )
 
@@ -186,7 +187,7 @@ class _SlotTask:
                 subtask.close()
 
     def _obtain(self, vertex: VertexDeployment, index: int) -> None:
-        restore = self._level.restore.get((vertex.vertex, index), SubtaskRestore())
+        restore = self._level.restore.get(vertex.task(index), SubtaskRestore())
         cached = subtask_cache.take(
             self._level.settings.job_id, vertex.vertex, index, restore.snapshot
         )
@@ -200,9 +201,10 @@ class _SlotTask:
         self.current.open(self._task, restore, kept)
 
     def _read_sources(self) -> Iterator[None]:
-        for vertex, subtask in self._subtasks.items():
+        for subtask in self._subtasks.values():
             self.current = subtask
-            assignment = self._level.assignments.get((vertex, subtask.index), SourceAssignment())
+            task = subtask.deployment.task(subtask.index)
+            assignment = self._level.assignments.get(task, SourceAssignment())
             yield from subtask.read_source(assignment, self._seconds_left())
 
     def _seconds_left(self) -> float | None:
@@ -253,8 +255,7 @@ def _describe(
     except Exception:  # noqa: BLE001 - exceptions of users may refuse to pickle in any way
         pickled = None
     return TaskFailure(
-        vertex=subtask.deployment.vertex if subtask is not None else -1,
-        subtask=subtask.index if subtask is not None else -1,
+        task=None if subtask is None else subtask.deployment.task(subtask.index),
         message=error.message,
         detail=error.detail if wrapped else None,
         traceback=user_traceback(cause),

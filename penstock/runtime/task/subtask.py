@@ -16,6 +16,7 @@ from typing import Any
 from penstock.connectors.source import SourceAssignment
 from penstock.errors import PenstockError
 from penstock.graph.deployment import JobSettings, SubtaskRestore, VertexCode, VertexDeployment
+from penstock.graph.task_id import TaskId
 from penstock.runtime.metrics import MetricGroup
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.edges import LocalEdge, RemoteEdge
@@ -47,7 +48,7 @@ class TaskEnvironment:
     staging: str
     state_io: StateIO
     writer_of: WriterOf
-    pace_of: Callable[[int, int], Pace] | None = None  # by vertex and subtask; None: the wall clock
+    pace_of: Callable[[TaskId], Pace] | None = None  # None: the wall clock
 
 
 class Subtask:
@@ -116,7 +117,7 @@ class Subtask:
 
     def _create_pace(self, task: TaskEnvironment) -> Pace:
         if task.pace_of is not None:
-            return task.pace_of(self.deployment.vertex, self.index)
+            return task.pace_of(self.deployment.task(self.index))
         return RecordingPace(wall_clock) if task.settings.journal else WallPace(wall_clock)
 
     def _create_edges(self, settings: JobSettings) -> None:
@@ -303,8 +304,7 @@ class Subtask:
         for edge in self._edges:
             edge.barrier(message)
         return TaskAck(
-            vertex=self.deployment.vertex,
-            subtask=self.index,
+            task=self.deployment.task(self.index),
             attempt=self._task.attempt,
             upstream=self.gates.upstream_attempts(),
             keyed=self._keyed.write(self._task.state_io, number, self._task.attempt),

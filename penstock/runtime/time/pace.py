@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 from penstock.common.clock import now_ms
 from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.graph.task_id import TaskId
 
 ANSWERS_TAKEN: Final = 2**62  # in a log of answers: the operator went on without waiting for more
 CALL_FAILED: Final = ANSWERS_TAKEN + 1  # there, too: the job failed
@@ -58,7 +59,7 @@ class Pace(Protocol):
     def begin_epoch(self) -> None:
         """Begin a new trace, before the epoch's first record."""
 
-    def trace(self, vertex: int, subtask: int) -> SubtaskTrace | None:
+    def trace(self, task: TaskId) -> SubtaskTrace | None:
         """End the trace and return it."""
 
 
@@ -93,7 +94,7 @@ class WallPace:
     def begin_epoch(self) -> None:
         """There is no trace."""
 
-    def trace(self, vertex: int, subtask: int) -> SubtaskTrace | None:
+    def trace(self, task: TaskId) -> SubtaskTrace | None:
         """There is no trace."""
         return None
 
@@ -195,8 +196,7 @@ class ClockLog:
 class SubtaskTrace:
     """What was decided in one subtask in one epoch. `opening` is the clock before the epoch, if it was opened for it."""
 
-    vertex: int
-    subtask: int
+    task: TaskId
     opening: ClockLog
     clock: ClockLog
     decisions: dict[str, Packed]
@@ -294,13 +294,12 @@ class RecordingPace:
         self._routers = tuple(memories)
         return memories
 
-    def trace(self, vertex: int, subtask: int) -> SubtaskTrace:
+    def trace(self, task: TaskId) -> SubtaskTrace:
         """Return what was noted since the epoch began; the next epoch has an opening only if the subtask is opened."""
         if not self._opened:  # it failed before
             self.begin_epoch()
         trace = SubtaskTrace(
-            vertex,
-            subtask,
+            task,
             self._opening,
             self._clock_log(),
             {place: log.pack() for place, log in self._decisions.items()},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from penstock.common.job_status import JobStatus
@@ -12,6 +10,7 @@ from penstock.graph.compiler import compile_program
 from penstock.graph.execution_graph import HISTORY, ExecutionGraph, generate
 from penstock.graph.execution_state import ExecutionState
 from penstock.graph.settings import GraphSettings
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.execution_tracking import acknowledged, deployed, follow
 from penstock.jobmanager.running.driver import EpochFailedError
@@ -63,7 +62,7 @@ def test_every_way_to_an_end_is_allowed(graph, statuses, state, runs) -> None:
     for moment, status in enumerate(statuses):
         graph = follow(graph, status, moment)
         if runs and status is J.RUNNING:
-            graph = acknowledged(deployed(graph, moment), 1, ack(0, 1), moment)
+            graph = acknowledged(deployed(graph, moment), 1, ack(graph, 0, 1), moment)
     assert graph.status is statuses[-1]
     assert {v.current.state for job in graph.vertices for v in job.subtasks} == {state}
 
@@ -73,16 +72,16 @@ def test_a_running_job_is_cancelling_before_it_is_canceled(graph) -> None:
     assert [status for status, _ in graph.timestamps][-2:] == [J.CANCELLING, J.CANCELED]
 
 
-def ack(vertex: int, subtask: int, **more: Any) -> TaskAck:
-    return TaskAck(vertex, subtask, "a", {}, {}, b"", **more)
+def ack(graph: ExecutionGraph, vertex: int, subtask: int) -> TaskAck:
+    return TaskAck(TaskId(graph.vertices[vertex].id, subtask), "a", {}, {}, b"")
 
 
 def test_a_subtask_runs_from_its_first_ack_on(graph) -> None:
     graph = follow(graph, J.RUNNING, 1)
     assert states(graph) == [["SCHEDULED"] * 2] * 2
-    graph = acknowledged(deployed(graph, 2), 1, ack(1, 0), 3)
+    graph = acknowledged(deployed(graph, 2), 1, ack(graph, 1, 0), 3)
     assert states(graph) == [["DEPLOYING"] * 2, ["RUNNING", "DEPLOYING"]]
-    graph = acknowledged(deployed(graph, 4), 2, ack(1, 0), 5)
+    graph = acknowledged(deployed(graph, 4), 2, ack(graph, 1, 0), 5)
     one = graph.vertices[1].subtasks[0].current
     assert dict(one.timestamps) == {S.CREATED: 0, S.SCHEDULED: 1, S.DEPLOYING: 2, S.RUNNING: 3}
     assert (one.checkpoint, one.acknowledged_ms) == (2, 5)
@@ -90,7 +89,8 @@ def test_a_subtask_runs_from_its_first_ack_on(graph) -> None:
 
 def test_the_subtask_that_failed_has_the_cause_and_the_others_are_canceled(graph) -> None:
     error = EpochFailedError("epoch 1 failed")
-    error.__cause__ = TaskFailedError(TaskFailure(1, 1, "failed", None, "KeyError: 'x'\n", None))
+    task = TaskId(graph.vertices[1].id, 1)
+    error.__cause__ = TaskFailedError(TaskFailure(task, "failed", None, "KeyError: 'x'\n", None))
     graph = follow(deployed(follow(graph, J.RUNNING, 1), 2), J.FAILING, 3, error)
     assert states(graph) == [["CANCELED"] * 2, ["CANCELED", "FAILED"]]
     assert graph.vertices[1].subtasks[1].current.failure == "KeyError: 'x'"

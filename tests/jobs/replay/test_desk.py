@@ -12,6 +12,7 @@ from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.errors import FencedError
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.running.epochs import journal as epoch_journal
 from penstock.jobmanager.running.epochs.journal import read_record, record_name
@@ -153,7 +154,7 @@ def test_an_epoch_under_way_is_not_taken_for_one_that_failed(tmp_path):
 def test_without_a_number_the_subtask_that_failed_is_meant(tmp_path):
     run = record_failure("in_a_keyed_process", tmp_path)
     found = find_epoch(run.directory)
-    vertex, subtask = found.record.failure.vertex, found.record.failure.subtask
+    vertex, subtask = found.record.failure.task
     assert find_target(found, vertex, None).subtask == subtask
     assert find_target(found, vertex, 0).subtask == 0
     assert find_target(found, 0, None).subtask == 0
@@ -260,7 +261,7 @@ def test_what_the_clock_showed_before_a_failure_to_open_is_kept():
     pace = RecordingPace(lambda: next(readings))
     pace.clock()
     pace.clock()
-    trace = pace.trace(0, 0)
+    trace = pace.trace(TaskId("v", 0))
     assert trace.opening.runs() == [(1000, 1), (1005, 1)]
     assert trace.clock.runs() == []
 

@@ -12,6 +12,7 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.errors import PenstockError
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.running.epochs import journal as epoch_journal
 from penstock.jobmanager.running.epochs.journal import list_records, read_record, record_name
 from penstock.replay import ReplayError, replay, running
@@ -234,7 +235,7 @@ def test_a_clock_shows_again_what_it_showed(moments):
     recording.begin_epoch()
     for _ in moments:
         recording.clock()
-    trace = recording.trace(0, 0)
+    trace = recording.trace(TaskId("v", 0))
     again = ReplayedPace(trace, 0, None, None)
     again.begin_epoch()
     assert [again.clock() for _ in moments] == moments
@@ -246,7 +247,7 @@ def test_what_the_clock_showed_before_the_epoch_is_kept_apart():
     recording.clock(), recording.clock()
     recording.begin_epoch()
     recording.clock(), recording.clock()
-    again = ReplayedPace(recording.trace(0, 0), 0, None, None)
+    again = ReplayedPace(recording.trace(TaskId("v", 0)), 0, None, None)
     assert again.clock() == 1
     again.begin_epoch()
     assert [again.clock(), again.clock()] == [30, 40]

@@ -22,11 +22,11 @@ from penstock.checkpoint.messages import (
     Restore,
     SourcePlan,
     TaskFailed,
-    TaskId,
     WriteManifest,
 )
 from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, CheckpointError
+from penstock.graph.task_id import TaskId
 from tests.builders.checkpoint_builders import (
     OPERATORS,
     READ,

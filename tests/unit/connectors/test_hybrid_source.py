@@ -34,7 +34,7 @@ def read_all(source, progress):
 
 def test_the_next_source_has_its_turn_when_all_splits_before_are_finished():
     source = hybrid(NumberSequenceSource(1, 4), NumberSequenceSource(5, 6))
-    coordinator = SourceCoordinator("op", 0, source, 2)
+    coordinator = SourceCoordinator("op", "vertex", source, 2)
     coordinator.restore(None)
     coordinator.discover()
     first = [split for splits in coordinator._splits for split in splits]

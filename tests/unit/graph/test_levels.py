@@ -8,6 +8,7 @@ from penstock.graph.compiler import compile_program
 from penstock.graph.deploy import deploy
 from penstock.graph.deployment import JobSettings, SubtaskRestore
 from penstock.graph.levels import deploy_levels
+from penstock.graph.task_id import TaskId
 
 from .builder import SHAPES, keyed, settings, sink, source
 
@@ -35,15 +36,17 @@ def test_levels_are_those_of_the_plan(shape: str) -> None:
 
 
 def test_each_level_is_told_of_its_own_subtasks_only() -> None:
-    tasks = [(vertex, subtask) for vertex in (0, 1) for subtask in (0, 1)]
-    restore = {task: SubtaskRestore(snapshot=f"{task}") for task in tasks}
     roots = [sink("s", keyed("k", source("a")))]
+    plan, _ = deployed(roots, settings(parallelism=2))
+    a, k = ([TaskId(vertex.id, subtask) for subtask in (0, 1)] for vertex in plan.vertices)
+    restore = {task: SubtaskRestore(snapshot=f"{task}") for task in [*a, *k]}
+    given = {a[0]: "a", a[1]: "b"}
     _, (first, second) = deployed(
-        roots, settings(parallelism=2), restore=restore, assignments={(0, 0): "a", (0, 1): "b"}
+        roots, settings(parallelism=2), restore=restore, assignments=given
     )
-    assert set(first.restore) == {(0, 0), (0, 1)}
-    assert set(second.restore) == {(1, 0), (1, 1)}
-    assert first.assignments == {(0, 0): "a", (0, 1): "b"}
+    assert set(first.restore) == set(a)
+    assert set(second.restore) == set(k)
+    assert first.assignments == given
     assert second.assignments == {}
 
 

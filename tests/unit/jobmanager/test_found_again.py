@@ -72,7 +72,7 @@ class Reader(SourceReader):
 
 
 def coordinator(source, snapshot=None, **how):
-    created = SourceCoordinator("op", 0, source, 2)
+    created = SourceCoordinator("op", "vertex", source, 2)
     created.restore(snapshot, **how)
     return created
 

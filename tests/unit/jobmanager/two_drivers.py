@@ -18,6 +18,7 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.connectors.sink import Committer
 from penstock.errors import CheckpointError, FencedError
 from penstock.files import faults
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.failures import root_cause
 from penstock.jobmanager.running.driver import EpochFailedError
 from penstock.jobmanager.running.epochs.runner import EpochRunner
@@ -209,8 +210,7 @@ class Driver:
         self.world.staged.add(name)
         on_ack(
             TaskAck(
-                vertex=0,
-                subtask=0,
+                task=TaskId("v", 0),
                 attempt=name,
                 upstream={},
                 keyed={},

@@ -33,6 +33,7 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import clock
 from penstock.errors import CheckpointError
 from penstock.graph.deployment import JobSettings, LevelDeployment, VertexDeployment
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 from penstock.runtime.time.pace import SlotTrace
@@ -52,7 +53,6 @@ class PlanRecord:
     job_name: str
     settings: JobSettings
     vertices: tuple[VertexDeployment, ...]
-    vertex_ids: tuple[str, ...]
     uids: Mapping[str, str]  # by operator id
     sinks: frozenset[str]  # operator ids
     retained: int
@@ -88,14 +88,14 @@ class EpochRecord:
         """How long sources were to read, or None if they were to read all there is."""
         return None if self.deadline is None else self.deadline - self.started_ms / 1000
 
-    def load_restore(self, base: Manifest | None) -> dict[tuple[int, int], Any]:
+    def load_restore(self, base: Manifest | None) -> dict[TaskId, Any]:
         """Return where each subtask starts from; `base` is the manifest that the record names."""
-        restore: dict[tuple[int, int], Any] = _Unpickler(io.BytesIO(self.restore), base).load()
+        restore: dict[TaskId, Any] = _Unpickler(io.BytesIO(self.restore), base).load()
         return restore
 
-    def load_assignments(self) -> dict[tuple[int, int], Any]:
+    def load_assignments(self) -> dict[TaskId, Any]:
         """Return what each source subtask was to read."""
-        assignments: dict[tuple[int, int], Any] = pickle.loads(self.assignments)
+        assignments: dict[TaskId, Any] = pickle.loads(self.assignments)
         return assignments
 
 
@@ -242,7 +242,6 @@ class EpochJournal:
                 job_name=job.name,
                 settings=job.settings,
                 vertices=job.deployments,
-                vertex_ids=tuple(vertex.id for vertex in job.plan.vertices),
                 uids={each.operator_id: each.uid for each in operators if each.uid is not None},
                 sinks=frozenset(e.operator_id for e in operators if e.spec.writes_to is not None),
                 retained=job.checkpoints.retained,

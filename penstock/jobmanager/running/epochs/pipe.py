@@ -11,6 +11,7 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.connectors.source import SourceAssignment
 from penstock.graph.deployment import LevelDeployment
 from penstock.graph.levels import deploy_levels
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.restore_points import restore_points
@@ -73,7 +74,7 @@ class EpochPipe:
         self,
         epoch: int,
         base: Manifest | None,
-        assignments: Mapping[tuple[int, int], SourceAssignment],
+        assignments: Mapping[TaskId, SourceAssignment],
         settings: EpochSettings,
         on_ack: OnAck,
     ) -> None:

@@ -32,7 +32,6 @@ from penstock.checkpoint.messages import (
     RunPipe,
     StartEpoch,
     TaskFailed,
-    TaskId,
     WriteManifest,
 )
 from penstock.checkpoint.retention import orphaned
@@ -40,6 +39,7 @@ from penstock.common import clock
 from penstock.connectors.sink import Committer
 from penstock.connectors.source import SourceAssignment
 from penstock.errors import CheckpointError, FencedError, PenstockError
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.driver import EpochFailedError, Listener
 from penstock.jobmanager.running.epochs.pipe import EpochSettings, OnAck
@@ -60,7 +60,7 @@ class RunsEpochs(Protocol):
         self,
         epoch: int,
         base: Manifest | None,
-        assignments: Mapping[tuple[int, int], SourceAssignment],
+        assignments: Mapping[TaskId, SourceAssignment],
         settings: EpochSettings,
         on_ack: OnAck,
     ) -> None:
@@ -87,7 +87,8 @@ class EpochRunner:
         self._pipe = pipe
         self._listener = listener
         self._step_hooks = step_hooks
-        self._ids = [vertex.id for vertex in job.plan.vertices]
+        # By vertex: a source is the head of its chain.
+        self._heads = {each.id: each.operators[0].operator_id for each in job.plan.vertices}
         self._committers: dict[str, Committer] = _create_committers(job)
         self._operators = _operator_plans(job, self._committers)
         self._channels = _expected_channels(job)
@@ -184,10 +185,10 @@ class EpochRunner:
         )
         for ack in self._acks:
             for source in self.sources:
-                if source.vertex == ack.vertex and ack.progress is not None:
+                if source.vertex == ack.task.vertex and ack.progress is not None:
                     counted = ack.metrics.get(source.operator_id, {})
                     _, redelivered = counted.get(REDELIVERED, ("counter", 0))
-                    source.advance(ack.subtask, ack.progress, redelivered)
+                    source.advance(ack.task.subtask, ack.progress, redelivered)
         self._sweep_if_due()
 
     def close(self) -> None:
@@ -245,7 +246,7 @@ class EpochRunner:
 
     def _run_pipe(self, epoch: int) -> list[Event]:
         self._acks = []
-        assignments: dict[tuple[int, int], SourceAssignment] = {}
+        assignments: dict[TaskId, SourceAssignment] = {}
         for source in self.sources:
             assignments |= source.assignments(drain=self._drain)
         try:
@@ -295,20 +296,18 @@ class EpochRunner:
             _log.warning("files of failed attempts could not be deleted", exc_info=True)
 
     def _to_event(self, epoch: int, ack: TaskAck) -> Ack:
-        head = self._job.plan.vertices[ack.vertex].operators[0].operator_id
         states: dict[str, StateChain] = ack.keyed
         return Ack(
             epoch=epoch,
-            task=TaskId(self._ids[ack.vertex], ack.subtask),
+            task=ack.task,
             attempt=ack.attempt,
-            upstream=tuple(
-                Channel(TaskId(self._ids[vertex], subtask), token)
-                for (vertex, subtask), token in ack.upstream.items()
-            ),
+            upstream=tuple(Channel(task, token) for task, token in ack.upstream.items()),
             states=states,
             local=ack.local,
             committables={name: tuple(items) for name, items in ack.committables.items()},
-            splits={head: tuple(ack.progress)} if ack.progress is not None else {},
+            splits={}
+            if ack.progress is None
+            else {self._heads[ack.task.vertex]: tuple(ack.progress)},
             watermark=ack.watermark,
             next_wakeup=ack.next_wakeup,
             finished=ack.finished,

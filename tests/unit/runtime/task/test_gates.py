@@ -94,7 +94,7 @@ def test_barriers_tell_who_sent_what_arrived_and_whether_it_was_all():
     gates.alignment.on_barrier((0, 0), barrier(attempt="x", finished=True))
     gates.alignment.on_barrier((1, 0), barrier(attempt="y", finished=True))
     gates.alignment.on_barrier((1, 1), barrier(attempt="z"))
-    assert gates.upstream_attempts() == {(10, 0): "x", (11, 0): "y", (11, 1): "z"}
+    assert gates.upstream_attempts() == {("v10", 0): "x", ("v11", 0): "y", ("v11", 1): "z"}
     assert not gates.alignment.finished
     gates.alignment.on_barrier((1, 1), barrier(attempt="z", finished=True))
     assert gates.alignment.finished

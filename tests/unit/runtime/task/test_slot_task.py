@@ -144,7 +144,7 @@ def test_rows_for_others_pass_through_untouched():
     rows = pipes.run(deployment, rows=[stranger, data([1]), earlier_ack, barrier()])
     assert rows[:2] == [stranger, earlier_ack]
     assert LOG == [1]
-    assert pipes.acks(rows[2:])[1, 0].upstream == {(0, 0): "up0"}
+    assert pipes.acks(rows[2:])[1, 0].upstream == {("v0", 0): "up0"}
 
 
 def test_a_local_edge_hands_over_inside_the_slot():
@@ -162,7 +162,7 @@ def test_a_local_edge_hands_over_inside_the_slot():
     assert LOG == [2, 3]
     assert [row.kind for row in rows] == [ACK, ACK]
     found = pipes.acks(rows)
-    assert found[2, 0].upstream == {(1, 0): "t"}
+    assert found[2, 0].upstream == {("v1", 0): "t"}
     assert found[2, 0].finished
 
 
@@ -331,7 +331,7 @@ def test_a_user_error_becomes_a_failure_row_for_every_slot_of_the_next_level():
     rows = failing_level(MapSpec(boom), next_slots=3)
     assert [(row.target, row.kind) for row in rows] == [(0, FAILURE), (1, FAILURE), (2, FAILURE)]
     failure = pipes.failures(rows)[0]
-    assert (failure.vertex, failure.subtask) == (1, 0)
+    assert failure.task == ("v1", 0)
     assert failure.message == "KeyError: 'two'"
     assert failure.detail == "in operator 'v1.0', subtask 1 of 1, record 2"
     assert isinstance(pickle.loads(failure.error), KeyError)
@@ -543,7 +543,7 @@ def two_levels(specs, records):
 def test_a_pipe_in_one_process_runs_all_slots_of_all_levels():
     found = []
     run_pipe_locally(two_levels([MapSpec(lambda n: n)], [(n, n) for n in range(10)]), found.append)
-    assert sorted((ack.vertex, ack.subtask) for ack in found) == [
+    assert sorted(pipes.number_of(ack.task) for ack in found) == [
         (0, 0),
         (0, 1),
         (1, 0),
@@ -551,15 +551,15 @@ def test_a_pipe_in_one_process_runs_all_slots_of_all_levels():
         (1, 2),
     ]
     assert all(ack.finished for ack in found)
-    received = [ack.metrics["v1.0"]["numRecordsIn"][1] for ack in found if ack.vertex == 1]
+    received = [ack.metrics["v1.0"]["numRecordsIn"][1] for ack in found if ack.task.vertex == "v1"]
     assert sum(received) == 10
-    assert {len(ack.upstream) for ack in found if ack.vertex == 1} == {2}
+    assert {len(ack.upstream) for ack in found if ack.task.vertex == "v1"} == {2}
 
 
 def test_a_failure_anywhere_in_the_pipe_is_raised_with_its_story():
     with pytest.raises(TaskFailedError, match="KeyError: 'two'") as caught:
         run_pipe_locally(two_levels([MapSpec(boom)], [(n, n) for n in range(10)]), [].append)
-    assert caught.value.failure.vertex == 1
+    assert caught.value.failure.task.vertex == "v1"
     assert "record 2" in caught.value.detail
 
 
@@ -569,7 +569,9 @@ def test_failures_win_over_acks():
     found = []
     with pytest.raises(TaskFailedError):
         deliver([*failed, *[row for row in rows if row.kind == ACK]], found.append)
-    assert [ack.vertex for ack in found] == [0]  # they tell what happened before the failure
+    assert [ack.task.vertex for ack in found] == [
+        "v0"
+    ]  # they tell what happened before the failure
 
 
 ARRIVED = []

@@ -67,7 +67,7 @@ def environment(channels, epoch=1, clock=None):
         staging="/staging",
         state_io=pipes.MemoryStateIO(),
         writer_of=channels.writer_of,
-        pace_of=None if clock is None else lambda vertex, subtask: WallPace(clock),
+        pace_of=None if clock is None else lambda task: WallPace(clock),
     )
 
 
@@ -160,7 +160,7 @@ def test_checkpoints_pass_through_a_running_subtask_and_each_has_what_came_befor
     assert run.target.gates.alignment.complete
     ack = run.target.checkpoint(1)
     assert [total for _, total, _ in SEEN] == [1, 4, 11]
-    assert ack.upstream == {(0, 0): "attempt", (0, 1): "attempt"}
+    assert ack.upstream == {("v0", 0): "attempt", ("v0", 1): "attempt"}
     (chain,) = ack.keyed.values()
     tables = [pickle.loads(part) for part in chain]
     assert "11" in repr(tables)
