@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import IO, Any
 
+from penstock.connectors.hybrid_source import HybridSource
 from penstock.connectors.sink import EpochContext, WriterContext
 from penstock.connectors.source import ReadLimits
 from penstock.files.file_system import FileInfo, FileSystem
@@ -141,3 +142,10 @@ class MovingFileSystem(FailingFileSystem):
 
         self._run(copy)
         self._run(lambda: self._local.delete(source))
+
+
+def hybrid(*sources):
+    builder = HybridSource.builder(sources[0])
+    for source in sources[1:]:
+        builder = builder.add_source(source)
+    return builder.build()
