@@ -21,7 +21,7 @@ import psutil
 from fault_log import Fault, KillLog
 
 import penstock
-from penstock.checkpoint.manifest_store import ManifestStore
+from penstock.checkpoint.manifest_store import LATEST, ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.jobmanager.running.epochs.journal import list_records, read_record, record_name
 
@@ -279,7 +279,7 @@ class LedgerRun:
         named = {f"chk-{manifest.epoch}/_metadata" for manifest in manifests}
         for manifest in manifests:
             named |= manifest.files()
-        named |= self._journal(store)
+        named |= {LATEST, *self._journal(store)}
         # Files only: a driver that is killed may leave a directory behind that it has just made or emptied.
         found = (path for path in self.checkpoints.rglob("*") if path.is_file())
         there = {str(path.relative_to(self.checkpoints)) for path in found}

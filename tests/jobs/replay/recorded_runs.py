@@ -153,7 +153,7 @@ def record_run(
             generator = random.Random(seed)
             patch.setattr(mini_cluster, "run_pipe_locally", run_pipe_out_of_order(generator))
         if not keep_subtasks:
-            patch.setattr(subtask_cache, "put", lambda job, each, epoch, name: each.close())
+            patch.setattr(subtask_cache, "put", lambda job, each, *_: each.close())
         if epoch_ms is not None:
             clock = EpochClock(epoch_ms)
             patch.setattr(subtask, "wall_clock", clock)
