@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from penstock.checkpoint.signing import SignatureError, digest
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError
 from penstock.files.paths import is_absolute
@@ -33,6 +34,11 @@ class SharedFile:
     name: str
     size: int
     crc32: int
+    sha256: str | None = None  # if checkpoints are signed
+
+    def to_json(self) -> list[Any]:
+        """Return the file as JSON data."""
+        return [self.local, self.name, self.size, self.crc32, *filter(None, [self.sha256])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,8 @@ class StateHandle:
     A snapshot of a database has a name of its own, `snapshot`. Its bytes are the database's small files; the large
     ones, `files`, may be shared with earlier snapshots. `base` names the snapshot that the database started from.
 
-    `format` is what the bytes are: a pickle of tables, or one table (a part of it) as Parquet, as savepoints have it.
+    `format` is what the bytes are: a pickle of tables, or one table (a part of it) as Parquet, as savepoints have it. `sha256` is
+    known if checkpoints are signed and the bytes are in a file.
     """
 
     kind: SnapshotKind
@@ -58,6 +65,7 @@ class StateHandle:
     base: str | None = None
     files: tuple[SharedFile, ...] = ()
     format: StateFormat = "pickle"
+    sha256: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in {"full", "delta"}:
@@ -104,7 +112,7 @@ class StateHandle:
             database = {
                 "snapshot": self.snapshot,
                 "base": self.base,
-                "files": [[file.local, file.name, file.size, file.crc32] for file in self.files],
+                "files": [file.to_json() for file in self.files],
             }
         return {
             "kind": self.kind,
@@ -112,6 +120,7 @@ class StateHandle:
             "crc32": self.crc32,
             "key_groups": list(self.key_groups),
             **({} if self.format == "pickle" else {"format": self.format}),
+            **({} if self.sha256 is None else {"sha256": self.sha256}),
             **where,
             **database,
         }
@@ -132,6 +141,7 @@ class StateHandle:
             base=value.get("base"),
             files=tuple(SharedFile(*file) for file in value.get("files", ())),
             format=value.get("format", "pickle"),
+            sha256=value.get("sha256"),
         )
 
 
@@ -251,6 +261,7 @@ def write_state(
     subtask: int,
     attempt: str,
     inline_threshold: int = DEFAULT_INLINE_THRESHOLD,
+    signed: bool = False,
 ) -> StateHandle:
     """Make a snapshot durable and return its handle.
 
@@ -263,14 +274,15 @@ def write_state(
         return StateHandle(kind, size, checksum, key_groups, data=bytes(payload))
     name = state_file_name(epoch, vertex, subtask, attempt)
     storage.write_new(name, payload)
-    return StateHandle(kind, size, checksum, key_groups, name=name)
+    sha256 = digest(payload, wanted=signed)
+    return StateHandle(kind, size, checksum, key_groups, name=name, sha256=sha256)
 
 
 def read_state(storage: CheckpointStorage, handle: StateHandle) -> bytes:
     """Return the bytes of a snapshot after checking them."""
     data = read_file(storage, handle.name) if handle.name is not None else handle.data
     assert data is not None
-    check_state(storage, handle.name, data, handle.size, handle.crc32)
+    check_state(storage, handle.name, data, handle.size, handle.crc32, handle.sha256)
     return data
 
 
@@ -289,21 +301,40 @@ def read_file(storage: CheckpointStorage, name: str) -> bytes:
 
 
 def check_state(
-    storage: CheckpointStorage, name: str | None, data: bytes, size: int, crc32: int
+    storage: CheckpointStorage,
+    name: str | None,
+    data: bytes,
+    size: int,
+    crc32: int,
+    sha256: str | None = None,
 ) -> None:
-    """Raise DamagedStateError unless bytes are the ones that were written; `name` is None for those of a manifest."""
-    if len(data) == size and zlib.crc32(data) == crc32:
-        return
+    """Raise DamagedStateError unless bytes are the ones that were written; `name` is None for those of a manifest.
+
+    Raises SignatureError if they are not those that were signed, although size and checksum are right.
+    """
     if name is None:
         what = "state inside a checkpoint's manifest"
     else:
         what = f"state file '{name if is_absolute(name) else storage.path(name)}'"
+    if len(data) == size and zlib.crc32(data) == crc32:
+        check_digest(what, digest(data, wanted=sha256 is not None), sha256)
+        return
     raise DamagedStateError(
         f"{what} is damaged",
         detail=f"expected {size} bytes with checksum {crc32:08x}, "
         f"found {len(data)} bytes with checksum {zlib.crc32(data):08x}",
         hint="restore from another checkpoint or savepoint",
     )
+
+
+def check_digest(what: str, found: str | None, sha256: str | None) -> None:
+    """Raise SignatureError unless a file has the SHA-256 that was signed."""
+    if found != sha256:
+        raise SignatureError(
+            f"{what} is not the one that was signed",
+            detail=f"its SHA-256 is {found}, that in the signed manifest is {sha256}",
+            hint="do not use it: somebody has altered it",
+        )
 
 
 def _clean(text: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock.checkpoint.handles import StateChain
+from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.pickled import Pickled
+from penstock.checkpoint.signing import Signer, check_named_files
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.connectors.sink import CommitRequest
 from penstock.connectors.source import SplitProgress
@@ -18,6 +20,8 @@ from penstock.errors import CheckpointError
 from penstock.files.paths import is_absolute
 
 VERSION = 1
+_SIGNED = "manifest"
+_SIGNATURE = re.compile(rb'"hmac": ?"([0-9a-f]{64})"')
 MIN_WATERMARK = -(2**63)
 
 
@@ -164,6 +168,12 @@ class Manifest:
             for name in chain.files()
         )
 
+    def handles(self) -> Iterator[StateHandle]:
+        """Iterate over all snapshots of state."""
+        return (
+            handle for op in self.operators.values() for chain in op.subtasks for handle in chain
+        )
+
     @property
     def needs_other_jobs(self) -> bool:
         """Whether it refers to files outside of its job's directory."""
@@ -187,26 +197,30 @@ class Manifest:
         return lost
 
 
-def encode(manifest: Manifest) -> bytes:
-    """Return the bytes of the manifest's file: a line with the checksum, and a line of JSON."""
+def encode(manifest: Manifest, signer: Signer | None = None) -> bytes:
+    """Return the bytes of the manifest's file: a line with the checksum and the signature, and a line of JSON."""
     body = json.dumps(_to_json(manifest), separators=(",", ":"), sort_keys=True).encode()
-    return _header(body) + body + b"\n"
+    signature = None if signer is None else signer.sign(_SIGNED, body)
+    return _header(body, signature) + body + b"\n"
 
 
-def decode(data: bytes, path: str) -> Manifest:
+def decode(data: bytes, path: str, signer: Signer | None = None) -> Manifest:
     """Read what `encode` returned; `path` names the file in errors.
 
-    Raises DamagedManifestError if the bytes are not what was written, another CheckpointError if they are but this
-    version cannot read them.
+    Raises DamagedManifestError if the bytes are not what was written, SignatureError if they are not signed by `signer`, another
+    CheckpointError if this version cannot read them.
     """
     header, newline, rest = data.partition(b"\n")
     body = rest[:-1]
-    if not rest.endswith(b"\n") or header + newline != _header(body):
+    signature = signature_in(header)
+    if not rest.endswith(b"\n") or header + newline != _header(body, signature):
         raise DamagedManifestError(
             f"the checkpoint manifest '{path}' is damaged",
             detail=f"its {len(data)} bytes do not match the checksum in its first line",
             hint="restore from another checkpoint or savepoint",
         )
+    if signer is not None:
+        signer.check(_SIGNED, body, signature, path)
     value = json.loads(body)
     if value.get("version") != VERSION:
         raise CheckpointError(
@@ -215,21 +229,33 @@ def decode(data: bytes, path: str) -> Manifest:
             hint="restore with the version of Penstock that wrote it, and take a savepoint there",
         )
     try:
-        return _from_json(value)
+        manifest = _from_json(value)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"the checkpoint manifest '{path}' cannot be read",
             detail=f"{type(error).__name__}: {error}",
             hint="it was not written by this version of Penstock: restore with the one that did",
         ) from error
+    if signer is not None:
+        check_named_files(manifest.handles(), path)
+    return manifest
+
+
+def signature_in(header: bytes) -> str | None:
+    """Return the signature in the first line of a manifest, or of the metadata of a savepoint."""
+    found = _SIGNATURE.search(header)
+    return None if found is None else found.group(1).decode()
 
 
 class DamagedManifestError(CheckpointError):
     """A manifest's bytes are not the ones that were written."""
 
 
-def _header(body: bytes) -> bytes:
-    return b'{"sha256":"%s"}\n' % hashlib.sha256(body).hexdigest().encode()
+def _header(body: bytes, signature: str | None = None) -> bytes:
+    fields = {"sha256": hashlib.sha256(body).hexdigest()}
+    if signature is not None:
+        fields["hmac"] = signature
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
 
 
 def _to_text(data: bytes | None) -> str | None:

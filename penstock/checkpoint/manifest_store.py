@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from penstock.checkpoint.handles import SHARED
 from penstock.checkpoint.lease import DEFAULT_STALE_AFTER_S, Lease, acquire
 from penstock.checkpoint.manifest import DamagedManifestError, Manifest, decode, encode
+from penstock.checkpoint.signing import SignatureError, Signer
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError, RestoreRefusedError
 from penstock.files.paths import split_path
@@ -49,18 +50,20 @@ class ManifestStore:
     _lease: Lease | None = None
     _written = False  # whether this driver has written a manifest
 
-    def __init__(self, base: CheckpointStorage, job_id: str) -> None:
+    def __init__(self, base: CheckpointStorage, job_id: str, signer: Signer | None = None) -> None:
         if not job_id or "/" in job_id or job_id.startswith("."):
             raise ArgumentError(f"{job_id!r} cannot be the name of a job's checkpoint directory")
         self.job_id = job_id
         self.storage = base.child(job_id)
+        self.signer = signer
 
     @classmethod
-    def at(cls, directory: CheckpointStorage) -> ManifestStore:
+    def at(cls, directory: CheckpointStorage, signer: Signer | None = None) -> ManifestStore:
         """Return the store of a job whose directory is known."""
         store = cls.__new__(cls)
         store.job_id = _last_part(directory)
         store.storage = directory
+        store.signer = signer
         return store
 
     @property
@@ -108,7 +111,7 @@ class ManifestStore:
 
     def _write(self, manifest: Manifest) -> None:
         name = _metadata_name(manifest.epoch)
-        data = encode(manifest)
+        data = encode(manifest, self.signer)
         if self.storage.create(name, data):
             self._written = True
             return
@@ -116,7 +119,7 @@ class ManifestStore:
         if found == data:
             return
         try:
-            decode(found, self.storage.path(name))
+            decode(found, self.storage.path(name), self.signer)
         except DamagedManifestError as error:
             _log.warning("%s: it is written anew", error.message)
             self.check_lease()
@@ -132,7 +135,15 @@ class ManifestStore:
     def read(self, epoch: int) -> Manifest:
         """Return the manifest of an epoch."""
         name = _metadata_name(epoch)
-        return decode(self.storage.read(name), self.storage.path(name))
+        path = self.storage.path(name)
+        manifest = decode(self.storage.read(name), path, self.signer)
+        if self.signer is not None and manifest.epoch != epoch:
+            raise SignatureError(
+                f"'{path}' is the manifest of checkpoint {manifest.epoch}",
+                detail="it was signed for another place than it is in",
+                hint="do not use it: somebody has put it there",
+            )
+        return manifest
 
     def list_epochs(self) -> list[int]:
         """Return the epochs that have a manifest, in order, readable or not."""
@@ -217,7 +228,9 @@ class ManifestStore:
             return None
 
     def _point_at(self, epoch: int) -> None:
-        self.storage.write_atomic(LATEST, b'{"epoch":%d}\n' % epoch)
+        # No fsync, it would double the time of a commit: a power cut may bring back an older mark, which marks less.
+        marks = CheckpointStorage(self.storage.base, sync=False)
+        marks.write_atomic(LATEST, b'{"epoch":%d}\n' % epoch)
 
     def _pointed_at(self) -> int | None:
         try:
@@ -357,23 +370,23 @@ class RestorePoint:
     manifest: Manifest
 
 
-def find_checkpoint(path: str) -> tuple[ManifestStore, int | None]:
+def find_checkpoint(path: str, signer: Signer | None = None) -> tuple[ManifestStore, int | None]:
     """Return the store of the job that a path or URI is of, and the epoch that it names: chk-N, or the manifest in it."""
     named = CheckpointStorage(path)
     if _last_part(named) == METADATA:
         named = _parent(named)
     chosen = _CHECKPOINT_DIRECTORY.fullmatch(_last_part(named))
     if chosen is None:
-        return ManifestStore.at(named), None
-    return ManifestStore.at(_parent(named)), int(chosen.group(1))
+        return ManifestStore.at(named, signer), None
+    return ManifestStore.at(_parent(named), signer), int(chosen.group(1))
 
 
-def resolve_restore_path(path: str) -> RestorePoint:
+def resolve_restore_path(path: str, signer: Signer | None = None) -> RestorePoint:
     """Find the checkpoint that a path or URI means: a job's directory (its latest), a chk-N directory, or its manifest.
 
     The job may run and delete checkpoints meanwhile: then a newer one is its latest.
     """
-    store, epoch = find_checkpoint(path)
+    store, epoch = find_checkpoint(path, signer)
     if epoch is None:
         manifest = _latest_of_running(store)
     else:

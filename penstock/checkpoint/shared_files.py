@@ -36,6 +36,7 @@ from penstock.checkpoint.handles import (
     state_file_name,
     write_state,
 )
+from penstock.checkpoint.signing import digest
 from penstock.checkpoint.storage import CheckpointStorage
 
 CHANGES: Final = "CHANGES"  # beside the files of a database: what the epoch has changed
@@ -130,6 +131,7 @@ def upload(
     *,
     threads: int = 4,
     inline_threshold: int = DEFAULT_INLINE_THRESHOLD,
+    signed: bool = False,
 ) -> StateHandle:
     """Make the files of a database durable, except those that `base` has; return the handle of the snapshot.
 
@@ -150,7 +152,7 @@ def upload(
     there = {local: known.parts_of(local, size) for local, size in sizes.items()}
     missing = {local: size - _size(there[local]) for local, size in sizes.items()}
     prefix = state_file_name(name.epoch, name.operator, name.subtask, name.attempt)
-    writer = _Writer(storage, directory, prefix.removesuffix(".state"), threads)
+    writer = _Writer(storage, directory, prefix.removesuffix(".state"), threads, signed=signed)
     snapshot = writer.prefix.rpartition("/")[2]
     changed = _size_of(directory / CHANGES)
     if base is not None and changed and known.can_wait(sum(missing.values()), changed):
@@ -192,6 +194,7 @@ def upload(
         subtask=name.subtask,
         attempt=name.attempt,
         inline_threshold=inline_threshold,
+        signed=signed,
     )
     return replace(
         handle,
@@ -215,12 +218,19 @@ def _next_parts(missing: dict[str, int], sizes: dict[str, int], changed: int) ->
 
 class _Writer:
     def __init__(
-        self, storage: CheckpointStorage, directory: Path, prefix: str, threads: int
+        self,
+        storage: CheckpointStorage,
+        directory: Path,
+        prefix: str,
+        threads: int,
+        *,
+        signed: bool,
     ) -> None:
         self.prefix = prefix
         self._storage = storage
         self._directory = directory
         self._threads = threads
+        self._signed = signed
 
     def write(self, slices: list[_Slice]) -> list[SharedFile]:
         """Write pieces of files under names that only this attempt uses."""
@@ -244,7 +254,8 @@ class _Writer:
             everything[page:] as data,
         ):
             self._storage.write_new(target, data)
-            return SharedFile(piece.name, target, len(data), zlib.crc32(data))
+            sha256 = digest(data, wanted=self._signed)
+            return SharedFile(piece.name, target, len(data), zlib.crc32(data), sha256)
 
 
 def _sorted(files: list[SharedFile]) -> tuple[SharedFile, ...]:
@@ -258,7 +269,7 @@ def download(
 
     def fetch(file: SharedFile) -> None:
         data = read_file(storage, file.name)
-        check_state(storage, file.name, data, file.size, file.crc32)
+        check_state(storage, file.name, data, file.size, file.crc32, file.sha256)
         local, _, start = file.local.partition("@")
         if start and not file.local.startswith(_CHANGES_OF):
             _write_at(directory / local, int(start), data)

@@ -29,6 +29,7 @@ class CheckpointStateIO:
 
     directory: str
     inline_threshold: int = DEFAULT_INLINE_THRESHOLD
+    signed: bool = False
 
     def load(self, chain: StateChain, owned: range | None = None) -> Iterator[Tables]:
         """Read the snapshots of a chain, oldest first; with `owned`, entries of other key groups may be left out."""
@@ -56,6 +57,7 @@ class CheckpointStateIO:
             subtask=name.subtask,
             attempt=name.attempt,
             inline_threshold=self.inline_threshold,
+            signed=self.signed,
         )
         return StateChain((*kept, handle))
 
@@ -71,6 +73,7 @@ class CheckpointStateIO:
             base if settings.incremental else None,
             threads=settings.transfer_threads,
             inline_threshold=self.inline_threshold,
+            signed=self.signed,
         )
         return StateChain((handle,))
 

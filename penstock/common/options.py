@@ -519,6 +519,14 @@ RECOVERY_ALLOW_FALLBACK = _option(
     _key("penstock.recovery.allow-fallback").boolean_type().default_value(False),
     "Whether a job whose last checkpoint is damaged or gone goes back to one before it, and publishes output again.",
 )
+SIGNING_KEY = _option(
+    _key("penstock.signing.key").string_type().no_default_value(),
+    "Key that signs checkpoints and savepoints; what is not signed with it is not restored.",
+)
+SIGNING_KEY_FILE = _option(
+    _key("penstock.signing.key-file").string_type().no_default_value(),
+    "File with the key that signs checkpoints and savepoints.",
+)
 STATE_INLINE_THRESHOLD = _option(
     _key("penstock.state.inline-threshold").memory_type().default_value(20480),
     "Snapshots up to this size are kept in the manifest instead of in files of their own.",

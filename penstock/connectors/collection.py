@@ -33,13 +33,15 @@ class CollectionBlocks:
     """Where the elements of a split are: pickled blocks, inline or in a file.
 
     `ends[i]` is the number of elements up to and including block i. If `file` is None, `blocks` holds the pickles;
-    else `offsets[i]` and `offsets[i + 1]` are the bounds of block i in the file.
+    else `offsets[i]` and `offsets[i + 1]` are the bounds of block i in the file, and `digests[i]` is its SHA-256: the file is
+    where others may write, and it is unpickled.
     """
 
     ends: tuple[int, ...]
     blocks: tuple[bytes, ...] = ()
     file: str | None = None
     offsets: tuple[int, ...] = ()
+    digests: tuple[bytes, ...] = ()
 
 
 class CollectionSource(Source):
@@ -183,7 +185,8 @@ def _store(storage: str, blocks: tuple[bytes, ...], ends: tuple[int, ...]) -> Co
             out.write(block)
         files.finish(out)
         files.rename(temporary, path)
-    return CollectionBlocks(ends, (), file, tuple(offsets))
+    digests = tuple(hashlib.sha256(block).digest() for block in blocks)
+    return CollectionBlocks(ends, (), file, tuple(offsets), digests)
 
 
 class _CollectionReader(SourceReader):
@@ -210,10 +213,17 @@ def _load(data: CollectionBlocks, index: int) -> bytes:
     try:
         with files.open_input(path) as stream:
             stream.seek(data.offsets[index])
-            return stream.read(data.offsets[index + 1] - data.offsets[index])
+            block = stream.read(data.offsets[index + 1] - data.offsets[index])
     except FileNotFoundError:
         raise RecordError(
             "the stored elements of a collection source are gone",
             detail=f"file: {data.file}",
             hint="the job's storage directory must live as long as the job and be readable by tasks",
         ) from None
+    if hashlib.sha256(block).digest() != data.digests[index]:
+        raise RecordError(
+            "the stored elements of a collection source are not those that were written",
+            detail=f"file: {data.file}",
+            hint="it is damaged or was altered: start the job anew",
+        )
+    return block

@@ -8,6 +8,7 @@ that one epoch may be printed again, because standard output cannot take part in
 
 from __future__ import annotations
 
+import hashlib
 import io
 import pickle
 import sys
@@ -23,7 +24,7 @@ from penstock.connectors.sink import (
     SinkWriter,
     WriterContext,
 )
-from penstock.errors import ArgumentTypeError, InvalidProgramError
+from penstock.errors import ArgumentTypeError, CheckpointError, InvalidProgramError
 from penstock.files.file_system import FileSystem, resolve
 from penstock.files.paths import join_path
 
@@ -39,6 +40,7 @@ class StagedOutput:
     subtask: int
     data: bytes = b""
     path: str | None = None
+    sha256: bytes | None = None  # of the file
 
 
 class StagingBuffer:
@@ -52,6 +54,7 @@ class StagingBuffer:
         self._files: FileSystem | None = None
         self._stream: IO[bytes] | None = None
         self._path: str | None = None
+        self._sha256 = hashlib.sha256()  # of the file
 
     def begin(self, epoch: EpochContext) -> None:
         """Start an epoch."""
@@ -75,7 +78,7 @@ class StagingBuffer:
         assert self._files is not None
         self._files.finish(self._stream)
         self._stream = None
-        return [StagedOutput(job_id, epoch, subtask, path=self._path)]
+        return [StagedOutput(job_id, epoch, subtask, path=self._path, sha256=self._sha256.digest())]
 
     def close(self) -> None:
         """Leave; a file that was not finished is deleted."""
@@ -92,7 +95,10 @@ class StagingBuffer:
             self._path = join_path(context.staging, name)
             self._files, path = resolve(self._path)
             self._stream = self._files.open_output(path)
-        self._stream.write(b"".join(self._parts))
+            self._sha256 = hashlib.sha256()
+        data = b"".join(self._parts)
+        self._sha256.update(data)
+        self._stream.write(data)
         self._parts = []
         self._size = 0
 
@@ -268,11 +274,20 @@ class _CollectCommitter(StagedCommitter):
 
 def _unpickled(output: StagedOutput) -> Iterator[list[Any]]:
     with _open(output) as stream:
-        while True:
-            try:
-                yield pickle.load(stream)
-            except EOFError:
-                return
+        data = stream.read()
+    # Others may write where it was, and unpickling runs what they write.
+    if output.sha256 is not None and hashlib.sha256(data).digest() != output.sha256:
+        raise CheckpointError(
+            "collected output is not what was written",
+            detail=f"file: {output.path}",
+            hint="it is damaged or was altered: start the job from another checkpoint",
+        )
+    stream = io.BytesIO(data)
+    while True:
+        try:
+            yield pickle.load(stream)
+        except EOFError:
+            return
 
 
 def _open(output: StagedOutput) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.checkpoint.signing import Signer
 from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.connectors.source import Boundedness
 from penstock.graph.deployment import JobSettings, VertexDeployment
@@ -33,6 +34,7 @@ class CheckpointSettings:
     claimed: bool = False
     ignore_unclaimed_state: bool = False
     allow_fallback: bool = False
+    signer: Signer | None = None
     savepoint_directory: str | None = None
     min_pause_ms: int = 0
     timeout_ms: int | None = None

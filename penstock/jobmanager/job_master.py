@@ -90,13 +90,17 @@ class JobMaster:
         self.started_ms = clock.now_ms()
         self.ended_ms: int | None = None
         base = CheckpointStorage(job.checkpoints.directory, sync=not job.checkpoints.temporary)
-        self.store = ManifestStore(base, job.job_id)
+        self.store = ManifestStore(base, job.job_id, job.checkpoints.signer)
         self.execution_graph: ExecutionGraph = graphs.generate(
             job.job_graph, job_id=job.job_id, now_ms=self.started_ms
         )
         self._pipe = pipe
         self._mailbox = Mailbox()
-        state_io = SnapshotStateIO(self.store.storage.base, job.checkpoints.inline_threshold)
+        state_io = SnapshotStateIO(
+            self.store.storage.base,
+            job.checkpoints.inline_threshold,
+            signed=job.checkpoints.signer is not None,
+        )
         self._driver: Driver = EpochDriver(
             job, self.store, state_io, pipe, self, self._mailbox, step_hooks
         )
@@ -107,7 +111,7 @@ class JobMaster:
             interval_s=self._driver.interval_s,
         )
         self._reporting = Reporting(job, progress, pipe.cores)
-        self.savepoints = SavepointService(state_io, self._run_all)
+        self.savepoints = SavepointService(state_io, self._run_all, job.checkpoints.signer)
 
     def _run_all(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         return self._pipe.map(self.job.job_id, f"savepoint of {self.job.name}", function, items)

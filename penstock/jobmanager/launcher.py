@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock import pyflink_compat
+from penstock.checkpoint.signing import Signer
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import options
 from penstock.common.autoscaler_settings import AutoscalerSettings
@@ -131,6 +132,7 @@ def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettin
             retain_on_cancel=_retains_on_cancel(configuration),
             claimed=configuration.get(options.RECOVERY_CLAIM_MODE) == "CLAIM",
             ignore_unclaimed_state=configuration.get(options.RECOVERY_IGNORE_UNCLAIMED),
+            signer=Signer.from_configuration(configuration),
             allow_fallback=configuration.get(options.RECOVERY_ALLOW_FALLBACK),
             savepoint_directory=configuration.get(options.SAVEPOINT_DIR),
             min_pause_ms=configuration.get(options.CHECKPOINT_MIN_PAUSE).to_millis(),

@@ -96,7 +96,7 @@ def _keyed_states(job: Job, manifest: Manifest) -> dict[str, list[str]]:
     if path is None or manifest.job_id == job.job_id or not is_savepoint(path):
         return {}
     found: dict[str, dict[str, None]] = {}
-    for table in list_tables(path):
+    for table in list_tables(path, job.checkpoints.signer):
         kind, _, state = table.name.partition("/")
         name = state if kind in {"state", "window"} else table.name
         found.setdefault(table.operator, {})[name] = None

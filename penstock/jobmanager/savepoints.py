@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.signing import Signer
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError
 from penstock.jobmanager.requests import SavepointRequest
@@ -36,8 +37,11 @@ def savepoint_target(given: str | None, default: str | None) -> str:
 class SavepointService:
     """Writes savepoints. A checkpoint that is being written from is pinned, so that the job can go on meanwhile."""
 
-    def __init__(self, state_io: SnapshotStateIO, run: RunAll) -> None:
+    def __init__(
+        self, state_io: SnapshotStateIO, run: RunAll, signer: Signer | None = None
+    ) -> None:
         self._state_io = state_io
+        self._signer = signer
         self._run = run
         self._running: list[tuple[int, threading.Thread]] = []
         self.last: str | None = None
@@ -47,7 +51,12 @@ class SavepointService:
         try:
             _warn_of_missing_uids(manifest)
             path = write_savepoint(
-                manifest, self._state_io, request.target, drained=request.drains, run=self._run
+                manifest,
+                self._state_io,
+                request.target,
+                drained=request.drains,
+                run=self._run,
+                signer=self._signer,
             )
         except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
             request.result.set_exception(error)

@@ -87,7 +87,9 @@ def find_start(store: ManifestStore, checkpoints: CheckpointSettings) -> Manifes
     path = checkpoints.restore_path
     if own is not None or path is None:
         return own
-    return read_savepoint(path) if is_savepoint(path) else resolve_restore_path(path).manifest
+    if is_savepoint(path):
+        return read_savepoint(path, store.signer)
+    return resolve_restore_path(path, store.signer).manifest
 
 
 def refused_fallback(

@@ -15,6 +15,7 @@ from penstock import pyflink_compat
 from penstock.checkpoint.lease import lease_owner
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
+from penstock.checkpoint.signing import Signer
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
 from penstock.files.paths import normalize, split_options
@@ -114,14 +115,17 @@ def find_epoch(
     """
     directory, named = _split_path(job_directory)
     storage = CheckpointStorage(directory)
-    store = ManifestStore.at(storage)
+    signer = Signer.from_environment()
+    store = ManifestStore.at(storage, signer)
     known = list_records(storage)
     if not known:
         raise _no_journal(store, directory)
     checkpoints = set(store.list_epochs())
     wanted = epoch if epoch is not None else named
     if wanted is None:
-        wanted = _last_failed(storage, known, checkpoints) or max(number for number, _ in known)
+        wanted = _last_failed(storage, known, checkpoints, signer) or max(
+            number for number, _ in known
+        )
     attempts = [failed for number, failed in known if number == wanted]
     if not attempts:
         raise ReplayError(
@@ -132,8 +136,8 @@ def find_epoch(
         )
     failed = _choose(attempts, attempt, wanted)
     with _while_it_is_there(wanted):
-        record = read_record(storage, record_name(wanted, failed=failed))
-        plan = read_plan(storage, record.plan)
+        record = read_record(storage, record_name(wanted, failed=failed), signer)
+        plan = read_plan(storage, record.plan, signer)
         base = _read_base(store, record, plan, checkpoints)
         after = None
         if record.outcome == "completed" and record.epoch in checkpoints:
@@ -162,7 +166,10 @@ def _split_path(path: str) -> tuple[str, int | None]:
 
 
 def _last_failed(
-    storage: CheckpointStorage, known: Sequence[tuple[int, bool]], checkpoints: set[int]
+    storage: CheckpointStorage,
+    known: Sequence[tuple[int, bool]],
+    checkpoints: set[int],
+    signer: Signer | None,
 ) -> int | None:
     """Return the last epoch with a failure that can be replayed.
 
@@ -173,7 +180,7 @@ def _last_failed(
         if not failed and number in checkpoints:
             continue
         with _while_it_is_there(number):
-            record = read_record(storage, record_name(number, failed=failed))
+            record = read_record(storage, record_name(number, failed=failed), signer)
         if record.outcome == "completed" or (
             record.base is not None and record.base not in checkpoints
         ):

@@ -21,8 +21,10 @@ from penstock.checkpoint.manifest import (
     SourceSnapshot,
     SubtaskSnapshot,
     VertexSnapshot,
+    signature_in,
 )
 from penstock.checkpoint.pickled import Pickled
+from penstock.checkpoint.signing import Signer, check_named_files
 from penstock.common.pickling import dumps
 from penstock.errors import CheckpointError
 from penstock.savepoint.open_json import Unopened, from_json, pickled_to_json, to_json
@@ -95,21 +97,24 @@ def chain_of(handles: Iterable[StateHandle]) -> StateChain:
     )
 
 
-def encode(savepoint: Savepoint) -> bytes:
+def encode(savepoint: Savepoint, signer: Signer | None = None) -> bytes:
     """Return the bytes of the metadata file."""
     body = f"{pretty(_to_json(savepoint))}\n".encode("utf-8", "surrogatepass")
-    return _header(body) + body
+    return _header(body, None if signer is None else signer.sign(FORMAT, body)) + body
 
 
-def decode(data: bytes, path: str) -> Savepoint:
-    """Read what `encode` returned; `path` names the file in errors. Raises CheckpointError."""
+def decode(data: bytes, path: str, signer: Signer | None = None) -> Savepoint:
+    """Read what `encode` returned; `path` names the file in errors. Raises CheckpointError, SignatureError among them."""
     header, newline, body = data.partition(b"\n")
-    if header + newline != _header(body):
+    signature = signature_in(header)
+    if header + newline != _header(body, signature):
         raise DamagedManifestError(
             f"the savepoint metadata '{path}' is damaged",
             detail=f"its {len(data)} bytes do not match the checksum in its first line",
             hint="use another copy of the savepoint, or another savepoint",
         )
+    if signer is not None:
+        signer.check(FORMAT, body, signature, path)
     value = json.loads(body)
     if value.get("version") != VERSION:
         raise CheckpointError(
@@ -117,13 +122,16 @@ def decode(data: bytes, path: str) -> Savepoint:
             hint="restore with the version of Penstock that wrote it",
         )
     try:
-        return _from_json(value)
+        savepoint = _from_json(value)
     except (KeyError, TypeError, ValueError, AttributeError, ImportError) as error:
         raise CheckpointError(
             f"the savepoint metadata '{path}' cannot be read",
             detail=f"{type(error).__name__}: {error}",
             hint="it was not written by this version of Penstock: restore with the one that did",
         ) from error
+    if signer is not None:
+        check_named_files(savepoint.manifest.handles(), path)
+    return savepoint
 
 
 def is_metadata(data: bytes) -> bool:
@@ -151,8 +159,9 @@ def pretty(value: Any, indent: str = "") -> str:
     return f"{left}\n{inner}{lines}\n{indent}{right}"
 
 
-def _header(body: bytes) -> bytes:
-    return _START + hashlib.sha256(body).hexdigest().encode() + b'"}\n'
+def _header(body: bytes, signature: str | None) -> bytes:
+    signed = "" if signature is None else f', "hmac": "{signature}"'
+    return _START + f'{hashlib.sha256(body).hexdigest()}"{signed}}}\n'.encode()
 
 
 def _to_json(savepoint: Savepoint) -> dict[str, Any]:
@@ -265,13 +274,20 @@ def _file_to_json(handle: StateHandle) -> dict[str, Any]:
         "size": handle.size,
         "crc32": handle.crc32,
         "key_groups": list(handle.key_groups),
+        **({} if handle.sha256 is None else {"sha256": handle.sha256}),
     }
 
 
 def _file_from_json(value: dict[str, Any]) -> StateHandle:
     start, end = value["key_groups"]
     return StateHandle(
-        "full", value["size"], value["crc32"], (start, end), name=value["file"], format="parquet"
+        "full",
+        value["size"],
+        value["crc32"],
+        (start, end),
+        name=value["file"],
+        format="parquet",
+        sha256=value.get("sha256"),
     )
 
 

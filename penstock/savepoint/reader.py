@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.checkpoint.handles import StateHandle
 from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.signing import Signer
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
 from penstock.files.paths import normalize, split_options
@@ -34,15 +35,15 @@ def is_savepoint(path: str) -> bool:
         raise
 
 
-def read_savepoint(path: str) -> Manifest:
+def read_savepoint(path: str, signer: Signer | None = None) -> Manifest:
     """Return the manifest of a savepoint with absolute file names, wherever the directory has been moved to."""
-    storage, savepoint = _read(path)
+    storage, savepoint = _read(path, signer)
     return savepoint.manifest.relocated(storage)
 
 
-def list_tables(path: str) -> list[SavepointTable]:
+def list_tables(path: str, signer: Signer | None = None) -> list[SavepointTable]:
     """Return the tables of a savepoint: by operator, subtask and name."""
-    storage, savepoint = _read(path)
+    storage, savepoint = _read(path, signer)
 
     def found() -> Iterator[SavepointTable]:
         for (operator, subtask), tables in savepoint.tables.items():
@@ -68,7 +69,7 @@ def dispose_savepoint(path: str) -> None:
         storage.delete_tree()
 
 
-def _read(path: str) -> tuple[CheckpointStorage, Savepoint]:
+def _read(path: str, signer: Signer | None) -> tuple[CheckpointStorage, Savepoint]:
     storage = _storage_of(path)
     if not storage.exists(METADATA):
         raise CheckpointError(
@@ -83,7 +84,7 @@ def _read(path: str) -> tuple[CheckpointStorage, Savepoint]:
             detail=f"its {METADATA} is not that of a savepoint, or its first line is damaged",
             hint="give the directory of a savepoint, savepoint-<job>-<id>",
         )
-    return storage, decode(data, storage.path(METADATA))
+    return storage, decode(data, storage.path(METADATA), signer)
 
 
 def _storage_of(path: str) -> CheckpointStorage:

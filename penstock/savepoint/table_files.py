@@ -10,6 +10,7 @@ wider type; so a table has one or more files.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import mmap
 import tempfile
@@ -25,7 +26,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.checkpoint.handles import DamagedStateError, StateHandle, check_state
+from penstock.checkpoint.handles import DamagedStateError, StateHandle, check_digest, check_state
+from penstock.checkpoint.signing import digest
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import temporary
 from penstock.errors import CheckpointError, RestoreRefusedError
@@ -112,6 +114,8 @@ def write_table(
     header: TableHeader,
     entries: Iterable[Entry],
     max_parallelism: int,
+    *,
+    signed: bool = False,
 ) -> list[StateHandle]:
     """Write a table to the files `<stem>-0.parquet`, `<stem>-1.parquet`...; return their handles, none if it is empty.
 
@@ -125,7 +129,8 @@ def write_table(
         def finish() -> None:
             if writer is not None:
                 name = f"{stem}-{len(handles)}.parquet"
-                handles.append(writer.upload(storage, name, "delta" if handles else "full"))
+                kind = "delta" if handles else "full"
+                handles.append(writer.upload(storage, name, kind, signed=signed))
 
         try:
             for rows in _row_groups(header, entries, max_parallelism):
@@ -222,7 +227,9 @@ class _FileWriter:
         size = max(1, len(groups) * _BYTES_PER_GROUP // max(table.nbytes, _BYTES_PER_GROUP))
         self._writer.write_table(table, row_group_size=size)
 
-    def upload(self, storage: CheckpointStorage, name: str, kind: Any) -> StateHandle:
+    def upload(
+        self, storage: CheckpointStorage, name: str, kind: Any, *, signed: bool
+    ) -> StateHandle:
         """End the file and put it on storage."""
         self._writer.close()
         with (
@@ -237,6 +244,7 @@ class _FileWriter:
                 (self._first, self._last + 1),
                 name=name,
                 format="parquet",
+                sha256=digest(data, wanted=signed),
             )
         self._path.unlink()
         return handle
@@ -375,10 +383,13 @@ def read_named(
 
 def _check(file: Any, handle: StateHandle, where: str) -> None:
     size = checksum = 0
+    sha256 = hashlib.sha256()
     file.seek(0)
     while block := file.read(_BLOCK):
         size += len(block)
         checksum = zlib.crc32(block, checksum)
+        if handle.sha256 is not None:
+            sha256.update(block)
     if (size, checksum) != (handle.size, handle.crc32):
         raise DamagedStateError(
             f"state file '{where}' is damaged",
@@ -386,6 +397,8 @@ def _check(file: Any, handle: StateHandle, where: str) -> None:
             f"found {size} bytes with checksum {checksum:08x}",
             hint="restore from another checkpoint or savepoint",
         )
+    if handle.sha256 is not None:
+        check_digest(f"state file '{where}'", sha256.hexdigest(), handle.sha256)
 
 
 def _is_between(groups: tuple[int, int], owned: range) -> bool:

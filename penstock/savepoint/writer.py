@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.signing import Signer
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
 from penstock.runtime.state.backends import read_chain
@@ -33,6 +34,7 @@ def write_savepoint(
     *,
     drained: bool = False,
     run: RunAll = map,
+    signer: Signer | None = None,
 ) -> str:
     """Write a savepoint into a new directory below `target`; return its path.
 
@@ -50,13 +52,13 @@ def write_savepoint(
         if chain
     ]
     try:
-        written = dict(run(ChainWriter(state_io, storage), items))
+        written = dict(run(ChainWriter(state_io, storage, signed=signer is not None), items))
         _check_complete(items, written)
         tables = {item.key: written[item.key] for item in items}
         _delete_others(storage, tables)
         manifest = with_time_at_its_start(manifest) if drained else manifest
         savepoint = Savepoint.of(manifest, tables, drained=drained)
-        storage.write_atomic(METADATA, encode(savepoint))
+        storage.write_atomic(METADATA, encode(savepoint, signer))
     except BaseException:
         with contextlib.suppress(CheckpointError):  # why it failed is more important
             storage.delete_tree()
@@ -85,6 +87,7 @@ class ChainWriter:
 
     state_io: Any
     storage: CheckpointStorage
+    signed: bool = False
 
     def __call__(self, item: _Item) -> tuple[tuple[str, int], dict[str, WrittenTable]]:
         """Write the tables of an item; return its key, and the files by name of the table."""
@@ -101,6 +104,7 @@ class ChainWriter:
                 TableHeader(name, first.namespaced, first.schema, item.label),
                 counted,
                 item.max_parallelism,
+                signed=self.signed,
             )
             before = found.get(name, WrittenTable(0, ()))
             if handles:

@@ -16,6 +16,7 @@ from penstock.checkpoint.manifest import (
     SubtaskSnapshot,
     VertexSnapshot,
 )
+from penstock.checkpoint.signing import Signer
 from penstock.common.job_id import JobID
 from penstock.common.pickling import dumps
 from penstock.graph.key_groups import key_group_of, key_group_range
@@ -40,7 +41,13 @@ def store(writer: SavepointWriter, directory: str) -> str:
     base = writer.base
     # Of a job that ran to its end the state is of use, not that everything has ended.
     drained = base is not None and base.manifest.final
-    return write_savepoint(_manifest(writer), _EditedStateIO(writer), directory, drained=drained)
+    return write_savepoint(
+        _manifest(writer),
+        _EditedStateIO(writer),
+        directory,
+        drained=drained,
+        signer=Signer.from_environment(),
+    )
 
 
 class _EditedStateIO:

@@ -276,7 +276,7 @@ class LedgerRun:
         """What is on checkpoint storage although no manifest that is kept names it."""
         store = ManifestStore(CheckpointStorage(str(self.checkpoints.parent)), self.job_id)
         manifests = store.read_all()
-        named = {f"chk-{manifest.epoch}/_metadata" for manifest in manifests}
+        named = {"_latest", *(f"chk-{manifest.epoch}/_metadata" for manifest in manifests)}
         for manifest in manifests:
             named |= manifest.files()
         named |= {LATEST, *self._journal(store)}

@@ -121,9 +121,9 @@ def test_a_job_that_goes_on_while_one_looks_for_an_epoch_says_so(what, tmp_path,
     run = record_run(zoo_program("rolling_reduce"), tmp_path)
     inner = getattr(recording, what)
 
-    def late(storage, name):
+    def late(storage, name, *rest):
         storage.delete(name)
-        return inner(storage, name)
+        return inner(storage, name, *rest)
 
     monkeypatch.setattr(recording, what, late)
     with pytest.raises(ReplayError, match="the job has gone on meanwhile"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -344,3 +345,15 @@ def test_a_bounded_generator_offers_to_stop_at_the_deadline():
 def test_a_generator_refuses_bad_arguments(build, error):
     with pytest.raises(error):
         build()
+
+
+def test_stored_elements_that_were_altered_are_not_unpickled(tmp_path):
+    source = CollectionSource([random.Random(n).randbytes(1000) for n in range(3000)])
+    source.attach_storage(str(tmp_path / "job"))
+    (split,) = source.create_enumerator(1).discover()
+    path = Path(split.payload.file)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(RecordError, match="are not those that were written"):
+        read_split(source.create_reader(), split)

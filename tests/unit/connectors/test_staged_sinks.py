@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from penstock.common.types import Row
 from penstock.connectors.function_sink import FunctionSink
 from penstock.connectors.sink import CommitRequest, EpochContext
 from penstock.connectors.staged_sinks import CollectSink, PrintSink
-from penstock.errors import ArgumentTypeError, InvalidProgramError
+from penstock.errors import ArgumentTypeError, CheckpointError, InvalidProgramError
 from tests.builders.connector_helpers import open_writer
 
 
@@ -208,3 +209,18 @@ def test_what_cannot_be_called_is_no_sink():
         FunctionSink("print")
     with pytest.raises(ArgumentTypeError):
         PrintSink(3)
+
+
+def test_collected_output_that_was_altered_is_not_unpickled(tmp_path):
+    class Consumer:
+        def put(self, epoch, elements):
+            found.extend(elements)
+
+    found = []
+    sink = CollectSink()
+    (output,) = written(sink, tmp_path, ["x" * 100_000])
+    Path(output.path).write_bytes(pickle.dumps(["evil"]))
+    sink.consumer = Consumer()
+    with pytest.raises(CheckpointError, match="collected output is not what was written"):
+        sink.create_committer().commit(CommitRequest(1, [output]))
+    assert found == []

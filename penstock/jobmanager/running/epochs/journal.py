@@ -29,6 +29,7 @@ import cloudpickle
 
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import EPOCHS, ManifestStore
+from penstock.checkpoint.signing import Signer
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import clock
 from penstock.errors import CheckpointError
@@ -39,6 +40,8 @@ from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFail
 from penstock.runtime.time.pace import SlotTrace
 
 VERSION = 2
+_SIGNED = "journal"
+_HEADER = b"penstock journal %d" % VERSION
 
 Outcome = Literal["running", "completed", "failed"]
 
@@ -154,6 +157,7 @@ class EpochJournal:
         # A record that a power cut loses is missed by nobody: no fsync.
         self._storage = CheckpointStorage(store.storage.base, sync=False)
         self._job_id = store.job_id
+        self._signer = store.signer
         self._plan: tuple[Job, str] | None = None
         self._kept: dict[str, tuple[int, str]] | None = None  # by name: base epoch, plan
 
@@ -228,7 +232,7 @@ class EpochJournal:
         self._write(name, record)
 
     def _write(self, name: str, record: EpochRecord) -> None:
-        self._storage.write_atomic(name, _encode(record))
+        self._storage.write_atomic(name, _encode(record, self._signer))
         if self._kept is not None:
             self._kept[name] = (record.epoch - 1, record.plan)
 
@@ -247,7 +251,8 @@ class EpochJournal:
                 retained=job.checkpoints.retained,
                 script_directory=_script_directory(),
                 python_files=job.python_files,
-            )
+            ),
+            self._signer,
         )
         name = f"{EPOCHS}/plan-{hashlib.sha256(data).hexdigest()[:16]}"
         if not self._storage.exists(name):
@@ -260,7 +265,7 @@ class EpochJournal:
         found = {}
         for name in self._storage.list(f"{EPOCHS}/"):
             if _RECORD_NAME.fullmatch(name):
-                record = self._attempt(read_record, self._storage, name)
+                record = self._attempt(read_record, self._storage, name, self._signer)
                 found[name] = (record.epoch - 1, record.plan) if record is not None else (-1, "")
             else:
                 found[name] = (-1, name)  # a plan: it goes unless a record names it
@@ -294,17 +299,17 @@ def list_records(storage: CheckpointStorage) -> list[tuple[int, bool]]:
     return sorted((int(match.group(1)), match.group(2) is not None) for match in found if match)
 
 
-def read_record(storage: CheckpointStorage, name: str) -> EpochRecord:
+def read_record(storage: CheckpointStorage, name: str, signer: Signer | None = None) -> EpochRecord:
     """Return the record of an epoch."""
-    record = _decode(storage, name)
+    record = _decode(storage, name, signer)
     if not isinstance(record, EpochRecord):
         raise CheckpointError(f"'{storage.path(name)}' is no record of an epoch")
     return record
 
 
-def read_plan(storage: CheckpointStorage, name: str) -> PlanRecord:
+def read_plan(storage: CheckpointStorage, name: str, signer: Signer | None = None) -> PlanRecord:
     """Return the plan that a record names."""
-    plan = _decode(storage, name)
+    plan = _decode(storage, name, signer)
     if not isinstance(plan, PlanRecord):
         raise CheckpointError(f"'{storage.path(name)}' is no plan")
     return plan
@@ -316,19 +321,23 @@ def _dump(value: Any, base: Manifest | None) -> bytes:
     return file.getvalue()
 
 
-def _encode(record: EpochRecord | PlanRecord) -> bytes:
+def _encode(record: EpochRecord | PlanRecord, signer: Signer | None = None) -> bytes:
     pickled: bytes = cloudpickle.dumps(record, 5)
-    return b"penstock journal %d\n" % VERSION + pickled
+    signed = b"" if signer is None else b" " + signer.sign(_SIGNED, pickled).encode()
+    return _HEADER + signed + b"\n" + pickled
 
 
-def _decode(storage: CheckpointStorage, name: str) -> Any:
-    header, _, data = storage.read(name).partition(b"\n")
-    if header != b"penstock journal %d" % VERSION:
+def _decode(storage: CheckpointStorage, name: str, signer: Signer | None) -> Any:
+    first, _, data = storage.read(name).partition(b"\n")
+    header, signature = first[: len(_HEADER)], first[len(_HEADER) :].strip()
+    if header != _HEADER:
         raise CheckpointError(
             f"'{storage.path(name)}' cannot be read by this version of Penstock",
             detail=f"it begins with {header[:40]!r}",
             hint="replay the epoch with the version of Penstock that ran it",
         )
+    if signer is not None:
+        signer.check(_SIGNED, data, signature.decode("ascii", "replace"), storage.path(name))
     return pickle.loads(data)
 
 
