@@ -196,14 +196,14 @@ class ExecutionGraph:
     def with_execution(self, vertex_id: str, subtask: int, execution: Execution) -> ExecutionGraph:
         """Return a graph in which the current attempt of a subtask is `execution`.
 
-        It must be the same attempt as before, in the same or a following state; `new_attempt` starts another.
+        It must be the same attempt as before, in the same or a following state; `restart_all` starts others.
         """
         before = self.execution(vertex_id, subtask)
         if execution.attempt != before.attempt:
             raise ArgumentError(
                 f"attempt {execution.attempt} of subtask {subtask} is not the current one",
                 detail=f"the current attempt is {before.attempt}",
-                hint="start an attempt with new_attempt()",
+                hint="start new attempts with restart_all()",
             )
         if execution.state is not before.state:
             check_transition(before.state, execution.state, f"attempt {before.attempt}")
@@ -223,11 +223,6 @@ class ExecutionGraph:
         """Return a graph in which the current attempt of a subtask went to its next state."""
         moved = self.execution(vertex_id, subtask).to(state, now_ms, failure=failure)
         return self.with_execution(vertex_id, subtask, moved)
-
-    def new_attempt(self, vertex_id: str, subtask: int, now_ms: int) -> ExecutionGraph:
-        """Return a graph in which a subtask has a new attempt; the one before must have ended."""
-        self.execution(vertex_id, subtask)
-        return self._with_subtask(vertex_id, subtask, lambda old: _next_attempt(old, now_ms))
 
     def restart_all(self, now_ms: int) -> ExecutionGraph:
         """Return a graph in which every subtask has a new attempt; those before must have ended."""

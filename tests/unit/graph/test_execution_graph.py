@@ -127,8 +127,8 @@ def test_mark_all_refuses_to_skip_states(graph) -> None:
 def test_a_new_attempt_keeps_the_old_ones(graph) -> None:
     vertex = graph.vertices[1].id
     for attempt in range(3):
-        graph = graph.transition(vertex, 0, S.FAILED, 10 + attempt)
-        graph = graph.new_attempt(vertex, 0, 20 + attempt)
+        graph = graph.transition(vertex, 0, S.FAILED, 10 + attempt).mark_all(S.CANCELED, 11)
+        graph = graph.restart_all(20 + attempt)
     subtask = graph.vertex(vertex).subtasks[0]
     assert subtask.current == Execution.create(3, 22)
     assert [(old.attempt, old.state) for old in subtask.history] == [
@@ -137,10 +137,11 @@ def test_a_new_attempt_keeps_the_old_ones(graph) -> None:
 
 
 def test_a_running_attempt_is_not_replaced(graph) -> None:
-    with pytest.raises(ArgumentError, match="attempt 0 of subtask 1 is still CREATED"):
-        graph.new_attempt(graph.vertices[0].id, 1, 1)
-    with pytest.raises(ArgumentError, match="is still CREATED"):
+    with pytest.raises(ArgumentError, match="attempt 0 of subtask 0 is still CREATED"):
         graph.restart_all(1)
+    one_ended = graph.transition(graph.vertices[0].id, 0, S.CANCELED, 1)
+    with pytest.raises(ArgumentError, match="attempt 0 of subtask 1 is still CREATED"):
+        one_ended.restart_all(2)
 
 
 def test_restart_all_gives_every_subtask_a_new_attempt(graph) -> None:
@@ -165,7 +166,7 @@ def test_unknown_subtasks_and_vertices_are_refused(graph, subtask) -> None:
     with pytest.raises(ArgumentError, match=f"has no subtask {subtask}"):
         graph.execution(graph.vertices[0].id, subtask)
     with pytest.raises(ArgumentError, match="has no vertex 'nobody'"):
-        graph.new_attempt("nobody", 0, 1)
+        graph.execution("nobody", 0)
 
 
 @pytest.mark.parametrize(
