@@ -45,8 +45,6 @@ def _without_time(data: bytes) -> bytes:
             detail=f"{type(error).__name__}: {error}",
             hint="make the classes of the job importable where it was started",
         ) from error
-    valve = local["valve"]
-    _, _, channels = valve
     operators = {
         operator: {name: value for name, value in state.items() if name not in _TIMES}
         for operator, state in local["operators"].items()
@@ -54,7 +52,7 @@ def _without_time(data: bytes) -> bytes:
     return dumps(
         {
             **local,
-            "valve": (MIN_WATERMARK, False, [(MIN_WATERMARK, False, True) for _ in channels]),
+            "valve": (MIN_WATERMARK, False, []),  # all channels start there
             "floor": MIN_WATERMARK,
             "finished": False,
             "operators": {name: state for name, state in operators.items() if state},

@@ -1,6 +1,6 @@
 """CoProcessFunction and KeyedCoProcessFunction.
 
-The watermark that they get is the minimum over the channels of both inputs: the subtask's valve sees to it.
+The watermark that they get is the minimum over both inputs, each with a valve of its own: the subtask's gates see to it.
 """
 
 from __future__ import annotations

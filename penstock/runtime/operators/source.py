@@ -23,6 +23,7 @@ from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.assigning import TimestampAssignment
+from penstock.runtime.time.valve import combine
 from penstock.runtime.user_code import RecordFailedError
 
 
@@ -46,7 +47,6 @@ class _Split:
         "position",
         "progress",
         "read",
-        "started",
         "visited",
     )
 
@@ -58,9 +58,6 @@ class _Split:
         self.active_ms = progress.active_ms or now
         self.assignment = TimestampAssignment(strategy, periodic=periodic)
         self.assignment.restore(progress.generator)
-        self.started = (
-            progress.generator is not None
-        )  # has it given records, in this epoch or before?
         self.read = False  # has it given records in this epoch?
         self.visited = False  # has it had its turn in this epoch?
         self.batches: Iterator[SourceBatch] | None = None  # what its reader gives, while it reads
@@ -71,7 +68,7 @@ class _Split:
             self.progress,
             position=self.position,
             finished=self.finished,
-            generator=self.assignment.snapshot() if self.started and not self.finished else None,
+            generator=None if self.finished else self.assignment.snapshot(),
             watermark=self.assignment.watermark,
             active_ms=self.active_ms,
             idle=self.idle,
@@ -81,8 +78,9 @@ class _Split:
 class SourceOperator(StreamOperator):
     """The head of a source chain: splits are assigned, then it is polled; the subtask calls nothing else but `barrier`.
 
-    The subtask's watermark is the minimum over its splits that have given records, are not finished before this epoch and are
-    not idle. A split that ends in this epoch still counts until the barrier. Splits are read one after another although
+    The subtask's watermark is the minimum over its splits that are not finished before this epoch and not idle, from the moment
+    of their assignment: one without records holds it back. If all are idle, it is the maximum. A split that ends in this epoch
+    still counts until the barrier. Splits are read one after another although
     they stand for the same span of time, so time stands still until the last one has its turn.
     """
 
@@ -220,7 +218,7 @@ class SourceOperator(StreamOperator):
             raise self._not_ordered()
         if found.records:
             self.records += len(found.records)
-            self._round_read = split.started = split.read = True
+            self._round_read = split.read = True
             split.active_ms = self.context.clock()
             split.idle = False
             self._set_idle(idle=False)
@@ -266,23 +264,19 @@ class SourceOperator(StreamOperator):
         return all(split.visited or split.finished for split in self._splits)
 
     def _combined(self, *, periodic: bool) -> int | None:
-        """Return the minimum over the splits that count, or None if none does.
-
-        A split that waits for its first turn (the deadline came before) may have records of any time.
-        """
-        lowest: int | None = None
+        """Return the time of all splits together, or None if there are none."""
+        times: list[tuple[int, bool]] = []
         for split in self._splits:
-            if not (split.visited or split.started or split.finished):
-                return None
-            if split.read or (split.started and not split.finished and not split.idle):
+            if split.finished and not split.read:
+                continue
+            idle = split.idle and not split.finished
+            if periodic and not idle:
                 try:
-                    watermark = (
-                        split.assignment.on_periodic() if periodic else split.assignment.watermark
-                    )
+                    split.assignment.on_periodic()
                 except Exception as error:
                     raise self.guard(error) from error
-                lowest = watermark if lowest is None else min(lowest, watermark)
-        return lowest
+            times.append((split.assignment.watermark, idle))
+        return combine(times)
 
     def _on_event_watermark(self, watermark: int) -> None:
         if self._all_visited():
@@ -323,6 +317,8 @@ class SourceOperator(StreamOperator):
         self._emit(self._combined(periodic=True))
         unfinished = [split for split in self._splits if not split.finished]
         if unfinished and all(split.idle for split in unfinished):
+            # Time goes to the highest among them, also past those that have ended before this barrier.
+            self._emit(combine((split.assignment.watermark, True) for split in unfinished))
             self._set_idle(idle=True)
 
     def barrier(self) -> list[Any]:

@@ -12,7 +12,7 @@ from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import WATERMARK, BarrierMessage
 from penstock.runtime.network.routing import connected_sources
 from penstock.runtime.records import MIN_WATERMARK
-from penstock.runtime.time.valve import NOTHING, ValveOutput, WatermarkValve
+from penstock.runtime.time.valve import NOTHING, InputValves, ValveOutput
 
 Channel = tuple[int, int]  # gate, source subtask
 
@@ -37,7 +37,7 @@ class TimePolicy(Protocol):
 class ImmediateTime:
     """Time moves at once: for channels that are read side by side, and for one that is alone."""
 
-    def __init__(self, valve: WatermarkValve) -> None:
+    def __init__(self, valve: InputValves) -> None:
         self._valve = valve
 
     def on_watermark(self, channel: int, watermark: int) -> Iterator[ValveOutput]:
@@ -56,7 +56,7 @@ class ImmediateTime:
 class BarrierTime:
     """Time moves at the barrier: for channels that arrive one after another although they stand for the same span of time."""
 
-    def __init__(self, valve: WatermarkValve) -> None:
+    def __init__(self, valve: InputValves) -> None:
         self._valve = valve
         self._clear()
 
@@ -91,10 +91,10 @@ class BarrierTime:
         self._clear()
 
 
-PolicyOf = Callable[[WatermarkValve, int], TimePolicy]  # valve, number of channels
+PolicyOf = Callable[[InputValves, int], TimePolicy]  # valves, number of channels
 
 
-def epoch_time(valve: WatermarkValve, channels: int) -> TimePolicy:
+def epoch_time(valve: InputValves, channels: int) -> TimePolicy:
     """Return the policy of a task whose input is one sequence of rows: channel after channel."""
     return ImmediateTime(valve) if channels == 1 else BarrierTime(valve)
 
@@ -155,14 +155,16 @@ class InputGates:
         self._name = name
         self._numbers: dict[Channel, int] = {}
         self._sources: dict[Channel, TaskId] = {}
+        inputs: list[int] = []  # of each channel
         for gate in gates:
             for source in connected_sources(
                 gate.partitioning, subtask, gate.source_parallelism, parallelism
             ):
                 self._numbers[gate.gate, source] = len(self._numbers)
                 self._sources[gate.gate, source] = TaskId(gate.source_id, source)
+                inputs.append(gate.input_index)
         self.input_of = {gate.gate: gate.input_index for gate in gates}
-        self._valve = WatermarkValve(len(self._numbers))
+        self._valve = InputValves(inputs)
         self._policy = policy_of(self._valve, len(self._numbers))
         self._sequences: dict[Channel, int] = {}
         self.alignment = Alignment(list(self._numbers), f"vertex '{name}', subtask {subtask}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 MIN_WATERMARK = -(2**63)
 
@@ -61,11 +63,14 @@ class WatermarkValve:
             was_idle, self.idle = self.idle, False
             return ValveOutput(idle=False if was_idle else None)
         state.aligned = False
+        # Only a channel that held the output where it is makes way by its leaving. One that was behind has not
+        # held it, and what the others said meanwhile is not told for its sake.
+        held_back = state.watermark == self.watermark
         if any(not other.idle for other in self._channels):
-            return ValveOutput(watermark=self._advance())
-        highest = max(other.watermark for other in self._channels)
+            return ValveOutput(watermark=self._advance() if held_back else None)
         self.idle = True
-        return ValveOutput(watermark=self._raise_to(highest), idle=True)
+        highest = max(other.watermark for other in self._channels)
+        return ValveOutput(watermark=self._raise_to(highest) if held_back else None, idle=True)
 
     def _advance(self) -> int | None:
         lowest = min(
@@ -93,3 +98,77 @@ class WatermarkValve:
         else:
             self.idle = False
             self._channels = [_Channel(self.watermark) for _ in self._channels]
+
+
+def combine(times: Iterable[tuple[int, bool]]) -> int | None:
+    """Return the lowest of some (watermark, idle) that are not idle; if all are, the highest; None if there are none.
+
+    Nobody has to catch up first. This is how inputs of an operator are combined, and splits of a source.
+
+    >>> combine([(5, False), (3, True)]), combine([(5, True), (3, True)])
+    (5, 5)
+    """
+    known = list(times)
+    active = [watermark for watermark, idle in known if not idle]
+    if active:
+        return min(active)
+    return max((watermark for watermark, _ in known), default=None)
+
+
+class InputValves:
+    """A valve for each input of an operator. Its time is the minimum over the inputs that are active; it never goes back.
+
+    `inputs` has the input of each channel.
+
+    >>> valves = InputValves([0, 1])
+    >>> valves.on_status(1, idle=True), valves.on_watermark(0, 7).watermark
+    (ValveOutput(watermark=None, idle=None), 7)
+    """
+
+    def __init__(self, inputs: Sequence[int]) -> None:
+        names = sorted(set(inputs))
+        self._valves = [WatermarkValve(inputs.count(name)) for name in names]
+        # Where each channel is: which valve, and which channel of it.
+        self._places = [
+            (names.index(name), inputs[:channel].count(name)) for channel, name in enumerate(inputs)
+        ]
+        self.watermark = MIN_WATERMARK
+        self.idle = False
+
+    def on_watermark(self, channel: int, watermark: int) -> ValveOutput:
+        """A channel's watermark arrived."""
+        valve, place = self._places[channel]
+        return self._combine(self._valves[valve].on_watermark(place, watermark))
+
+    def on_status(self, channel: int, idle: bool) -> ValveOutput:
+        """A channel turned idle or active."""
+        valve, place = self._places[channel]
+        return self._combine(self._valves[valve].on_status(place, idle))
+
+    def _combine(self, output: ValveOutput) -> ValveOutput:
+        if output == NOTHING:
+            return NOTHING
+        watermark = combine((valve.watermark, valve.idle) for valve in self._valves)
+        risen = watermark is not None and watermark > self.watermark
+        if risen and watermark is not None:
+            self.watermark = watermark
+        before, self.idle = self.idle, all(valve.idle for valve in self._valves)
+        return ValveOutput(
+            watermark=watermark if risen else None,
+            idle=None if self.idle == before else self.idle,
+        )
+
+    def snapshot(self) -> tuple[int, bool, list[Any]]:
+        """Return everything the valves must remember."""
+        return self.watermark, self.idle, [valve.snapshot() for valve in self._valves]
+
+    def restore(self, snapshot: tuple[int, bool, list[Any]]) -> None:
+        """Go on from a snapshot; if the number of inputs or channels changed, all start where the output stood."""
+        self.watermark, self.idle, valves = snapshot
+        if len(valves) == len(self._valves):
+            for valve, state in zip(self._valves, valves, strict=True):
+                valve.restore(state)
+        else:
+            self.idle = False
+            for valve in self._valves:
+                valve.restore((self.watermark, False, []))

@@ -273,7 +273,7 @@ def test_a_split_that_gives_nothing_but_copies_turns_idle():
 def test_a_split_that_gave_nothing_but_copies_has_no_watermark():
     run = Run(batch(0, 4))
     assert run.epoch() == ([], [])
-    assert run.progress[0].generator is None
+    assert run.progress[0].watermark == -(2**63)
 
 
 def test_the_deadline_does_not_stop_a_reader_at_what_it_repeats():

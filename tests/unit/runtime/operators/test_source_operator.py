@@ -279,6 +279,66 @@ def test_a_split_that_never_gave_a_record_turns_idle_too():
     assert run.harness.statuses() == [True]
 
 
+def test_rule_3_a_split_counts_from_its_assignment_on_although_it_has_no_records_yet():
+    run = Run(bounded=False)
+    run.assign(a=[[5]], b=[])
+    assert run.epoch(no_more_splits=False) == (["a5"], [])
+    run.extend("a", [9])
+    assert run.epoch(no_more_splits=False) == (["a9"], [])
+    run.extend("b", [3])
+    assert run.epoch(no_more_splits=False) == (["b3"], [2])
+
+
+def test_rule_3_a_split_that_is_assigned_later_holds_time_where_it_is():
+    run = Run(bounded=False)
+    run.assign(a=[[5]])
+    assert run.epoch(no_more_splits=False)[1] == [4]
+    run.assign(b=[])
+    run.extend("a", [9])
+    assert run.epoch(no_more_splits=False)[1] == []
+    run.extend("b", [7])
+    assert run.epoch(no_more_splits=False)[1] == [6]
+
+
+def test_rule_3_a_split_without_records_holds_back_until_it_is_idle():
+    run = Run(bounded=False, strategy=IDLE_100)
+    run.assign(a=[[5]], b=[])
+    assert run.epoch(no_more_splits=False)[1] == []
+    run.harness.clock.advance(99)
+    run.extend("a", [9])
+    assert run.epoch(no_more_splits=False)[1] == []
+    run.harness.clock.advance(1)
+    assert run.epoch(no_more_splits=False)[1] == [8]
+    assert run.harness.statuses() == []
+
+
+def test_a_split_that_ended_without_any_record_does_not_hold_back():
+    run = Run()
+    run.assign(a=[[5]], b=[])
+    assert run.epoch(no_more_splits=False) == (["a5"], [4])
+
+
+def test_rule_3_when_all_splits_are_idle_the_highest_watermark_is_sent_before_the_status():
+    run = Run(bounded=False, strategy=IDLE_100)
+    run.assign(a=[[50]], b=[[20]])
+    assert run.epoch(no_more_splits=False)[1] == [19]
+    events = []
+    run.harness._output.emit_status = lambda idle: events.append(("idle", idle))
+    run.harness._output.emit_watermark = lambda mark: events.append(("watermark", mark))
+    run.harness.clock.advance(60)
+    run.extend("b", [30])
+    run.epoch(no_more_splits=False)
+    assert events == [("watermark", 29)]
+    run.harness.clock.advance(40)
+    run.epoch(no_more_splits=False)  # a is idle now, and b has nothing new
+    assert events == [("watermark", 29)]
+    run.harness.clock.advance(60)
+    run.epoch(no_more_splits=False)
+    assert events == [("watermark", 29), ("watermark", 49), ("idle", True)]
+    run.epoch(no_more_splits=False)
+    assert len(events) == 3
+
+
 def test_a_subtask_without_splits_is_idle_while_others_have_some():
     run = Run(bounded=False)
     run.epoch(no_more_splits=False, idle=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.time.valve import ValveOutput, WatermarkValve
+from penstock.runtime.time.valve import InputValves, ValveOutput, WatermarkValve, combine
 
 MIN = -(2**63)
 MAX = 2**63 - 1
@@ -49,6 +49,18 @@ def test_rule_3_an_idle_channel_is_ignored():
     assert outputs == [ValveOutput(), ValveOutput(), ValveOutput(watermark=10)]
 
 
+# Channel 1 is idle at 25, and channel 0 at 20, where the valve stands; channel 2 is active, and behind at 10.
+AHEAD_AND_BEHIND = [
+    *(("wm", channel, 10) for channel in range(3)),
+    ("idle", 2),
+    ("wm", 1, 25),
+    ("wm", 0, 20),
+    ("idle", 1),
+    ("active", 2),
+    ("idle", 0),
+]
+
+
 @pytest.mark.parametrize(
     ("channels", "events", "last"),
     [
@@ -60,6 +72,30 @@ def test_rule_3_an_idle_channel_is_ignored():
             [("wm", 0, 5), ("wm", 1, 9), ("idle", 1), ("idle", 0)],
             ValveOutput(watermark=9, idle=True),
             id="all idle: flush the maximum",
+        ),
+        pytest.param(
+            2,
+            [("wm", 0, 5), ("wm", 1, 9), ("idle", 0), ("idle", 1)],
+            ValveOutput(idle=True),
+            id="all idle: the last one was the maximum",
+        ),
+        pytest.param(
+            2,
+            [("wm", 0, 5), ("idle", 0), ("idle", 1)],
+            ValveOutput(watermark=5, idle=True),
+            id="all idle: the last one never spoke, and nor did the valve",
+        ),
+        pytest.param(
+            3,
+            [*AHEAD_AND_BEHIND, ("idle", 2)],
+            ValveOutput(idle=True),
+            id="all idle: the last one was behind, no flush",
+        ),
+        pytest.param(
+            3,
+            [*AHEAD_AND_BEHIND, ("idle", 2), ("active", 1), ("active", 2), ("idle", 2)],
+            ValveOutput(),
+            id="one that was behind goes idle: nothing new",
         ),
         pytest.param(
             2,
@@ -138,6 +174,9 @@ class Model:
             # It returned: it counts only from the moment that it is not behind the output.
             self.behind[channel] = max(self.seen[channel]) < self.out
             return None, (False if before_idle else None)
+        status = True if all(self.idle) else None
+        if kind == "idle" and max(self.seen[channel]) != self.out:
+            return None, status  # it did not hold the output where it is
         if max(self.seen[channel]) >= self.out:
             self.behind[channel] = False
         if all(self.idle):
@@ -149,7 +188,6 @@ class Model:
                 if not idle and not behind
             ]
             best = min(counting, default=MIN)
-        status = True if all(self.idle) and not before_idle else None
         if best <= self.out:
             return None, status
         self.out = best
@@ -211,3 +249,129 @@ def test_a_restored_valve_cannot_be_told_from_the_original(case):
     restored = WatermarkValve(channels)
     restored.restore(valve.snapshot())
     assert feed(restored, events[cut:]) == feed(valve, events[cut:])
+
+
+# Several inputs: a valve each, then the minimum over those that are active
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        pytest.param([], None, id="none"),
+        pytest.param([(5, False), (3, False)], 3, id="the lowest"),
+        pytest.param([(5, False), (3, True)], 5, id="of those that are active"),
+        pytest.param([(5, True), (3, True)], 5, id="the highest, if none is"),
+    ],
+)
+def test_how_times_are_combined(times, expected):
+    assert combine(times) == expected
+
+
+def outputs_of(inputs, events):
+    return [(each.watermark, each.idle) for each in feed(InputValves(inputs), events)]
+
+
+def test_the_time_of_two_inputs_is_the_lower_one():
+    events = [("wm", 0, 10), ("wm", 1, 4), ("wm", 1, 12), ("wm", 0, 11)]
+    assert outputs_of([0, 1], events) == [(None, None), (4, None), (10, None), (11, None)]
+
+
+def test_an_input_that_returns_from_idleness_counts_at_once_although_it_is_behind():
+    events = [
+        ("wm", 0, 100),
+        ("idle", 1),  # -> 100
+        ("active", 1),
+        ("wm", 1, 50),
+        ("wm", 0, 200),  # a channel of the same input would have to catch up first
+        ("wm", 1, 120),  # -> 120
+    ]
+    assert outputs_of([0, 1], events) == [
+        (None, None),
+        (100, None),
+        (None, None),
+        (None, None),
+        (None, None),
+        (120, None),
+    ]
+    # Two channels of one input, for comparison.
+    assert outputs_of([0, 0], events)[4:] == [(200, None), (None, None)]
+
+
+def test_two_inputs_are_idle_when_both_are_and_the_highest_time_is_told_before():
+    events = [("wm", 0, 10), ("wm", 1, 4), ("idle", 1), ("idle", 0), ("active", 1), ("active", 0)]
+    assert outputs_of([0, 1], events) == [
+        (None, None),
+        (4, None),
+        (10, None),
+        (None, True),
+        (None, False),
+        (None, None),
+    ]
+    flushed = [("wm", 0, 10), ("wm", 1, 4), ("idle", 0), ("idle", 1)]
+    assert outputs_of([0, 1], flushed)[-1] == (10, True)
+
+
+def test_channels_of_an_input_are_one_valve_wherever_they_are_numbered():
+    # Channels 0 and 2 belong to the first input, 1 and 3 to the second.
+    events = [("wm", 0, 5), ("wm", 1, 7), ("wm", 3, 6), ("wm", 2, 9), ("idle", 0), ("wm", 3, 20)]
+    assert outputs_of([0, 1, 0, 1], events) == [
+        (None, None),
+        (None, None),
+        (None, None),
+        (5, None),
+        (6, None),
+        (7, None),
+    ]
+
+
+def inputs_and_events():
+    """The inputs of some channels, and what the channels say."""
+    return st.lists(st.integers(0, 2), min_size=1, max_size=5).flatmap(
+        lambda inputs: st.tuples(st.just(inputs), events_of(len(inputs)))
+    )
+
+
+@given(inputs_and_events())
+def test_several_inputs_are_valves_whose_times_are_combined(case):
+    inputs, events = case
+    together = InputValves(inputs)
+    names = sorted(set(inputs))
+    apart = {name: WatermarkValve(inputs.count(name)) for name in names}
+    highest = MIN
+    for event in events:
+        kind, channel, *rest = event
+        name, place = inputs[channel], inputs[:channel].count(inputs[channel])
+        feed(apart[name], [(kind, place, *rest)])
+        was_idle = together.idle
+        (output,) = feed(together, [event])
+        time = combine([(valve.watermark, valve.idle) for valve in apart.values()])
+        assert output.watermark == (time if time > highest else None)
+        highest = max(highest, time)
+        assert together.watermark == highest
+        idle = all(valve.idle for valve in apart.values())
+        assert output.idle == (None if idle == was_idle else idle)
+
+
+@given(st.integers(1, 4).flatmap(lambda n: st.tuples(st.just(n), events_of(n))))
+def test_one_input_is_its_valve(case):
+    channels, events = case
+    assert feed(InputValves([0] * channels), events) == feed(WatermarkValve(channels), events)
+
+
+@given(inputs_and_events(), st.integers(0, 60))
+def test_restored_inputs_cannot_be_told_from_the_original(case, cut):
+    inputs, events = case
+    valves = InputValves(inputs)
+    feed(valves, events[:cut])
+    restored = InputValves(inputs)
+    restored.restore(pickle.loads(pickle.dumps(valves.snapshot())))
+    assert feed(restored, events[cut:]) == feed(valves, events[cut:])
+
+
+def test_with_other_inputs_all_channels_start_where_the_output_stood():
+    valves = InputValves([0, 0])
+    feed(valves, [("wm", 0, 7), ("wm", 1, 7)])
+    restored = InputValves([0, 1])
+    restored.restore(valves.snapshot())
+    assert restored.watermark == 7
+    assert [o.watermark for o in feed(restored, [("wm", 0, 9), ("wm", 1, 8)])] == [None, 8]
