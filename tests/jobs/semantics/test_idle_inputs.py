@@ -52,7 +52,7 @@ class BothWatermarks(CoProcessFunction):
 @pytest.fixture(params=[True, False], ids=["kept alive", "restored for every epoch"])
 def alive(request, monkeypatch):
     if not request.param:
-        monkeypatch.setattr(subtask_cache, "put", lambda job, each, epoch, name: each.close())
+        monkeypatch.setattr(subtask_cache, "put", lambda job, each, *_: each.close())
 
 
 def script(env, *splits, name="in"):
