@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections.abc import Callable
+from decimal import Decimal
 from itertools import chain
 from typing import Any
 
@@ -285,6 +287,7 @@ class _Routes(dict[Any, int]):
 
 
 _PLAIN = frozenset({int, str, bytes, bool, type(None)})
+_SCALARS = _PLAIN | {float, Decimal, dt.date, dt.datetime}
 
 
 def _are_plain(keys: list[Any]) -> bool:
@@ -297,6 +300,8 @@ def _are_plain(keys: list[Any]) -> bool:
 
 def _refuse_nan(keys: list[Any]) -> None:
     """Refuse keys that are NaN or have it inside, each key once; TypeError if a key cannot be hashed."""
+    if set(map(type, keys)) <= _SCALARS:
+        keys = [key for key in keys if key != key]  # noqa: PLR0124 - NaN differs from itself
     for key in dict.fromkeys(keys):
         if holds_nan(key):
             raise _nan_error(key)
