@@ -17,7 +17,7 @@ _HIDDEN = "******"
 # Parts of the keys of options that must not be seen.
 _SECRET_WORDS = (
     "password", "secret", "token", "apikey", "api-key", "account.key", "service-key", "basic-auth", "auth-params",
-    "jaas.config", "http-headers",
+    "jaas.config", "http-headers", "signing.key",
 )  # fmt: skip
 
 

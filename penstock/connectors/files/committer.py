@@ -28,9 +28,7 @@ from penstock.files.file_system import FileSystem, resolve
 
 logger = logging.getLogger("penstock.connectors.files")
 
-_HIDDEN = re.compile(
-    r"^\..*\.(?:inprogress\.(?P<epoch>\d+)\.[0-9a-f]+|concat)\.(?P<job>[0-9a-f]+)$"
-)
+_HIDDEN = re.compile(r"^\..*\.(?:inprogress\.(?P<epoch>\d+)\.[0-9a-f]+|concat)\.(?P<job>[^.]+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,12 +228,11 @@ def sweep_files(
     up_to_epoch: int | None = None,
 ) -> list[str]:
     """Delete hidden files below a path that nothing refers to; paths given to `is_referenced` are relative."""
-    job = None if job_id is None else short_hash(job_id)
     deleted = []
     for file in files.walk(base):
         relative = posixpath.relpath(file.path, base)
         match = _HIDDEN.match(posixpath.basename(relative))
-        if match is None or (job is not None and match["job"] != job):
+        if match is None or (job_id is not None and match["job"] != job_id):
             continue
         epoch = match["epoch"]
         if up_to_epoch is not None and epoch is not None and int(epoch) > up_to_epoch:
@@ -247,8 +244,8 @@ def sweep_files(
 
 
 def hidden_name(stem: str, epoch: int, attempt_tag: str, job_id: str) -> str:
-    """Return the name of a file that is being written."""
-    return f".{stem}.inprogress.{epoch}.{attempt_tag}.{short_hash(job_id)}"
+    """Return the name of a file that is being written: it ends with the job that owns it, and may sweep it."""
+    return f".{stem}.inprogress.{epoch}.{attempt_tag}.{job_id}"
 
 
 def short_hash(*parts: str) -> str:
