@@ -64,6 +64,7 @@ ALLOWED = {
     "called by pytest": ["pytest_terminal_summary", "pytestmark"],
     "for kinds of batches besides rows: so far tests have one": ["register_kind"],
     "found by name": ["run_anew"],
+    "used by snippets that are text": ["KeyedNothing", "backend_with_paths", "run_without_sink"],
     "asked by tests, which could not see it otherwise": ["completed_epochs"],
     "read by fsspec": ["pseudo_dirs"],
     "one of several, of which tests use another": ["BLUE"],
