@@ -178,7 +178,7 @@ def test_a_breakpoint_of_the_program_is_stopped_at_and_the_failure_after_it(
     result = debug(ReplayRequest(run.directory))
     shown = capsys.readouterr().out
     assert [line for line in shown.splitlines() if "'at'" in line] == [
-        "(Pdb) ('at', 134)",
+        "(Pdb) ('at', 136)",
         "(Pdb) ('at', 137)",
     ]
     assert f"('failing', {BAD_RECORD!r})" in shown
