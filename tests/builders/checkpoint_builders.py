@@ -1,6 +1,8 @@
-"""Builders of manifests and events for the tests of this folder."""
+"""Builders of manifests, events and directories of checkpoints."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from penstock.checkpoint.handles import StateChain, StateHandle, state_file_name
 from penstock.checkpoint.manifest import (
@@ -81,3 +83,14 @@ def ack(task: TaskId, epoch: int = 1, attempt: str | None = None, **changes) -> 
         values["states"] = {"total": StateChain((full(file_of(epoch, task, token)),))}
         values["committables"] = {"sink": (f"{task.subtask}@{epoch}",)}
     return Ack(epoch, task, token, **{**values, **changes})
+
+
+def lay_out(directory, *names):
+    """Make files, and directories where a name ends with a slash."""
+    for name in names:
+        path = Path(directory, name)
+        if name.endswith("/"):
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"x")

@@ -23,6 +23,9 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from penstock.graph.settings import GraphSettings
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.launcher import create_job
 from penstock.testing.faults import watched_steps
 from tests.builders.endless import EndlessSource, SplitsOnce
 
@@ -132,3 +135,17 @@ def before_each_epoch(act: Callable[[int], Any]) -> Iterator[None]:
 
     with watched_steps(hook):
         yield
+
+
+def job_of(parallelism: int = 2, **settings: Any) -> Job:
+    """A source, a keyed operator that the program leaves to the default, one with a parallelism of its own, and a sink."""
+    env = environment(parallelism)
+    stream = totals(env)
+    stream.key_by(str).map(lambda pair: pair).name("own").uid("own").set_parallelism(3).print()
+    stream.print()
+    return create_job(
+        env._transformations,
+        GraphSettings(parallelism=parallelism, **settings),
+        env.get_configuration(),
+        "job",
+    )

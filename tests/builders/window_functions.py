@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.datastream import AggregateFunction
 from penstock.windowing._state import InternalDescriptor
 
 
@@ -73,3 +74,19 @@ class Tag:
 
     def __init__(self, tag_id):
         self.tag_id = tag_id
+
+
+class Count(AggregateFunction):
+    """Says how many elements there were."""
+
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        return accumulator + 1
+
+    def get_result(self, accumulator):
+        return f"{accumulator} elements"
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b

@@ -22,14 +22,6 @@ def stream():
     return env.from_collection([1], Types.INT())
 
 
-def test_the_programs_of_the_page_run():
-    programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(programs) == 5
-    names: dict[str, object] = {"__name__": "page"}
-    for program in programs:
-        exec(compile(program, "testing.md", "exec"), names)
-
-
 def test_methods_that_the_page_names_exist():
     tables = [
         line.split("|")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `")

@@ -4,33 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.cep import CEP, MalformedPatternError, Pattern, PatternProcessFunction
-from penstock.common import WatermarkStrategy
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.cep import MalformedPatternError, Pattern
 from penstock.graph.operator_specs import DynamicCepSpec
 from penstock.graph.state_descriptors import MapStateDescriptor
 from penstock.testing import OperatorHarness
-from penstock.testing.mini_cluster import MiniCluster
-
-
-def word(letters):
-    """A pattern of these letters, each followed by the next."""
-    pattern = None
-    for number, letter in enumerate(letters):
-        name = f"{number}{letter}"
-        pattern = Pattern.begin(name) if pattern is None else pattern.followed_by(name)
-        pattern = pattern.where(lambda event, letter=letter: event[1] == letter)
-    return pattern
-
-
-def pattern_of(description):
-    name, letters = description
-    return name, None if letters is None else word(letters).within(100)
-
-
-class Show(PatternProcessFunction):
-    def process_match(self, match, ctx):
-        yield ctx.get_pattern_id(), "".join(e[1] for events in match.values() for e in events)
+from tests.builders.letter_patterns import Show, pattern_of
 
 
 def plan_of(description):
@@ -99,23 +77,6 @@ def test_nothing_is_left_after_within():
     feed(test, "a", 1)
     test.process_watermark(200)
     assert test.state_entries() == {}
-
-
-@pytest.mark.parametrize("parallelism", [1, 2])
-def test_a_whole_program(parallelism):
-    env = StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(parallelism)
-    strategy = WatermarkStrategy.for_monotonous_timestamps()
-    events = env.from_collection([("k", "a", 1), ("l", "b", 2), ("k", "b", 3)])
-    events = events.assign_timestamps_and_watermarks(
-        strategy.with_timestamp_assigner(lambda event, _: event[2])
-    )
-    rules = env.from_collection([("x", "ab")]).assign_timestamps_and_watermarks(
-        strategy.with_timestamp_assigner(lambda rule, _: 0)
-    )
-    found = CEP.dynamic_patterns(events.key_by(lambda e: e[0]), rules, pattern_of).process(Show())
-    with MiniCluster(), found.execute_and_collect() as results:
-        assert list(results) == [("x", "ab")]
 
 
 def test_a_description_of_a_pattern_that_cannot_be_fails_with_the_reason():

@@ -8,26 +8,12 @@ import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common import Configuration
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import FencedError
 from penstock.files.faults import set_fault_hook
-from penstock.testing import MiniCluster
-from tests.builders.checkpoint_builders import manifest
+from tests.builders.checkpoint_builders import lay_out, manifest
 from tests.builders.lease_builders import remote_owner
 
 UNFINISHED = "._metadata.0123456789abcdef0123456789abcdef.tmp"
-
-
-def lay_out(directory, *names):
-    """Make files, and directories where a name ends with a slash."""
-    for name in names:
-        path = Path(directory, name)
-        if name.endswith("/"):
-            path.mkdir(parents=True, exist_ok=True)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b"x")
 
 
 def found_in(directory):
@@ -134,26 +120,6 @@ def test_where_looking_and_deleting_are_two_steps_later_epochs_stay():
     assert storage.list_directories("chk-") == ["chk-1", "chk-3", "chk-4"]
     store.sweep_checkpoints()
     assert storage.list_directories("chk-") == ["chk-3", "chk-4"]
-
-
-def run(directory, **options):
-    settings = {
-        "execution.checkpointing.interval": "1 ms",
-        "execution.checkpointing.dir": str(directory),
-        **options,
-    }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
-    with MiniCluster(), env.from_collection(range(100)).execute_and_collect() as found:
-        return list(found)
-
-
-def test_a_job_that_is_started_again_tidies_up(tmp_path):
-    run(tmp_path)
-    (job,) = tmp_path.iterdir()
-    (newest,) = job.glob("chk-*")
-    lay_out(job, "chk-0/", f"{newest.name}0/")
-    run(tmp_path, **{"execution.state-recovery.path": str(job)})
-    assert list(job.glob("chk-*")) == [newest]
 
 
 def test_nothing_of_a_job_stays_when_all_of_it_is_deleted(store, tmp_path):

@@ -141,25 +141,3 @@ def test_without_pyflinks_names_errors_are_penstocks_alone():
         pickled = pickle.dumps(JobExecutionError("a"))
     assert not isinstance(JobExecutionError("a"), Py4JJavaError)
     assert type(pickle.loads(pickled)) is JobExecutionError
-
-
-CATCHING = """
-from py4j.protocol import Py4JJavaError
-from pyflink.datastream import StreamExecutionEnvironment
-
-env = StreamExecutionEnvironment.get_execution_environment()
-env.from_collection([0]).map(lambda value: 1 // value).print()
-try:
-    env.execute("division")
-except Py4JJavaError as error:
-    print("caught", error.java_exception.getClass().getSimpleName(), "by zero" in str(error))
-"""
-
-
-def test_a_program_for_pyflink_catches_the_failure_of_its_job(tmp_path, capsys):
-    from penstock.cli.main import main
-
-    script = tmp_path / "catching.py"
-    script.write_text(CATCHING)
-    assert main(["run", "--no-spark", str(script)]) == 0
-    assert capsys.readouterr().out == "caught JobExecutionException True\n"

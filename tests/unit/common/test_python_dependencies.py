@@ -22,39 +22,6 @@ from penstock.common.python_dependencies import (
 )
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, ConfigurationError, UnsupportedOperationError
-from penstock.testing import MiniCluster
-
-
-@pytest.fixture
-def module(tmp_path, monkeypatch):
-    """A Python file that nobody can import yet."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    path = tmp_path / "modules" / "doubling_for_tasks.py"
-    path.parent.mkdir()
-    path.write_text("def double(value):\n    return 2 * value\n")
-    yield path
-    sys.modules.pop("doubling_for_tasks", None)
-
-
-def doubled(value):
-    import doubling_for_tasks
-
-    return doubling_for_tasks.double(value)
-
-
-@pytest.mark.parametrize("form", ["file", "folder", "archive", "uri"])
-def test_tasks_without_spark_import_what_was_added(module, form):
-    path = {"file": module, "folder": module.parent, "uri": module.as_uri()}.get(form)
-    if path is None:
-        path = module.parents[1] / "packed.zip"
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.write(module, module.name)
-    env = StreamExecutionEnvironment.get_execution_environment()
-    env.add_python_file(path if form == "uri" else str(path))
-    before = list(sys.path)
-    with MiniCluster():
-        assert list(env.from_collection([1, 2]).map(doubled).execute_and_collect()) == [2, 4]
-    assert sys.path == before
 
 
 def test_a_file_that_is_not_there_is_refused_when_it_is_added(tmp_path):
@@ -135,20 +102,6 @@ def test_log_levels_are_those_of_the_options(monkeypatch):
     assert logging.getLogger(LOGGER).level == logging.DEBUG
     set_log_levels(None, {})
     assert root.level == logging.ERROR
-
-
-def level_of_a_logger(_):
-    return logging.getLogger(LOGGER).level
-
-
-def test_tasks_have_the_log_levels_of_the_job():
-    configuration = Configuration.from_dict(
-        {"python.logging.level.overrides": f"{LOGGER}:CRITICAL"}
-    )
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    with MiniCluster():
-        found = list(env.from_collection([1]).map(level_of_a_logger).execute_and_collect())
-    assert found == [logging.CRITICAL]
 
 
 @pytest.mark.parametrize(

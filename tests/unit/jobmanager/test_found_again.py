@@ -4,71 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import time
-from collections import Counter
 
 import pytest
 
 from penstock.checkpoint.manifest import Manifest, SourceSnapshot, decode, encode
 from penstock.checkpoint.pickled import Pickled
-from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.source import (
-    Boundedness,
-    Source,
-    SourceBatch,
-    SourceReader,
     SourceSplit,
-    SplitEnumerator,
     SplitProgress,
 )
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.sources import SourceCoordinator
-from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
-from penstock.testing.mini_cluster import MiniCluster
-
-
-class Forgetful(Source):
-    """Its enumerator remembers nothing; with `always` it finds all splits before every epoch."""
-
-    def __init__(self, lengths=(2, 7), *, always=False, bounded=True):
-        self.lengths = lengths
-        self.always = always
-        self.bounded = bounded
-
-    def get_boundedness(self):
-        return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
-
-    def create_enumerator(self, parallelism, restored=None):
-        assert restored is None
-        return ForgetfulEnumerator(self)
-
-    def create_reader(self):
-        return Reader()
-
-
-class ForgetfulEnumerator(SplitEnumerator):
-    def __init__(self, source):
-        self.source = source
-        self.found = False
-
-    def discover(self):
-        if not self.found or self.source.always:
-            self.found = True
-            for number, length in enumerate(self.source.lengths):
-                yield SourceSplit(str(number), payload=length, start=0, bounded=True)
-
-    def no_more_splits(self):
-        return self.found
-
-
-class Reader(SourceReader):
-    def read(self, split, position, limits):
-        while position < split.payload:
-            position += 1
-            # So that this batch is the only one of the epoch: the deadline is 1 ms after its start.
-            while limits.deadline is not None and time.time() < limits.deadline:
-                pass
-            yield SourceBatch([(split.split_id, position)], position)
+from tests.builders.forgetful import Forgetful
 
 
 def coordinator(source, snapshot=None, **how):
@@ -156,29 +102,3 @@ def test_a_manifest_tells_whether_all_splits_were_found(complete):
         "job", "name", 1, 0, sources={"op": SourceSnapshot(Pickled.of(None), splits, complete)}
     )
     assert decode(encode(manifest), "path").sources["op"].complete is complete
-
-
-@pytest.mark.parametrize("always", [False, True], ids=["after a restart", "before every epoch"])
-def test_a_job_whose_source_forgets_reads_every_record_once(always):
-    configuration = Configuration.from_dict(
-        {
-            "execution.checkpointing.interval": "1 ms",
-            "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": "100",
-            "restart-strategy.fixed-delay.delay": "0 ms",
-        }
-    )
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(2)
-    lengths = (1, 3, 12)
-    source = Forgetful(lengths, always=always)
-    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "forgetful")
-    faults = [StepFault(moment, 2) for moment in MOMENTS[:4]]
-    with (
-        MiniCluster(),
-        protocol_faults(*faults) as injected,
-        stream.execute_and_collect() as found,
-    ):
-        records = Counter(found)
-    assert len(injected.struck) == len(faults)
-    assert records == {(str(n), i): 1 for n, size in enumerate(lengths) for i in range(1, size + 1)}

@@ -8,7 +8,6 @@ import pytest
 from rich.console import Console
 
 from penstock.common.job_status import JobStatus
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager import progress
 from penstock.jobmanager.progress import (
     EpochReport,
@@ -16,7 +15,6 @@ from penstock.jobmanager.progress import (
     TerminalProgress,
     create_progress,
 )
-from penstock.testing.mini_cluster import MiniCluster
 
 
 class Clock:
@@ -123,17 +121,3 @@ def test_the_option_and_the_terminal_decide(monkeypatch, mode, terminal, kind) -
     chosen = create_progress("the job", mode)
     chosen.close(JobStatus.FINISHED)
     assert type(chosen).__name__ == kind
-
-
-def test_a_report_counts_what_came_in_and_what_each_sink_wrote() -> None:
-    with MiniCluster() as cluster:
-        env = StreamExecutionEnvironment.get_execution_environment()
-        numbers = env.from_collection([1, 2, 3, 4])
-        numbers.filter(lambda n: n > 3).print().name("large")
-        numbers.print().name("all")
-        env.execute("a job")
-    master = cluster.masters[0]
-    found = EpochReport.of(master.job, master.manifest, master._driver.acks, 1.0)
-    assert found.records_in == 4
-    assert found.sinks == {"large": 1, "all": 4}
-    assert 0 <= found.checkpoint_s <= 1.0

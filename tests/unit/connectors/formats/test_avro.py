@@ -23,7 +23,6 @@ from penstock.connectors.formats.avro import AvroFileFormat
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.formats.avro import (
     AvroBulkWriters,
-    AvroInputFormat,
     AvroRowDeserializationSchema,
     AvroRowSerializationSchema,
     AvroSchema,
@@ -31,7 +30,7 @@ from penstock.datastream.formats.avro import (
 )
 from penstock.datastream.formats.parquet import AvroParquetReaders, AvroParquetWriters
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError, RecordError
-from penstock.testing import MiniCluster
+from tests.builders.avro_files import PAIR, pairs, write_file
 from tests.builders.connector_helpers import read_all, read_resuming
 
 FIELDS = [
@@ -74,9 +73,6 @@ ROW = Row(
     r=Row(k=7), dec=Decimal("12.34"), dt=dt.date(2022, 1, 8), tm=dt.time(12, 34, 56, 123000),
     ts=dt.datetime(2024, 3, 1, 12, 34, 56, 123000), tu=dt.datetime(2024, 3, 1, 12, 34, 56, 123456),
 )  # fmt: skip
-PAIR = AvroSchema.parse_string(
-    '{"type": "record", "name": "Pair", "fields": [{"name": "n", "type": "int"}, {"name": "s", "type": "string"}]}'
-)
 
 
 # Messages
@@ -172,15 +168,6 @@ def test_the_formats_load_nothing_until_they_are_used():
 # Files
 
 
-def write_file(path, records, schema=PAIR, codec="null", **options):
-    with path.open("wb") as file:
-        fastavro.writer(file, json.loads(str(schema)), records, codec=codec, **options)
-
-
-def pairs(count):
-    return [{"n": n, "s": f"text {n}"} for n in range(count)]
-
-
 def source_of(path, schema=PAIR, **options):
     return FileSource.for_record_stream_format(AvroFileFormat(schema, **options), path).build()
 
@@ -261,15 +248,6 @@ def test_codecs_that_are_not_there_are_refused():
 def test_a_record_that_does_not_fit_is_not_written():
     with pytest.raises(RecordError, match="does not fit"):
         written(AvroBulkWriters.for_generic_record(PAIR), [{"n": "one", "s": "a"}])
-
-
-def test_an_input_format_is_a_stream(tmp_path):
-    write_file(tmp_path / "f.avro", pairs(5))
-    env = StreamExecutionEnvironment.get_execution_environment()
-    stream = env.create_input(AvroInputFormat(str(tmp_path / "f.avro"), PAIR))
-    with MiniCluster():
-        found = list(stream.map(lambda record: record["s"]).execute_and_collect())
-    assert found == [f"text {n}" for n in range(5)]
 
 
 def test_what_is_no_input_format_is_refused():

@@ -24,10 +24,7 @@ from penstock.graph.operator_specs import MapSpec, WindowSpec
 from penstock.graph.state_ttl import StateTtlConfig
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.redistribution import redistribute, restore_local, split_evenly
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
-
-pytestmark = pytest.mark.usefixtures("cluster")
 
 MIN = -(2**63)
 
@@ -343,16 +340,3 @@ def test_union_list_state_is_united_also_if_nothing_changed():
     found = restored(1, 2, ["head"], own=states[1], head=states)
     assert found["operators"] == {"head": {"union/a": [0, 1], "list/b": [1]}}
     assert found["valve"] == states[1]["valve"]
-
-
-def test_errors_of_initialize_state_name_the_operator(cluster):
-    from tests.builders.scripted import collect, environment
-
-    class Bad(Buffer):
-        def initialize_state(self, context):
-            raise ValueError("no state today")
-
-    with pytest.raises(Exception, match="no state today") as caught:
-        collect(environment().from_collection([1]).map(Bad()))
-    assert "in operator 'Map'" in str(caught.value)
-    assert not isinstance(caught.value, UserCodeError)

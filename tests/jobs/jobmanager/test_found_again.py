@@ -1,0 +1,39 @@
+"""Splits that the source of a job finds again are not read again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from penstock.common import Configuration, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
+from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.forgetful import Forgetful
+
+
+@pytest.mark.parametrize("always", [False, True], ids=["after a restart", "before every epoch"])
+def test_a_job_whose_source_forgets_reads_every_record_once(always):
+    configuration = Configuration.from_dict(
+        {
+            "execution.checkpointing.interval": "1 ms",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "100",
+            "restart-strategy.fixed-delay.delay": "0 ms",
+        }
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(2)
+    lengths = (1, 3, 12)
+    source = Forgetful(lengths, always=always)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "forgetful")
+    faults = [StepFault(moment, 2) for moment in MOMENTS[:4]]
+    with (
+        MiniCluster(),
+        protocol_faults(*faults) as injected,
+        stream.execute_and_collect() as found,
+    ):
+        records = Counter(found)
+    assert len(injected.struck) == len(faults)
+    assert records == {(str(n), i): 1 for n, size in enumerate(lengths) for i in range(1, size + 1)}

@@ -1,0 +1,23 @@
+"""What reports say of a job that ran."""
+
+from __future__ import annotations
+
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.jobmanager.progress import (
+    EpochReport,
+)
+from penstock.testing.mini_cluster import MiniCluster
+
+
+def test_a_report_counts_what_came_in_and_what_each_sink_wrote() -> None:
+    with MiniCluster() as cluster:
+        env = StreamExecutionEnvironment.get_execution_environment()
+        numbers = env.from_collection([1, 2, 3, 4])
+        numbers.filter(lambda n: n > 3).print().name("large")
+        numbers.print().name("all")
+        env.execute("a job")
+    master = cluster.masters[0]
+    found = EpochReport.of(master.job, master.manifest, master._driver.acks, 1.0)
+    assert found.records_in == 4
+    assert found.sinks == {"large": 1, "all": 4}
+    assert 0 <= found.checkpoint_s <= 1.0
