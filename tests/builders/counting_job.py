@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from penstock.common import Configuration, WatermarkStrategy
+from penstock.common import WatermarkStrategy
 from penstock.connectors.source import (
     ReadLimits,
     Source,
@@ -26,8 +25,8 @@ from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.graph.settings import GraphSettings
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.launcher import create_job
-from penstock.testing.faults import watched_steps
 from tests.builders.endless import EndlessSource, SplitsOnce
+from tests.builders.environments import configured
 
 KEYS = 5
 
@@ -105,15 +104,8 @@ def made_by_the_job(value: int) -> Any:
 
 def environment(parallelism: int = 1, **options: str) -> StreamExecutionEnvironment:
     """Return an environment with checkpoints as fast as they come; names of options with _ for - and __ for a dot."""
-    configuration = Configuration.from_dict(
-        {
-            "execution.checkpointing.interval": "1 ms",
-            **{name.replace("__", ".").replace("_", "-"): text for name, text in options.items()},
-        }
-    )
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(parallelism)
-    return env
+    named = {name.replace("__", ".").replace("_", "-"): text for name, text in options.items()}
+    return configured({"execution.checkpointing.interval": "1 ms", **named}, parallelism)
 
 
 def totals(env: StreamExecutionEnvironment, source: Source | None = None, **names: Any) -> Any:
@@ -123,18 +115,6 @@ def totals(env: StreamExecutionEnvironment, source: Source | None = None, **name
     ).uid("numbers")
     keyed = numbers.key_by(lambda number: number % KEYS)
     return keyed.process(Total(names.get("state"))).uid(names.get("uid", "totals"))
-
-
-@contextmanager
-def before_each_epoch(act: Callable[[int], Any]) -> Iterator[None]:
-    """Call a function with the number of each epoch, on the job's own thread, before it runs."""
-
-    def hook(moment: str, epoch: int) -> None:
-        if moment == "before run_pipe":
-            act(epoch)
-
-    with watched_steps(hook):
-        yield
 
 
 def job_of(parallelism: int = 2, **settings: Any) -> Job:

@@ -1,6 +1,8 @@
-"""Environments for programs that keep state, with checkpoints as fast as they come."""
+"""Environments for programs of tests."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from penstock.common import Configuration
 from penstock.datastream import (
@@ -9,17 +11,36 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 
-RESTARTS = {
-    "restart-strategy.type": "fixed-delay",
-    "restart-strategy.fixed-delay.attempts": "50",
-    "restart-strategy.fixed-delay.delay": "1 ms",
-}
+
+def configured(
+    options: Mapping[str, str], parallelism: int | None = None
+) -> StreamExecutionEnvironment:
+    """Return an environment with these options, and with a parallelism or the one of the options."""
+    configuration = Configuration.from_dict(dict(options))
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    if parallelism is not None:
+        env.set_parallelism(parallelism)
+    return env
+
+
+def restarts(attempts: int, delay: str = "0 ms") -> dict[str, str]:
+    """Return the options of a job that is restarted so often."""
+    return {
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": str(attempts),
+        "restart-strategy.fixed-delay.delay": delay,
+    }
+
+
+RESTARTS = restarts(50, "1 ms")
 
 
 def stateful_environment(backend, directory, parallelism=2, **options):
-    """Everything is kept below `directory`, all checkpoints too; without restarts, unless the options say otherwise."""
-    env = StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(parallelism)
+    """Everything is kept below `directory`, all checkpoints too, which come as fast as they can.
+
+    There are no restarts, unless the options say otherwise.
+    """
+    env = configured({}, parallelism)
     if backend == "rocksdb":
         chosen = EmbeddedRocksDBStateBackend()
         chosen.set_db_storage_paths(f"{directory}/local")

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from penstock.common import Configuration, WatermarkStrategy
+from penstock.common import WatermarkStrategy
 from penstock.connectors.source import (
     Boundedness,
     Source,
@@ -16,7 +16,8 @@ from penstock.connectors.source import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream import MapFunction
+from tests.builders.environments import configured, restarts
 
 MIN, MAX = -(2**63), 2**63 - 1
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
@@ -121,12 +122,7 @@ class Note(MapFunction):
 
 
 def environment(parallelism=1, *, checkpoints=None, mode=None):
-    options = Configuration()
-    options.set_string("restart-strategy.type", "fixed-delay")
-    options.set_string("restart-strategy.fixed-delay.attempts", "1" if checkpoints else "0")
-    options.set_string("restart-strategy.fixed-delay.delay", "1 ms")
-    env = StreamExecutionEnvironment.get_execution_environment(options)
-    env.set_parallelism(parallelism)
+    env = configured(restarts(1 if checkpoints else 0, "1 ms"), parallelism)
     if checkpoints is not None:
         env.enable_checkpointing(checkpoints)
     if mode is not None:
@@ -142,6 +138,11 @@ def collect(stream):
     """Run the program and return all elements."""
     with stream.execute_and_collect() as found:
         return list(found)
+
+
+def collect_sorted(stream):
+    """Run the program and return all elements, in their order."""
+    return sorted(collect(stream))
 
 
 def take(stream, count):

@@ -77,7 +77,7 @@ class Tag:
 
 
 class Count(AggregateFunction):
-    """Says how many elements there were."""
+    """The number of elements."""
 
     def create_accumulator(self):
         return 0
@@ -86,7 +86,12 @@ class Count(AggregateFunction):
         return accumulator + 1
 
     def get_result(self, accumulator):
-        return f"{accumulator} elements"
+        return accumulator
 
     def merge(self, acc_a, acc_b):
         return acc_a + acc_b
+
+
+class CountInWords(Count):
+    def get_result(self, accumulator):
+        return f"{accumulator} elements"

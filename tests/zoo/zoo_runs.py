@@ -16,13 +16,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "faults" / "jobs"))
 
 import zoo  # isort: skip
 from penstock.checkpoint import shared_files
-from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment, _execution
 from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.task import subtask
-from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.environments import configured, restarts
+from tests.builders.steps import before_each_epoch
 
 Results = Counter[str]
 LAST = 8  # epoch before which endless programs are asked to stop; there is no epoch without a cause
@@ -69,20 +69,14 @@ def environment(
     backend: str, *, attempts: int = 0, parallelism: int = zoo.PARALLELISM, **more: str
 ) -> StreamExecutionEnvironment:
     """Return an environment whose state goes to files, in the backend asked for."""
-    configuration = Configuration.from_dict(
-        {
-            "execution.checkpointing.interval": "1 ms",
-            "penstock.state.inline-threshold": "1 b",
-            "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": str(attempts),
-            "restart-strategy.fixed-delay.delay": "0 ms",
-            "state.backend.type": backend,
-            **more,
-        }
-    )
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(parallelism)
-    return env
+    options = {
+        "execution.checkpointing.interval": "1 ms",
+        "penstock.state.inline-threshold": "1 b",
+        "state.backend.type": backend,
+        **restarts(attempts),
+        **more,
+    }
+    return configured(options, parallelism)
 
 
 def run(
@@ -97,11 +91,11 @@ def run(
     with MiniCluster() as cluster:
         stream = zoo.PROGRAMS[name].build(zoo.Inputs(env, endless=between is not None))
 
-        def hook(moment: str, epoch: int) -> None:
-            if moment == "before run_pipe" and between is not None:
+        def act(epoch: int) -> None:
+            if between is not None:
                 between(cluster.masters[0], epoch)
 
-        with watched_steps(hook), stream.execute_and_collect() as found:
+        with before_each_epoch(act), stream.execute_and_collect() as found:
             return Counter(map(repr, found)), cluster.masters[0]
 
 

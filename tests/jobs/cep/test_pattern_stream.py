@@ -19,6 +19,7 @@ from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.errors import ArgumentTypeError, InvalidProgramError
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.scripted import collect_sorted
 
 EVENTS = [("k", "a", 1), ("l", "a", 2), ("k", "b", 3), ("l", "b", 30), ("k", "b", 4)]
 AB = (
@@ -39,11 +40,6 @@ def stream(env, events=EVENTS):
     )
 
 
-def collect(result):
-    with result.execute_and_collect() as found:
-        return sorted(found)
-
-
 def keyed(env, events=EVENTS):
     return CEP.pattern(stream(env, events).key_by(lambda e: e[0]), AB)
 
@@ -53,7 +49,7 @@ def times(match):
 
 
 def test_select_with_a_plain_function(env):
-    assert collect(keyed(env).select(times)) == [(1, 3)]
+    assert collect_sorted(keyed(env).select(times)) == [(1, 3)]
 
 
 def test_select_with_a_function_object_and_a_type(env):
@@ -62,7 +58,7 @@ def test_select_with_a_function_object_and_a_type(env):
             return list(times(match))
 
     kind = Types.TUPLE([Types.INT(), Types.INT()])
-    assert collect(keyed(env).select(Times(), kind)) == [(1, 3)]
+    assert collect_sorted(keyed(env).select(Times(), kind)) == [(1, 3)]
 
 
 def test_flat_select_yields_any_number(env):
@@ -70,11 +66,11 @@ def test_flat_select_yields_any_number(env):
         def flat_select(self, match):
             yield from times(match)
 
-    assert collect(keyed(env).flat_select(Both())) == [1, 3]
+    assert collect_sorted(keyed(env).flat_select(Both())) == [1, 3]
 
 
 def test_a_stream_without_keys_is_one_sequence(env):
-    assert collect(CEP.pattern(stream(env), AB).select(times)) == [(1, 3), (2, 3)]
+    assert collect_sorted(CEP.pattern(stream(env), AB).select(times)) == [(1, 3), (2, 3)]
 
 
 def test_timed_out_partial_matches_of_select_go_to_a_side_output(env):
@@ -84,7 +80,7 @@ def test_timed_out_partial_matches_of_select_go_to_a_side_output(env):
         timed_out_partial_matches_tag=tag,
         pattern_timeout_function=lambda match, time: (match["a"][0][0], time),
     )
-    assert collect(result.get_side_output(tag)) == [("l", 12)]
+    assert collect_sorted(result.get_side_output(tag)) == [("l", 12)]
 
 
 def test_a_process_function_sees_key_and_time_and_timeouts(env):
@@ -95,14 +91,14 @@ def test_a_process_function_sees_key_and_time_and_timeouts(env):
         def process_timed_out_match(self, match, ctx):
             yield "timeout", ctx.get_current_key(), ctx.timestamp()
 
-    assert collect(keyed(env).process(Full())) == [("match", "k", 3), ("timeout", "l", 12)]
+    assert collect_sorted(keyed(env).process(Full())) == [("match", "k", 3), ("timeout", "l", 12)]
 
 
 def test_late_events_go_to_a_side_output(env):
     late = OutputTag("late")
     events = [("k", "a", 100), ("k", "b", 200)]
     result = keyed(env, events).side_output_late_data(late).select(times)
-    assert collect(result) == []  # 200 - 100 is more than 10
+    assert collect_sorted(result) == []  # 200 - 100 is more than 10
     result = keyed(env).side_output_late_data(late).select(times)
     assert result.get_side_output(late) is not None
 
@@ -110,7 +106,7 @@ def test_late_events_go_to_a_side_output(env):
 def test_processing_time_needs_no_timestamps(env):
     plain = env.from_collection(EVENTS).key_by(lambda e: e[0])
     pattern = Pattern.begin("a").where(lambda e: e[1] == "a").followed_by("b")
-    assert collect(CEP.pattern(plain, pattern).in_processing_time().select(times)) == [
+    assert collect_sorted(CEP.pattern(plain, pattern).in_processing_time().select(times)) == [
         (1, 3), (2, 30),
     ]  # fmt: skip
 
@@ -127,7 +123,7 @@ def test_keys_are_spread_over_subtasks(env, parallelism):
     pattern = Pattern.begin("a").where(lambda e: e[1] == "a").followed_by("b")
     pattern = pattern.where(lambda e: e[1] == "b")
     result = CEP.pattern(stream(env, events).key_by(lambda e: e[0]), pattern).select(times)
-    assert collect(result) == [(i, i + 40) for i in range(40)]
+    assert collect_sorted(result) == [(i, i + 40) for i in range(40)]
 
 
 def test_a_pattern_that_cannot_be_is_refused_with_the_stream(env):

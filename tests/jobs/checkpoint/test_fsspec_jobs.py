@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from penstock.common import Configuration
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.job_master import JobMaster
-from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.environments import configured
+from tests.builders.steps import before_each_epoch
 
 
 @pytest.fixture
@@ -20,24 +19,22 @@ def base() -> str:
 
 
 def run(base: str, name: str, act: Any = None, **options: str) -> list[int]:
-    configuration = Configuration.from_dict(
-        {
-            "execution.checkpointing.interval": "1 ms",
-            "execution.checkpointing.dir": f"{base}/{name}",
-            "penstock.state.inline-threshold": "1 b",
-            **options,
-        }
-    )
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    settings = {
+        "execution.checkpointing.interval": "1 ms",
+        "execution.checkpointing.dir": f"{base}/{name}",
+        "penstock.state.inline-threshold": "1 b",
+        **options,
+    }
+    env = configured(settings)
     numbers = env.from_collection(list(range(50_000))).uid("numbers")
     sums = numbers.key_by(lambda n: n % 3).reduce(lambda a, b: a + b).uid("sums")
     with MiniCluster() as cluster:
 
-        def hook(moment: str, epoch: int) -> None:
-            if moment == "before run_pipe" and act is not None:
+        def between(epoch: int) -> None:
+            if act is not None:
                 act(cluster.masters[0], epoch)
 
-        with watched_steps(hook):
+        with before_each_epoch(between):
             return list(sums.execute_and_collect())
 
 

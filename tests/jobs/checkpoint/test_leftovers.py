@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.common import Configuration
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
 from tests.builders.checkpoint_builders import lay_out
+from tests.builders.environments import configured
 
 
 def run(directory, **options):
@@ -14,7 +13,7 @@ def run(directory, **options):
         "execution.checkpointing.dir": str(directory),
         **options,
     }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    env = configured(settings)
     with MiniCluster(), env.from_collection(range(100)).execute_and_collect() as found:
         return list(found)
 

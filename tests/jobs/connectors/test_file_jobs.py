@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common import Types, WatermarkStrategy
 from penstock.common.serialization import Encoder
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import (
     BucketAssigner,
     FileSink,
@@ -18,6 +17,7 @@ from penstock.errors import FileError, JobExecutionError
 from penstock.files import retries
 from penstock.testing import MiniCluster
 from penstock.testing.storage_faults import StorageFaults, storage_faults
+from tests.builders.environments import configured
 
 ON_CHECKPOINT = RollingPolicy.on_checkpoint_rolling_policy()
 DEFAULT = RollingPolicy.default_rolling_policy()
@@ -35,7 +35,7 @@ def environment(tmp_path):
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
         "restart-strategy.type": "disable",
     }
-    return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    return configured(options)
 
 
 def copy_lines(tmp_path, rolling):

@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from penstock.common import Configuration, Types
+from penstock.common import Types
 from penstock.common.serialization import Encoder
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.testing import MiniCluster
-from tests.builders.counting_job import watched_steps
+from penstock.testing.faults import watched_steps
+from tests.builders.environments import configured
 
 JOB_ID, OTHER_ID = "0123456789abcdef0123456789abcdef", "f" * 32
 
@@ -24,7 +24,7 @@ def run(directory: Path, job_id: str, *, killed: bool) -> None:
         "execution.checkpointing.dir": str(directory / "checkpoints"),
         "penstock.job-id": job_id,
     }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    env = configured(options)
     sink = FileSink.for_row_format(str(directory / "out"), Encoder.simple_string_encoder())
     sink.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
     numbers = env.from_collection([*range(10)], Types.INT()).map(str, Types.STRING())

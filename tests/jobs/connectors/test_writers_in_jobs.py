@@ -6,10 +6,9 @@ from collections import Counter
 
 import pytest
 
-from penstock.common import Configuration
 from penstock.connectors.sink import Committer, Sink, SinkWriter
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
+from tests.builders.environments import configured, restarts
 from tests.builders.scripted import NONE, Script
 
 EPOCHS = 6
@@ -107,17 +106,12 @@ def behind_an_exchange(stream):
 
 
 def run(tmp_path, shape):
-    options = Configuration.from_dict(
-        {
-            "execution.checkpointing.interval": "15 ms",
-            "execution.checkpointing.dir": str(tmp_path),
-            "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": "3",
-            "restart-strategy.fixed-delay.delay": "0 s",
-        }
-    )
-    env = StreamExecutionEnvironment.get_execution_environment(options)
-    env.set_parallelism(2)
+    options = {
+        "execution.checkpointing.interval": "15 ms",
+        "execution.checkpointing.dir": str(tmp_path),
+        **restarts(3),
+    }
+    env = configured(options, 2)
     shape(env.from_source(Script(*BATCHES), NONE, "in")).sink_to(Database())
     with MiniCluster():
         env.execute("database")

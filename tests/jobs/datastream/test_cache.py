@@ -11,6 +11,7 @@ from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors import DataGeneratorSource
 from penstock.errors import InvalidProgramError, JobExecutionError
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.scripted import collect_sorted
 
 
 class Count(MapFunction):
@@ -36,20 +37,15 @@ def env():
         yield environment
 
 
-def collected(stream):
-    with stream.execute_and_collect() as found:
-        return sorted(found)
-
-
 def calls(path):
     return len(path.read_text())
 
 
 def test_later_jobs_read_what_the_first_one_computed(env, tmp_path):
     squares = env.from_collection([1, 2, 3]).map(Count(tmp_path / "calls")).cache()
-    assert collected(squares) == [1, 4, 9]
-    assert collected(squares.map(lambda x: -x)) == [-9, -4, -1]
-    assert collected(squares.cache()) == [1, 4, 9]
+    assert collect_sorted(squares) == [1, 4, 9]
+    assert collect_sorted(squares.map(lambda x: -x)) == [-9, -4, -1]
+    assert collect_sorted(squares.cache()) == [1, 4, 9]
     assert calls(tmp_path / "calls") == 3
 
 
@@ -58,7 +54,7 @@ def test_timestamps_are_kept(env, tmp_path):
         lambda v, _: v * 10
     )
     stamped = env.from_collection([1, 2]).assign_timestamps_and_watermarks(strategy).cache()
-    assert collected(stamped) == [1, 2]
+    assert collect_sorted(stamped) == [1, 2]
 
     from penstock.datastream import ProcessFunction
 
@@ -66,14 +62,14 @@ def test_timestamps_are_kept(env, tmp_path):
         def process_element(self, value, ctx):
             yield ctx.timestamp()
 
-    assert collected(stamped.process(Stamp())) == [10, 20]
+    assert collect_sorted(stamped.process(Stamp())) == [10, 20]
 
 
 def test_an_invalidated_stream_is_computed_again(env, tmp_path):
     squares = env.from_collection([1, 2, 3]).map(Count(tmp_path / "calls")).cache()
-    assert collected(squares) == [1, 4, 9]
+    assert collect_sorted(squares) == [1, 4, 9]
     squares.invalidate()
-    assert collected(squares) == [1, 4, 9]
+    assert collect_sorted(squares) == [1, 4, 9]
     assert calls(tmp_path / "calls") == 6
 
 
@@ -81,16 +77,16 @@ def test_a_failed_job_leaves_no_cache(env, tmp_path):
     squares = env.from_collection([1, 2, 3]).map(Count(tmp_path / "calls", fails=True)).cache()
     for _ in range(2):
         with pytest.raises(JobExecutionError, match="three"):
-            collected(squares)
+            collect_sorted(squares)
     assert calls(tmp_path / "calls") > 3
 
 
 def test_a_program_that_does_not_use_the_stream_does_not_fill_it(env, tmp_path):
     squares = env.from_collection([1, 2, 3]).map(Count(tmp_path / "calls")).cache()
     env._transformations.clear()
-    assert collected(env.from_collection([7])) == [7]
-    assert collected(squares) == [1, 4, 9]
-    assert collected(squares) == [1, 4, 9]
+    assert collect_sorted(env.from_collection([7])) == [7]
+    assert collect_sorted(squares) == [1, 4, 9]
+    assert collect_sorted(squares) == [1, 4, 9]
     assert calls(tmp_path / "calls") == 3
 
 

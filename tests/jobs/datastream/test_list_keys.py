@@ -6,11 +6,12 @@ import pytest
 
 from penstock import state
 from penstock.common import Configuration, Duration, Types, WatermarkStrategy
-from penstock.datastream import AggregateFunction, KeyedProcessFunction, StreamExecutionEnvironment
+from penstock.datastream import AggregateFunction, KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import JobExecutionError
 from tests.builders.clusters import own_cluster
+from tests.builders.environments import configured
 
 RECORDS = [(["a", "b"], 1), (["a"], 2), (["a", "b"], 3), ([], 4), (["a", "b"], 5)]
 COUNTED = [([], 1), (["a"], 1), (["a", "b"], 1), (["a", "b"], 2), (["a", "b"], 3)]
@@ -48,7 +49,7 @@ def env(request, backend, tmp_path):
         "restart-strategy.type": "none",
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
     }
-    return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    return configured(options)
 
 
 def counts(env, records, key=lambda record: record[0], **options):

@@ -16,7 +16,8 @@ from penstock.jobmanager.job_master import JobMaster
 from penstock.savepoint.reader import is_savepoint
 from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
-from tests.builders.counting_job import before_each_epoch, environment, totals
+from tests.builders.counting_job import environment, totals
+from tests.builders.steps import before_each_epoch
 
 LAST = 7  # the epoch before which the job is told to stop
 

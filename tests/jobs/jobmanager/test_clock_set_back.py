@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from penstock.common import Configuration, WatermarkStrategy, clock
+from penstock.common import WatermarkStrategy, clock
 from penstock.connectors.source import (
     ReadLimits,
     SourceBatch,
     SourceReader,
     SourceSplit,
 )
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
 from tests.builders.endless import EndlessSource
+from tests.builders.environments import configured
 
 HOUR_S = 3600
 PATIENCE_S = 20
@@ -61,10 +61,7 @@ def set_back_at() -> Iterator[Any]:
 def test_a_clock_that_is_put_back_at_any_reading_holds_no_epoch_up(
     reading: int, set_back_at: Any
 ) -> None:
-    configuration = Configuration()
-    configuration.set_string("execution.checkpointing.interval", "10 ms")
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(1)
+    env = configured({"execution.checkpointing.interval": "10 ms"}, 1)
     env.from_source(Waiting(), WatermarkStrategy.no_watermarks(), "waiting").print()
     with MiniCluster():
         job = env.execute_async("waiting")

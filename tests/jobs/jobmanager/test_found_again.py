@@ -6,25 +6,16 @@ from collections import Counter
 
 import pytest
 
-from penstock.common import Configuration, WatermarkStrategy
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.common import WatermarkStrategy
 from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.environments import configured, restarts
 from tests.builders.forgetful import Forgetful
 
 
 @pytest.mark.parametrize("always", [False, True], ids=["after a restart", "before every epoch"])
 def test_a_job_whose_source_forgets_reads_every_record_once(always):
-    configuration = Configuration.from_dict(
-        {
-            "execution.checkpointing.interval": "1 ms",
-            "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": "100",
-            "restart-strategy.fixed-delay.delay": "0 ms",
-        }
-    )
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(2)
+    env = configured({"execution.checkpointing.interval": "1 ms", **restarts(100)}, 2)
     lengths = (1, 3, 12)
     source = Forgetful(lengths, always=always)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "forgetful")

@@ -25,7 +25,8 @@ from penstock.jobmanager.running.epochs.runner import EpochRunner
 from penstock.jobmanager.scaling import JobScaling
 from penstock.savepoint.reader import is_savepoint
 from penstock.testing.mini_cluster import MiniCluster
-from tests.builders.counting_job import Counting, before_each_epoch, environment, totals
+from tests.builders.counting_job import Counting, environment, totals
+from tests.builders.steps import before_each_epoch
 
 Act = Callable[[JobMaster, int], Any]
 RESTARTS = {"restart_strategy__type": "fixed-delay", "restart_strategy__fixed_delay__delay": "0 s"}

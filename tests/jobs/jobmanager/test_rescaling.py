@@ -19,7 +19,8 @@ from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.replanning import fitted_to
 from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
-from tests.builders.counting_job import before_each_epoch, environment, job_of, totals
+from tests.builders.counting_job import environment, job_of, totals
+from tests.builders.steps import before_each_epoch
 
 
 def test_state_fixes_the_key_groups_of_operators_that_set_none(tmp_path: Path) -> None:

@@ -15,14 +15,8 @@ from penstock.common import Types, WatermarkStrategy
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.errors import CheckpointError, JobCancelledError, RestoreRefusedError
 from penstock.testing.mini_cluster import MiniCluster
-from tests.builders.counting_job import (
-    Counting,
-    Remembering,
-    Total,
-    before_each_epoch,
-    environment,
-    totals,
-)
+from tests.builders.counting_job import Counting, Remembering, Total, environment, totals
+from tests.builders.steps import before_each_epoch
 
 
 def remembering(env: Any, uid: str = "remember") -> Any:

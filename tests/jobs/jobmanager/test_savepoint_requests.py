@@ -19,7 +19,8 @@ from penstock.errors import ArgumentError, CheckpointError, JobCancelledError, R
 from penstock.jobmanager.job_master import JobMaster
 from penstock.savepoint.reader import is_savepoint
 from penstock.testing.mini_cluster import MiniCluster
-from tests.builders.counting_job import Remembering, before_each_epoch, environment, totals
+from tests.builders.counting_job import Remembering, environment, totals
+from tests.builders.steps import before_each_epoch
 
 Build = Callable[[StreamExecutionEnvironment], Any]
 Act = Callable[[JobMaster, int], Any]

@@ -10,12 +10,12 @@ import pytest
 
 from penstock import state
 from penstock.checkpoint.signing import KEY_FILE_VARIABLE, SignatureError
-from penstock.common import Configuration
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import JobCancelledError
 from penstock.replay.recording import find_epoch
 from penstock.testing import MiniCluster
-from tests.builders.counting_job import before_each_epoch, totals
+from tests.builders.counting_job import totals
+from tests.builders.environments import configured
+from tests.builders.steps import before_each_epoch
 from tests.unit.checkpoint.test_signing import collision
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -34,7 +34,7 @@ def run(tmp_path: Path, backend: str, stop_at: int, **options: str) -> tuple[lis
         **options,
     }
     settings = {key: value for key, value in settings.items() if value}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    env = configured(settings)
     found: list[Any] = []
     answers: list[Any] = []
     with MiniCluster() as cluster:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from penstock.checkpoint.manifest_store import UnreadableCheckpointError
-from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common import Types, WatermarkStrategy
 from penstock.common.serialization import Encoder
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.errors import JobCancelledError, RestoreRefusedError
 from penstock.testing import MiniCluster
-from tests.builders.counting_job import before_each_epoch
+from tests.builders.environments import configured
 from tests.builders.scripted import Script
+from tests.builders.steps import before_each_epoch
 
 EPOCHS = [[((n % 3, n), n) for n in range(start, start + 5)] for start in range(0, 40, 5)]
 EXPECTED = Counter((n % 3, sum(range(n % 3, n + 1, 3))) for n in range(40))
@@ -31,7 +31,7 @@ def run(directory: Path, stop_at: int | None = None, **options: str) -> None:
         "penstock.state.inline-threshold": "1 b",
         **{key.replace("__", "-").replace("_", "."): value for key, value in options.items()},
     }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    env = configured(settings)
     numbers = env.from_source(
         Script(EPOCHS), WatermarkStrategy.no_watermarks(), "numbers", Types.PICKLED_BYTE_ARRAY()
     ).uid("numbers")

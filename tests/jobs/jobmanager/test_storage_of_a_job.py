@@ -6,13 +6,12 @@ import logging
 
 import pytest
 
-from penstock.common import Configuration
 from penstock.common.serialization import Encoder
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.files import retries
 from penstock.testing import MiniCluster
 from penstock.testing.storage_faults import StorageFaults, storage_faults
+from tests.builders.environments import configured, restarts
 
 NUMBERS = 3000
 
@@ -43,14 +42,11 @@ def run_job(directory, **options):
     settings = {
         "execution.checkpointing.interval": "1 ms",
         "execution.checkpointing.dir": str(directory / "checkpoints"),
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": "20",
-        "restart-strategy.fixed-delay.delay": "0 ms",
+        **restarts(20),
         "penstock.state.inline-threshold": "1 b",
         **options,
     }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
-    env.set_parallelism(1)
+    env = configured(settings, 1)
     sums = (
         env.from_collection(list(range(NUMBERS)))
         .key_by(lambda number: number % 3)

@@ -11,15 +11,15 @@ import pytest
 
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common import Configuration
 from penstock.connectors.sink import Sink, SinkWriter
-from penstock.datastream import StreamExecutionEnvironment, _execution
+from penstock.datastream import _execution
 from penstock.errors import JobExecutionError
 from penstock.replay import replay
 from penstock.runtime.task import subtask, subtask_cache
 from penstock.runtime.task.local_pipe import deliver
 from penstock.runtime.task.slot_task import run_slot
 from penstock.testing import MiniCluster, mini_cluster
+from tests.builders.environments import configured
 
 RETAINED = 500
 
@@ -144,8 +144,7 @@ def record_run(
         "restart-strategy.type": "none",
         **(options or {}),
     }
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
-    env.set_parallelism(parallelism)
+    env = configured(settings, parallelism)
     tape = Tape()
     error = None
     with pytest.MonkeyPatch.context() as patch, MiniCluster() as cluster:

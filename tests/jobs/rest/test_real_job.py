@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common import Configuration, WatermarkStrategy
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.common import WatermarkStrategy
 from penstock.datastream.connectors import DataGeneratorSource
 from penstock.rest import processes, publish
 from penstock.rest.client import RestClient
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.environments import configured
 
 
 @pytest.fixture
 def client(publisher, tmp_path):
     with MiniCluster() as cluster:
-        env = StreamExecutionEnvironment.get_execution_environment(
-            Configuration.from_dict(
-                {
-                    "execution.checkpointing.interval": "5 ms",
-                    "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
-                    "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
-                }
-            )
-        )
-        env.set_parallelism(2)
+        options = {
+            "execution.checkpointing.interval": "5 ms",
+            "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+            "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
+        }
+        env = configured(options, 2)
         numbers = env.from_source(
             DataGeneratorSource(lambda i: i % 5), WatermarkStrategy.no_watermarks(), "numbers"
         )

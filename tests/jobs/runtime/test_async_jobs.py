@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
-from penstock.common import Configuration, Time
-from penstock.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
+from penstock.common import Time
+from penstock.datastream import AsyncDataStream, AsyncFunction
 from penstock.errors import JobExecutionError
 from penstock.testing.faults import StepFault, protocol_faults
+from tests.builders.environments import configured
 from tests.builders.scripted import LOG, MONOTONOUS, _empty_log, environment, read  # noqa: F401
 
 WAITS = {
@@ -70,15 +71,13 @@ JOB_ID = "0123456789abcdef0123456789abcdef"
 
 def run_job(directory, parallelism, wait, *, stops_after=None):
     """Run a job from its last checkpoint, to its end or until some epochs are complete."""
-    options = Configuration.from_dict(
-        {
-            "execution.checkpointing.interval": "15 ms",
-            "execution.checkpointing.dir": f"{directory}",
-            "penstock.job-id": JOB_ID,
-            "restart-strategy.type": "none",
-        }
-    )
-    env = StreamExecutionEnvironment.get_execution_environment(options)
+    options = {
+        "execution.checkpointing.interval": "15 ms",
+        "execution.checkpointing.dir": f"{directory}",
+        "penstock.job-id": JOB_ID,
+        "restart-strategy.type": "none",
+    }
+    env = configured(options)
     source = read(env, BATCHES, strategy=MONOTONOUS).uid("in")
     looked_up = wait(source.rebalance(), SecondTime(), Time.seconds(60))
     looked_up.uid("lookup").set_parallelism(parallelism)

@@ -9,7 +9,7 @@ from penstock.datastream import MapPartitionFunction, Order
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.scripted import MONOTONOUS, collect, environment, read
-from tests.builders.window_functions import Count
+from tests.builders.window_functions import CountInWords
 
 
 class Sizes(MapPartitionFunction):
@@ -30,7 +30,7 @@ def test_programs_evaluate_each_partition_once(parallelism):
         assert (len(sums), sum(sums)) == (parallelism, sum(numbers))
         env = environment(parallelism)
         stream = env.from_collection(numbers).rebalance().map(lambda n: n)
-        counts = collect(stream.full_window_partition().aggregate(Count()))
+        counts = collect(stream.full_window_partition().aggregate(CountInWords()))
         assert counts == [f"{30 // parallelism} elements"] * parallelism
 
 

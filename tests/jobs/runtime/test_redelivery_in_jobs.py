@@ -3,49 +3,26 @@
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
 
 import pytest
 
-from penstock.common import Configuration, WatermarkStrategy
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.common import WatermarkStrategy
 from penstock.runtime.operators.redelivery import REDELIVERED
-from penstock.testing.faults import MOMENTS, StepFault, protocol_faults, watched_steps
+from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.brokers import Broker
+from tests.builders.environments import configured, restarts
+from tests.builders.scripted import collect
+from tests.builders.steps import before_each_epoch
 
 LENGTHS = (1, 25, 60)
 RECORDS = [(str(split), number) for split, length in enumerate(LENGTHS) for number in range(length)]
 
 
 def stream_of(source, parallelism=2, **options):
-    configuration = Configuration.from_dict(
-        {
-            "execution.checkpointing.interval": "1 ms",
-            "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": "100",
-            "restart-strategy.fixed-delay.delay": "0 ms",
-            **options,
-        }
-    )
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(parallelism)
+    settings = {"execution.checkpointing.interval": "1 ms", **restarts(100), **options}
+    env = configured(settings, parallelism)
     return env.from_source(source, WatermarkStrategy.no_watermarks(), "broker").uid("broker")
-
-
-@contextmanager
-def before_each_epoch(act):
-    def hook(moment, epoch):
-        if moment == "before run_pipe":
-            act(epoch)
-
-    with watched_steps(hook):
-        yield
-
-
-def collect(stream):
-    with stream.execute_and_collect() as found:
-        return list(found)
 
 
 def redelivered(master):

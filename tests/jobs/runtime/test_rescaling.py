@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common import Configuration, Time
+from penstock.common import Time
 from penstock.datastream import (
     CheckpointedFunction,
     KeyedProcessFunction,
     MapFunction,
-    StreamExecutionEnvironment,
 )
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import JobExecutionError
+from tests.builders.environments import configured
 from tests.builders.scripted import LOG, MONOTONOUS, Script, _empty_log, collect, take  # noqa: F401
 from tests.builders.two_input_functions import RULES, Price, Scaled, SharedSum, key_of
 
@@ -52,17 +52,14 @@ class Program:
         self.directory = directory
 
     def run(self, parallelism, build, *sources, final=False, ending=False):
-        options = Configuration.from_dict(
-            {
-                "execution.checkpointing.interval": "15 ms",
-                "execution.checkpointing.dir": f"{self.directory}",
-                "penstock.job-id": JOB_ID,
-                "restart-strategy.type": "none",
-                "penstock.debug.check-order": "true",
-            }
-        )
-        env = StreamExecutionEnvironment.get_execution_environment(options)
-        env.set_parallelism(parallelism)
+        options = {
+            "execution.checkpointing.interval": "15 ms",
+            "execution.checkpointing.dir": f"{self.directory}",
+            "penstock.job-id": JOB_ID,
+            "restart-strategy.type": "none",
+            "penstock.debug.check-order": "true",
+        }
+        env = configured(options, parallelism)
         streams = []
         for number, batches in enumerate(sources):
             script = [*batches] if final or number else [*batches, [(POISON, 0)]]
@@ -209,8 +206,7 @@ def test_a_resumed_job_runs_the_new_program_also_in_the_same_process(tmp_path):
             "execution.checkpointing.dir": f"{tmp_path}",
             "penstock.job-id": JOB_ID,
         }
-        env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
-        env.set_parallelism(1)
+        env = configured(options, 1)
         source = env.from_source(Script(batches, bounded=bounded), MONOTONOUS, "in").uid("in")
         return source.rebalance().map(lambda value: (name, value)).uid("map")
 

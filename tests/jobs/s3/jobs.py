@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from contextlib import contextmanager
 
-from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common import Types, WatermarkStrategy
 from penstock.common.serialization import Encoder
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.errors import JobCancelledError
-from penstock.testing.faults import watched_steps
+from tests.builders import scripted
+from tests.builders.environments import configured, restarts
 from tests.builders.scripted import Script
+from tests.builders.steps import before_each_epoch
 
 # One list of numbers for each epoch.
 EPOCHS = [list(range(start, start + 6)) for start in range(0, 24, 6)]
@@ -28,12 +28,10 @@ def environment(s3, directory="checkpoints", **options):
         "execution.checkpointing.dir": s3.uri(directory),
         "penstock.state.inline-threshold": "1 b",
         "parallelism.default": "2",
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": "5",
-        "restart-strategy.fixed-delay.delay": "1 ms",
+        **restarts(5, "1 ms"),
         **options,
     }
-    return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    return configured(settings)
 
 
 def sums(env, epochs=EPOCHS, source=None):
@@ -47,8 +45,7 @@ def sums(env, epochs=EPOCHS, source=None):
 
 
 def collect(env, **options):
-    with sums(env, **options).execute_and_collect() as found:
-        return [tuple(each) for each in found]
+    return [tuple(each) for each in scripted.collect(sums(env, **options))]
 
 
 def write_files(env, s3, cluster=None, last=None, **options):
@@ -60,7 +57,7 @@ def write_files(env, s3, cluster=None, last=None, **options):
     )
     sums(env, **options).map(repr, Types.STRING()).sink_to(sink).uid("files")
     stop = once(last, lambda: cluster.masters[-1].cancel(graceful=True))
-    with at_step("before run_pipe", stop), contextlib.suppress(JobCancelledError):
+    with before_each_epoch(stop), contextlib.suppress(JobCancelledError):
         env.execute("files")
 
 
@@ -72,18 +69,6 @@ def written(s3):
         for name in found
         for line in s3.read(f"out/{name}").decode().splitlines()
     )
-
-
-@contextmanager
-def at_step(moment, act):
-    """Call `act(epoch)` at a moment of each epoch of each job: "before run_pipe", "after write_manifest", ..."""
-
-    def hook(found, epoch):
-        if found == moment:
-            act(epoch)
-
-    with watched_steps(hook):
-        yield
 
 
 def once(epoch, act):

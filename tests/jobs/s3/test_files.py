@@ -10,7 +10,8 @@ from penstock.errors import FileError
 from penstock.files import retries
 from penstock.files.file_system import resolve
 from penstock.testing.storage_faults import StorageFaults, storage_faults
-from tests.jobs.s3.jobs import EXPECTED, at_step, environment, fail, once, write_files, written
+from tests.builders.steps import at_step
+from tests.jobs.s3.jobs import EXPECTED, environment, fail, once, write_files, written
 
 
 @pytest.mark.parametrize(

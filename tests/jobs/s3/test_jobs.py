@@ -10,10 +10,10 @@ import pytest
 from penstock.checkpoint.manifest_store import ManifestStore, UnreadableCheckpointError
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import FencedError
+from tests.builders.steps import at_step
 from tests.jobs.s3.jobs import (
     EXPECTED,
     EXPECTED_AFTER_TWO,
-    at_step,
     collect,
     environment,
     fail,

@@ -9,15 +9,8 @@ import pytest
 from penstock import state
 from penstock.cli.main import main
 from penstock.replay import replay
-from tests.jobs.s3.jobs import (
-    EXPECTED,
-    EXPECTED_AFTER_TWO,
-    at_step,
-    environment,
-    once,
-    write_files,
-    written,
-)
+from tests.builders.steps import at_step
+from tests.jobs.s3.jobs import EXPECTED, EXPECTED_AFTER_TWO, environment, once, write_files, written
 
 SUMS = {0: 0 + 3 + 6 + 9 + 12 + 15, 1: 1 + 4 + 7 + 10 + 13 + 16, 2: 2 + 5 + 8 + 11 + 14 + 17}
 

@@ -18,6 +18,7 @@ from penstock.datastream import (
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import JobExecutionError, UnsupportedOperationError
+from tests.builders.scripted import collect_sorted
 
 RULES = MapStateDescriptor("rules", None, None)
 
@@ -27,11 +28,6 @@ def env(request):
     environment = StreamExecutionEnvironment.get_execution_environment()
     environment.set_parallelism(request.param)
     return environment
-
-
-def collected(stream):
-    with stream.execute_and_collect() as found:
-        return sorted(found)
 
 
 def timed(env, events, bound=0):
@@ -50,7 +46,7 @@ class EvenAndNegative(CoMapFunction):
 
 def test_rule_13_connected_map_drops_none(env):
     streams = env.from_collection([1, 2, 3, 4]).connect(env.from_collection([5]))
-    assert collected(streams.map(EvenAndNegative())) == [-5, 2, 4]
+    assert collect_sorted(streams.map(EvenAndNegative())) == [-5, 2, 4]
 
 
 class Watermarks(CoProcessFunction):
@@ -66,7 +62,7 @@ def test_rule_13_event_time_is_the_minimum_of_both_inputs(env):
         lambda event: event
     )  # it has no watermarks before its end
     first = timed(env, [("a", 100), ("b", 200)])
-    found = collected(first.connect(silent).process(Watermarks()))
+    found = collect_sorted(first.connect(silent).process(Watermarks()))
     assert {watermark for _, watermark in found} == {-(2**63)}
 
 
@@ -87,7 +83,7 @@ def test_rule_14_broadcast_elements_reach_every_subtask_before_the_data_in_batch
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     rules = env.from_collection([7]).broadcast(RULES)
     keyed = env.from_collection(list(range(20))).key_by(lambda number: number)
-    assert collected(keyed.connect(rules).process(ByRule())) == [(n, 7) for n in range(20)]
+    assert collect_sorted(keyed.connect(rules).process(ByRule())) == [(n, 7) for n in range(20)]
 
 
 class SlowestFirst(AsyncFunction):
@@ -127,7 +123,7 @@ def test_rule_16_unordered_gives_the_same_answers(env):
     answers = AsyncDataStream.unordered_wait(
         env.from_collection([1, 2, 3]), SlowestFirst(), Time.seconds(10)
     )
-    assert collected(answers) == [-3, -2, -1, 1, 2, 3]
+    assert collect_sorted(answers) == [-3, -2, -1, 1, 2, 3]
 
 
 @pytest.mark.parametrize("answer", [None, 5, "text"], ids=repr)
@@ -136,14 +132,14 @@ def test_rule_16_an_answer_that_is_no_list_is_an_error(env, answer):
         env.from_collection([1]), NoList(answer), Time.seconds(10)
     )
     with pytest.raises(JobExecutionError, match="should be of list type"):
-        collected(answers)
+        collect_sorted(answers)
 
 
 def test_rule_16_timeout_gives_a_fallback(env):
     answers = AsyncDataStream.ordered_wait(
         env.from_collection([1]), TooLate(), Time.milliseconds(50)
     )
-    assert collected(answers) == ["no answer about 1"]
+    assert collect_sorted(answers) == ["no answer about 1"]
 
 
 def test_rule_18_a_window_join_pairs_within_key_and_window_only(env):
@@ -151,7 +147,7 @@ def test_rule_18_a_window_join_pairs_within_key_and_window_only(env):
     right = timed(env, [("a", 3), ("b", 15), ("a", 12)])
     joined = left.join(right).where(lambda e: e[0]).equal_to(lambda e: e[0])
     windows = joined.window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
-    assert collected(windows.apply(lambda x, y: (x, y))) == [
+    assert collect_sorted(windows.apply(lambda x, y: (x, y))) == [
         (("a", 1), ("a", 3)),
         (("a", 4), ("a", 3)),
         (("a", 11), ("a", 12)),

@@ -8,7 +8,6 @@ import pytest
 
 from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
 from penstock.datastream import (
-    AggregateFunction,
     FilterFunction,
     KeyedProcessFunction,
     MapFunction,
@@ -29,6 +28,7 @@ from penstock.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from penstock.errors import PenstockError
+from tests.builders.window_functions import Count
 from tests.unit.datastream.conftest import PathSink, QuietSource
 
 TUMBLING = TumblingProcessingTimeWindows.of(Time.seconds(1))
@@ -67,20 +67,6 @@ class AllWindow(AllWindowFunction):
 class ProcessWindow(ProcessWindowFunction):
     def process(self, key, context, elements):
         return elements
-
-
-class Count(AggregateFunction):
-    def create_accumulator(self):
-        return 0
-
-    def add(self, value, accumulator):
-        return accumulator + 1
-
-    def get_result(self, accumulator):
-        return accumulator
-
-    def merge(self, acc_a, acc_b):
-        return acc_a + acc_b
 
 
 def key(value):

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from penstock.common import Duration, Time, Types, WatermarkStrategy
-from penstock.datastream import AggregateFunction, OutputTag
+from penstock.datastream import OutputTag
 from penstock.datastream.functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -27,6 +27,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from tests.builders.window_functions import Count
 from tests.unit.datastream.conftest import QuietSource
 
 EVENT = TumblingEventTimeWindows.of(Time.seconds(5))
@@ -75,20 +76,6 @@ class WholeProcess(Life, ProcessAllWindowFunction):
 
     def clear(self, context):
         self.calls.append("clear")
-
-
-class Count(AggregateFunction):
-    def create_accumulator(self):
-        return 0
-
-    def add(self, value, accumulator):
-        return accumulator + 1
-
-    def get_result(self, accumulator):
-        return accumulator
-
-    def merge(self, acc_a, acc_b):
-        return acc_a + acc_b
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from penstock.runtime.operators import full_window_partition
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from tests.builders.scripted import environment
-from tests.builders.window_functions import Count
+from tests.builders.window_functions import CountInWords
 
 MAX = 2**63 - 1
 
@@ -79,7 +79,7 @@ def test_elements_are_kept_in_blocks_and_a_checkpoint_writes_new_ones_only(monke
 SPECS = [
     pytest.param(lambda: mapping(list), list, id="map"),
     pytest.param(lambda: FullWindowPartitionSpec(reduce_function=lambda a, b: a + b), lambda numbers: [sum(numbers)] if numbers else [], id="reduce"),
-    pytest.param(lambda: FullWindowPartitionSpec(aggregate_function=Count()), lambda numbers: [f"{len(numbers)} elements"] if numbers else [], id="aggregate"),
+    pytest.param(lambda: FullWindowPartitionSpec(aggregate_function=CountInWords()), lambda numbers: [f"{len(numbers)} elements"] if numbers else [], id="aggregate"),
 ]  # fmt: skip
 
 
