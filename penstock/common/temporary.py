@@ -15,12 +15,15 @@ import re
 import shutil
 import socket
 import tempfile
+import time
 from pathlib import Path
 from typing import Final
 
 _PREFIX: Final = "penstock-"
-_NAME: Final = re.compile(r"penstock-[a-z]+-(\w+\.\d+\.\d+)-\w+")
+_NAME: Final = re.compile(r"penstock-([a-z]+)-(\w+\.\d+\.\d+)-\w+")
 _OWNER: Final = re.compile(r"(\w+)\.(\d+)\.(\d+)")
+# What a killed process had started goes on for a moment: a JVM that cannot write into its directory any more never ends.
+_USED_BY_CHILDREN_S: Final = {"jvm": 300.0}
 _swept: set[str] = set()
 
 
@@ -71,15 +74,18 @@ def sweep() -> None:
     with contextlib.suppress(OSError), os.scandir(root) as entries:
         for entry in entries:
             found = _NAME.fullmatch(entry.name)
-            if found is not None and is_gone(found[1]) and _is_mine(entry):
+            if found is not None and is_gone(found[2]) and _is_mine(entry, found[1]):
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 
-def _is_mine(entry: os.DirEntry[str]) -> bool:
+def _is_mine(entry: os.DirEntry[str], kind: str) -> bool:
+    """Whether a directory belongs to this user, and nothing that its owner had started needs it any more."""
     try:
+        status = entry.stat(follow_symlinks=False)
         return (
             entry.is_dir(follow_symlinks=False)
-            and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+            and status.st_uid == os.geteuid()
+            and time.time() - status.st_mtime >= _USED_BY_CHILDREN_S.get(kind, 0.0)
         )
     except OSError:  # gone meanwhile
         return False

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 import penstock
+from penstock.common import temporary
 
 # In a process of its own: the context of the other tests lives on.
 PROGRAM = """
@@ -55,3 +59,34 @@ def test_a_driver_whose_jvm_dies_at_the_start_recovers():
     )
     died = "the JVM for Spark ended while the context was made, with exit code -9"
     assert ran.stdout.splitlines() == [died, died, "sum 10", "JVMs 1"], ran.stderr
+
+
+KILLED_WHILE_ITS_JVM_STARTS = """
+import os, signal
+
+from penstock.spark.gateway import LocalJvm
+
+print(LocalJvm({"spark.master": "local[1]"}).process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_jvm_whose_driver_is_killed_while_it_starts_ends_although_the_next_driver_tidies_up(
+    monkeypatch,
+):
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_WHILE_ITS_JVM_STARTS],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    jvm = psutil.Process(int(killed.stdout))
+    monkeypatch.setattr(temporary, "_swept", set())
+    temporary.sweep()
+    gone, alive = psutil.wait_procs([jvm], timeout=60)
+    for each in alive:
+        each.kill()
+    assert (gone, alive) == ([jvm], [])

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,15 @@ MACHINE, PID, START = HERE.split(".")
 )
 def test_what_dead_processes_left_goes_at_the_next_start(root, name, stays):
     left = leave(root, name)
+    temporary.create_directory("state")
+    assert left.exists() == stays
+
+
+@pytest.mark.parametrize(("age_s", "stays"), [(0, True), (240, True), (3600, False)])
+def test_a_jvm_that_a_dead_process_had_started_keeps_its_directory_for_a_while(root, age_s, stays):
+    left = leave(root, f"penstock-jvm-{MACHINE}.999999999.1-abc")
+    then = time.time() - age_s
+    os.utime(left, (then, then))
     temporary.create_directory("state")
     assert left.exists() == stays
 
