@@ -9,7 +9,7 @@ from itertools import repeat
 from typing import Any
 
 from penstock.errors import ArgumentTypeError
-from penstock.runtime.records import MIN_WATERMARK, RowBatch
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
 from penstock.runtime.user_code import RecordFailedError, call_each, method_of
 
 EmitBatch = Callable[[RowBatch], None]
@@ -80,18 +80,16 @@ class TimestampAssignment:
             extract = self._extract
             before = repeat(MIN_WATERMARK) if timestamps is None else map(_or_min, timestamps)
             timestamps = call_each(extract, batch.values, before)
-            if (
-                timestamps and type(timestamps[0]) is not int
-            ):  # one is enough: an assigner has one kind
+            if timestamps and set(map(type, timestamps)) != {int}:
                 timestamps = list(map(_whole_millis, timestamps, batch.values))
         if self._bound is not None:
             if timestamps is not None:
                 known: list[Any] = timestamps
-                if None in known:
-                    if self._extract is not None:
-                        timestamps = list(map(_whole_millis, known, batch.values))  # refuses it
+                if self._extract is None and None in known:
                     known = [time for time in known if time is not None]
                 highest = max(known, default=None)
+                if highest is not None and highest > MAX_WATERMARK:
+                    list(map(_whole_millis, known, batch.values))  # refuses it
                 if highest is not None and (self._highest is None or highest > self._highest):
                     self._highest = highest
             emit(RowBatch(batch.values, timestamps, batch.keys))
@@ -149,14 +147,18 @@ def _whole_millis(timestamp: Any, value: Any) -> int:
     months of 1970.
     """
     if isinstance(timestamp, float) and math.isfinite(timestamp):
-        if not 1e8 <= timestamp <= 1e10:
-            return int(timestamp)
-        problem, hint = "seconds", "multiply it by 1000"
+        whole, problem, hint = int(timestamp), "seconds", "multiply it by 1000"
+        accepted = not 1e8 <= timestamp <= 1e10
     else:
+        problem, hint = "no number", "return a whole number of milliseconds since 1970"
         try:
-            return operator.index(timestamp)
+            whole, accepted = operator.index(timestamp), True
         except TypeError:
-            problem, hint = "no number", "return a whole number of milliseconds since 1970"
+            whole, accepted = 0, False
+    if not MIN_WATERMARK <= whole <= MAX_WATERMARK:
+        problem, hint = "more than 64 bits hold", "return milliseconds since 1970"
+    elif accepted:
+        return whole
     error = ArgumentTypeError(
         f"a timestamp must be in milliseconds, and the timestamp assigner returned {problem}",
         detail=f"it returned {timestamp!r}",

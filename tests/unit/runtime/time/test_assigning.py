@@ -193,9 +193,13 @@ def test_a_fraction_of_a_millisecond_is_cut_off():
         ("1700000000000", "returned no number"),
         (None, "returned no number"),
         (float("nan"), "returned no number"),
+        (2**63, "returned more than 64 bits hold"),
+        (1e30, "returned more than 64 bits hold"),
     ],
 )
-def test_what_is_no_time_in_milliseconds_is_refused(timestamp, problem):
+@pytest.mark.parametrize("before", [(), (1, 2)], ids=["alone", "in the middle of a batch"])
+def test_what_is_no_time_in_milliseconds_is_refused(before, timestamp, problem):
     with pytest.raises(RecordFailedError) as caught:
-        assigned(timestamp)
+        assigned(*before, timestamp, *before)
     assert problem in str(caught.value.__cause__ or caught.value.args[0])
+    assert caught.value.record is timestamp
