@@ -49,7 +49,8 @@ class Signer:
             raise SignatureError(
                 f"'{path}' is not signed",
                 detail="penstock.signing.key or penstock.signing.key-file is set, so what is not signed is not read",
-                hint="if you trust who could write there, start from it once without the key, and take a savepoint with it",
+                hint="if you trust who could write there, write it anew with the key, as a savepoint: "
+                "state.edit(state.read(path, signed=False)).write(directory)",
             )
         if not hmac.compare_digest(self.sign(kind, data), signature):
             raise SignatureError(

@@ -79,6 +79,22 @@ def test_what_was_not_signed_is_not_started_from(tmp_path: Path, backend: str, p
         run(tmp_path, backend, 9, **{RECOVER: path})
 
 
+@pytest.mark.parametrize("place", ["job", "savepoint"])
+def test_what_was_not_signed_is_started_from_once_it_is_written_anew_with_the_key(
+    tmp_path: Path, backend: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, job, savepoint = run(tmp_path, backend, 4, **{"penstock.signing.key": ""})
+    path = job if place == "job" else savepoint
+    (tmp_path / "key").write_text(KEY)
+    monkeypatch.setenv(KEY_FILE_VARIABLE, str(tmp_path / "key"))
+    with pytest.raises(SignatureError, match="_metadata' is not signed"):
+        state.edit(path)
+    written = state.edit(state.read(path, signed=False)).write(str(tmp_path / "anew"))
+    assert state.read(written).manifest.operators
+    found, _, _ = run(tmp_path, backend, 9, **{RECOVER: written})
+    assert found
+
+
 def test_tables_of_state_and_replays_are_checked(
     ran: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
