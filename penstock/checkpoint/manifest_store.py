@@ -207,10 +207,12 @@ class ManifestStore:
             way_out = ""
         else:
             count = epoch - before
-            epochs = f"epoch {epoch}" if count == 1 else f"{count} epochs, {before + 1} to {epoch},"
+            epochs, have = f"{count} epochs, {before + 1} to {epoch},", "they have"
+            if count == 1:
+                epochs, have = f"epoch {epoch}", "it has"
             rest = (
-                f"The last one before it is checkpoint {before}: to go back to it means to run {epochs} and to "
-                "publish what they have published already"
+                f"The last one before it is checkpoint {before}: to go back to it means to run {epochs} again and to "
+                f"publish what {have} published already"
             )
             way_out = "; if that is wanted, set penstock.recovery.allow-fallback to true"
         return UnreadableCheckpointError(

@@ -18,6 +18,7 @@ from penstock.common.option_checks import validate
 from penstock.common.python_dependencies import add_to_import_path, split_python_files
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, JobExecutionError, PenstockError
+from penstock.runtime.user_code import is_users
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,6 @@ def _format(error: BaseException) -> str:
         own = own.tb_next
     shown = traceback.TracebackException(type(error), error, own)
     if isinstance(error, PenstockError):
-        package = str(Path(__file__).parents[1])
-        frames = [frame for frame in shown.stack if not frame.filename.startswith(package)]
+        frames = [frame for frame in shown.stack if is_users(frame.filename)]
         shown.stack = traceback.StackSummary.from_list(frames)
     return "".join(shown.format())

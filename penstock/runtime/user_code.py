@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -27,11 +28,16 @@ def shorten(record: Any, limit: int = 200) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-_PACKAGE: Final = f"{Path(__file__).resolve().parents[1]}/"
+# Frames of futures are never the user's: they stand where a thread of ours hands its error on.
+_NOT_THE_USERS: Final = (
+    f"{Path(__file__).resolve().parents[1]}/",
+    f"{Path(concurrent.futures.__file__).parent}/",
+)
 
 
-def _is_users(filename: str) -> bool:
-    return not filename.startswith(_PACKAGE) and "/cloudpickle/" not in filename
+def is_users(filename: str) -> bool:
+    """Whether a frame in this file is the user's, and not one of those that carry his code."""
+    return not filename.startswith(_NOT_THE_USERS) and "/cloudpickle/" not in filename
 
 
 def user_traceback(error: BaseException) -> str:
@@ -44,7 +50,7 @@ def user_traceback(error: BaseException) -> str:
     parts = [shown]
     while (before := parts[-1].__cause__ or parts[-1].__context__) is not None:
         parts.append(before)
-    own = [[frame for frame in part.stack if _is_users(frame.filename)] for part in parts]
+    own = [[frame for frame in part.stack if is_users(frame.filename)] for part in parts]
     if isinstance(error, PenstockError) and not any(own):
         return f"{error}\n"
     for part, frames in zip(parts, own, strict=True):

@@ -116,6 +116,20 @@ def test_a_wrong_call_shows_the_line_of_the_program_and_no_line_of_penstock(writ
     assert os.path.dirname(penstock.__file__) not in error
 
 
+def test_an_error_from_a_thread_of_penstock_shows_no_line_of_futures(write, capsys):
+    script = write(
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from penstock.errors import CheckpointError\n"
+        "def fail():\n    raise CheckpointError('gone')\n"
+        "with ThreadPoolExecutor() as pool:\n    pool.submit(fail).result()\n"
+    )
+    assert run(script) == 1
+    error = capsys.readouterr().err
+    assert f'File "{script}", line 6' in error
+    assert f'File "{script}", line 4, in fail' in error
+    assert "futures" not in error.replace("from concurrent.futures", "")
+
+
 def test_verbose_shows_all_frames_of_a_program_that_is_refused(write, capsys):
     wrong = "from penstock.common import Configuration\nConfiguration().set_string(1, 2)"
     shown = []
