@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from penstock.common import temporary
 from penstock.errors import (
@@ -59,6 +60,17 @@ def check_python_file(path: object) -> str:
             hint="name a .py file, a .zip or .whl archive, or a folder with modules",
         )
     return text
+
+
+def check_cached_file(path: str) -> None:
+    """Refuse a file that is not there; what another file system holds (`hdfs://...`) is not looked for."""
+    place = _local(path)
+    if place is not None and not place.exists():
+        raise ArgumentError(
+            f"the file '{path}' does not exist",
+            detail=f"it was looked for as {place.absolute()}",
+            hint="name a file or folder that is there before the job starts",
+        )
 
 
 def split_python_files(text: str) -> tuple[str, ...]:
@@ -148,8 +160,7 @@ def _check_level(level: str, which: str) -> str:
 def _local(path: str) -> Path | None:
     """Return the place of a path on this machine; None if another file system holds it."""
     if path.startswith("file:"):
-        path = path.removeprefix("file:")
-        path = path.removeprefix("//")
+        return Path(unquote(urlsplit(path).path))  # without the host of file://localhost/a
     return None if "://" in path else Path(path)
 
 
@@ -157,6 +168,7 @@ __all__ = [
     "LOG_LEVELS",
     "add_to_import_path",
     "as_shippable",
+    "check_cached_file",
     "check_python_file",
     "check_python_option",
     "is_this_interpreter",

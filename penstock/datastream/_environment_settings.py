@@ -14,7 +14,11 @@ from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.option_checks import validate
-from penstock.common.python_dependencies import check_python_file, check_python_option
+from penstock.common.python_dependencies import (
+    check_cached_file,
+    check_python_file,
+    check_python_option,
+)
 from penstock.common.restart_strategy import (
     ExponentialDelay,
     FailureRate,
@@ -291,8 +295,9 @@ class EnvironmentSettings:
         self._configuration.set_string("python.executable", python_exec)
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Name a file that tasks can ask for."""
-        entry = f"name:{check_text(name, 'name')},path:{check_text(file_path, 'file_path')}"
+        """Name a file for tasks; no file is copied to them, as none of PyFlink's functions can ask for it."""
+        check_cached_file(check_text(file_path, "file_path"))
+        entry = f"name:{check_text(name, 'name')},path:{file_path}"
         if executable:
             entry += ",executable:true"
         before = self._configuration.get_string(_CACHED_FILES, "")

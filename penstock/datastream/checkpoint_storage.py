@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from penstock.datastream._checks import check_int, check_text
 from penstock.errors import ArgumentError, UnsupportedOperationError
@@ -139,7 +140,7 @@ def as_flink_path(text: str) -> str:
     >>> as_flink_path("file:///tmp//a/"), as_flink_path("s3://bucket/a/")
     ('file:/tmp/a', 's3://bucket/a')
     """
-    if text.startswith("file:"):
+    if text.startswith("file:") and not urlsplit(text).netloc:
         scheme, rest = "file:", text.removeprefix("file:")
     elif "://" in text:
         scheme, _, rest = text.partition("://")

@@ -22,7 +22,7 @@ from penstock.datastream import (
 )
 from penstock.datastream._environment_settings import EnvironmentSettings
 from penstock.datastream.functions import SinkFunction, SourceFunction
-from penstock.errors import JobExecutionError
+from penstock.errors import ArgumentError, JobExecutionError
 from penstock.graph.operator_specs import SinkSpec, SourceSpec
 from tests.unit.datastream.conftest import PathSink, QuietSource
 
@@ -122,9 +122,13 @@ SETTINGS = [
         id="python executable",
     ),
     pytest.param(
-        lambda e: [e.register_cached_file("/a", "x"), e.register_cached_file("/b", "y", True)],
+        lambda e: [
+            e.register_cached_file(__file__, "x"),
+            e.register_cached_file(f"file://{__file__}", "y", True),
+            e.register_cached_file("hdfs://host/c", "z"),
+        ],
         "pipeline.cached-files",
-        "name:x,path:/a;name:y,path:/b,executable:true",
+        f"name:x,path:{__file__};name:y,path:file://{__file__},executable:true;name:z,path:hdfs://host/c",
         id="cached files",
     ),
     pytest.param(
@@ -143,6 +147,20 @@ def test_settings_are_options_of_the_configuration(env, set_it, key, text):
     # What was set can be given to another environment.
     again = StreamExecutionEnvironment.get_execution_environment(env.get_configuration())
     assert again.get_configuration() == env.get_configuration()
+
+
+@pytest.mark.parametrize("path", ["/not/there", "file:///not/there", "file://localhost/not/there"])
+def test_a_cached_file_that_is_not_there_is_refused_at_the_call(env, path):
+    with pytest.raises(
+        ArgumentError, match=f"'{path}' does not exist\\n.*looked for as /not/there"
+    ):
+        env.register_cached_file(path, "x")
+    assert "pipeline.cached-files" not in env.get_configuration().to_dict()
+
+
+def test_the_host_of_a_local_path_is_no_part_of_it(env):
+    env.set_default_savepoint_directory("file://localhost/savepoints/")
+    assert env.get_default_savepoint_directory() == "file://localhost/savepoints"
 
 
 def test_getters_say_what_holds_without_settings(env):
