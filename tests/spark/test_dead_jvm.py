@@ -62,28 +62,31 @@ def test_a_driver_whose_jvm_dies_at_the_start_recovers():
 
 
 KILLED_WHILE_ITS_JVM_STARTS = """
-import os, signal
+import os, signal, sys
+from pathlib import Path
 
 from penstock.spark.gateway import LocalJvm
 
-print(LocalJvm({"spark.master": "local[1]"}).process.pid, flush=True)
+Path(sys.argv[1]).write_text(str(LocalJvm({"spark.master": "local[1]"}).process.pid))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 def test_a_jvm_whose_driver_is_killed_while_it_starts_ends_although_the_next_driver_tidies_up(
-    monkeypatch,
+    tmp_path, monkeypatch
 ):
+    started = tmp_path / "pid"
+    # Its output is not read: the JVM has it too, and would be waited for.
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED_WHILE_ITS_JVM_STARTS],
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", KILLED_WHILE_ITS_JVM_STARTS, str(started)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         check=False,
         timeout=60,
         env={**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
     )
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    jvm = psutil.Process(int(killed.stdout))
+    assert killed.returncode == -signal.SIGKILL
+    jvm = psutil.Process(int(started.read_text()))
     monkeypatch.setattr(temporary, "_swept", set())
     temporary.sweep()
     gone, alive = psutil.wait_procs([jvm], timeout=60)
