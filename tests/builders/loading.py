@@ -1,0 +1,15 @@
+"""Modules that are files of no package: tools and examples."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+
+def load(path):
+    """Return the module that a file has, which is known by its name from now on."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
