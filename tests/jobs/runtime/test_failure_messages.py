@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
+import penstock
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import (
     CheckpointedFunction,
@@ -18,8 +20,9 @@ from penstock.datastream import (
 )
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.errors import JobExecutionError
-from penstock.runtime import user_code
 from tests.builders.scripted import environment
+
+PACKAGE = f"{Path(penstock.__file__).resolve().parent}/"
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -32,8 +35,8 @@ def failure_of(stream):
     with pytest.raises(JobExecutionError) as raised:
         stream.get_execution_environment().execute("a job")
     text = str(raised.value)
-    assert user_code._PACKAGE not in text
-    assert user_code._PACKAGE in raised.value.all_frames
+    assert PACKAGE not in text
+    assert PACKAGE in raised.value.all_frames
     return text
 
 
@@ -41,7 +44,7 @@ def test_the_traceback_of_a_script_goes_no_deeper_than_its_call_of_execute(numbe
     numbers.map(lambda n: n // 0).print()
     with pytest.raises(JobExecutionError) as raised:
         numbers.get_execution_environment().execute("a job")
-    ours = [entry for entry in raised.traceback if str(entry.path).startswith(user_code._PACKAGE)]
+    ours = [entry for entry in raised.traceback if str(entry.path).startswith(PACKAGE)]
     assert [entry.path.stem for entry in ours] == ["stream_execution_environment", "controller"]
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
