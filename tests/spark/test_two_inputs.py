@@ -150,14 +150,18 @@ class Hold(FlatMapFunction, CheckpointedFunction):
         self.state = store.get_list_state(ListStateDescriptor("held"))
         self.held = list(self.state.get())
         self.union = store.get_union_list_state(ListStateDescriptor("subtasks"))
-        self.former = len(set(self.union.get()))
+        self.told = list(self.union.get())
 
     def open(self, runtime_context):
         self.subtask = runtime_context.get_index_of_this_subtask()
+        self.parallelism = runtime_context.get_number_of_parallel_subtasks()
+        # A subtask that is built again in another worker is told by those of its own parallelism how many were before.
+        mine = [former for _, parallelism, former in self.told if parallelism == self.parallelism]
+        self.former = mine[0] if mine else len(set(self.told))
 
     def snapshot_state(self, context):
         self.state.update(self.held)
-        self.union.update([self.subtask])
+        self.union.update([(self.subtask, self.parallelism, self.former)])
 
     def flat_map(self, value):
         if value == POISON:
