@@ -16,6 +16,7 @@ from typing import Any
 from penstock.cep.engine import Match
 from penstock.cep.matching import Order, PatternEngine
 from penstock.errors import PenstockError, RecordError
+from penstock.graph.keys import for_user
 from penstock.graph.operator_specs import CepSpec, DynamicCepSpec
 from penstock.graph.operator_specs.patterns import DYNAMIC_RUNS, QUEUE, RUNS
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
@@ -51,7 +52,7 @@ class MatchContext:
 
     def get_current_key(self) -> Any:
         """Return the key."""
-        return self._key
+        return for_user(self._key)
 
     def get_pattern_id(self) -> Any:
         """Return which pattern matched, where patterns come from a stream; else None."""

@@ -50,6 +50,11 @@ def as_key(key: Any) -> Any:
     return key
 
 
+def for_user(key: Any) -> Any:
+    """Return a key as user code may have it: a list of its own, because the one that state is found by must not change."""
+    return list(key) if type(key) is ListKey else key
+
+
 def as_keys(keys: Iterable[Any]) -> list[Any]:
     """Return keys that can be hashed, or refuse the first that cannot."""
     found = []
@@ -71,4 +76,4 @@ def not_a_key(key: Any, error: TypeError) -> ArgumentTypeError:
     )
 
 
-__all__ = ["ListKey", "as_key", "as_keys", "not_a_key"]
+__all__ = ["ListKey", "as_key", "as_keys", "for_user", "not_a_key"]

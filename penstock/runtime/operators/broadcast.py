@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from penstock.common.time_domain import TimeDomain
 from penstock.errors import InvalidProgramError
+from penstock.graph.keys import for_user
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.process import KeyedProcessOperator, ProcessOperator
 from penstock.runtime.records import RowBatch
@@ -110,7 +111,7 @@ class KeyedReadOnlyContext(ReadOnlyContext):
 
     def get_current_key(self) -> Any:
         """Return the current key."""
-        return self._backend.current_key
+        return for_user(self._backend.current_key)
 
     def time_domain(self) -> TimeDomain | None:
         """Return the clock of the firing timer."""

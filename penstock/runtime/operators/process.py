@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.common.time_domain import TimeDomain
 from penstock.errors import UnsupportedOperationError
+from penstock.graph.keys import for_user
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.records import MIN_WATERMARK, RowBatch
@@ -36,7 +37,7 @@ class ProcessContext:
 
     def get_current_key(self) -> Any:
         """Return the current key."""
-        return self._backend.current_key
+        return for_user(self._backend.current_key)
 
     def time_domain(self) -> TimeDomain | None:
         """Return the clock of the firing timer."""

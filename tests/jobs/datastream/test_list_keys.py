@@ -117,3 +117,16 @@ def test_a_dictionary_is_refused_and_the_record_and_operator_are_named(env):
     assert "a key cannot be of type dict" in text
     assert "'Source: Collection Source'" in text
     assert "(['a', 'b'], 1)" in text
+
+
+class CountAndChangeTheKey(Count):
+    def process_element(self, value, ctx):
+        ctx.get_current_key().append("more")
+        yield from super().process_element(value, ctx)
+
+
+def test_a_function_that_changes_the_list_it_was_given_does_not_change_the_key(env):
+    stream = env.from_collection(RECORDS).key_by(lambda record: record[0])
+    with own_cluster():
+        found = sorted(stream.process(CountAndChangeTheKey()).execute_and_collect())
+    assert found == COUNTED
