@@ -41,27 +41,34 @@ FILES = Words(
 
 def failure(error: OSError, action: str, where: str, words: Words = FILES) -> PenstockError:
     """Describe why something could not be done to a file."""
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError) and not _is_above(error, where):
         message = f"{words.file} '{where}' does not exist"
         return words.missing_error(message, detail=str(error), hint=words.missing)
     message = f"could not {action} {words.file} '{where}'"
     if action == "list":
         message = f"could not list the {words.file}s of '{where}'"
-    if isinstance(error, FileExistsError):
+    if isinstance(error, FileExistsError) and not _is_above(error, where):
         message = f"{words.file} '{where}' exists already"
     elif error.errno in _FULL:
         message = f"{words.storage} is full: {message}"
     return words.error(message, detail=str(error), hint=_hint(error, where, words))
 
 
+def _is_above(error: OSError, where: str) -> bool:
+    """Whether the trouble is not with the file itself, but with a directory of its path that cannot be made."""
+    return isinstance(error.filename, str) and where.startswith(f"{error.filename.rstrip('/')}/")
+
+
 def _hint(error: OSError, where: str, words: Words) -> str:
-    if isinstance(error, FileExistsError):
+    if isinstance(error, FileNotFoundError):
+        return f"'{error.filename}' cannot be made there: {words.elsewhere}"
+    if isinstance(error, FileExistsError) and not _is_above(error, where):
         return words.exists
     if isinstance(error, PermissionError) and "://" in where:
         return f"check the credentials, and that they allow to list, read, write and delete below {words.directory}"
     if isinstance(error, PermissionError):
         return f"let the user that runs the job read and write {words.directory}"
-    if isinstance(error, NotADirectoryError):
+    if isinstance(error, NotADirectoryError | FileExistsError):
         return f"a part of the path is a file: delete that or {words.elsewhere}"
     if error.errno == errno.EROFS:
         return f"the file system is mounted read-only: mount it for writing or {words.elsewhere}"
