@@ -63,9 +63,10 @@ def seconds_of(case: Case, tree: Path, args: argparse.Namespace) -> float:
     options = ["--config", f"state.backend.type={args.backend}"]
     if not args.spark:
         options.append("--no-spark")
-    # Workers of Spark inherit it too.
+    # Workers of Spark inherit both, and look into the directory that they are started in first.
     os.environ["PYTHONPATH"] = str(tree)
-    run = run_job(case.script, "penstock", source, output, *options)
+    with contextlib.chdir(tree):
+        run = run_job(case.script, "penstock", source, output, *options)
     check(f"{case.title} of {tree.name}", run.totals, case.expect(source))
     return run.seconds
 
@@ -81,6 +82,7 @@ def compare(case: Case, before: Path, args: argparse.Namespace) -> tuple[float, 
 
 def main() -> None:
     args = parse()
+    args.work = args.work.resolve()
     wanted = args.job or JOBS
     table = Table("job", f"{args.revision} (s)", "now (s)", "ratio")
     slower = []
