@@ -14,6 +14,8 @@ STATUS: Final = 2
 BARRIER: Final = 3
 ACK: Final = 4
 FAILURE: Final = 5
+END: Final = 6  # of a channel: nothing but barriers follows
+LATENCY: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,26 @@ class BarrierMessage:
     checkpoint: int
     attempt: str
     finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyMarker:
+    """Travels with the records from a source subtask to the sinks, to tell how long that takes."""
+
+    source: TaskId
+    emitted_ms: float  # on the wall clock of the source's machine
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierFigures:
+    """How a subtask passed a barrier, in milliseconds and bytes, as Flink counts it."""
+
+    start_delay_ms: float = 0.0  # from the trigger to the first barrier
+    alignment_ms: float = 0.0  # from the first barrier to the last
+    sync_ms: float = 0.0
+    async_ms: float = 0.0
+    persisted_in_flight: int = 0  # bytes
+    unaligned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +63,9 @@ class TaskAck:
     finished: bool = False
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)  # operator id -> name -> value
     trace: Any = None  # SlotTrace, in the last ACK of a slot, if the job keeps a journal
+    # Committables of earlier checkpoints that this subtask does not know to be complete: by checkpoint, then by operator id.
+    carried: dict[int, dict[str, list[Any]]] = field(default_factory=dict)
+    figures: BarrierFigures = BarrierFigures()
 
 
 @dataclass(frozen=True, slots=True)

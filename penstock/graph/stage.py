@@ -1,0 +1,71 @@
+"""What the slots of a pipelined job are told: subtasks that stay for the life of an attempt. All of it pickles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.graph.deployment import JobSettings, SubtaskRestore, VertexDeployment
+from penstock.graph.task_id import TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """How much may be under way between subtasks, and how long a buffer waits to be full.
+
+    `buffer_timeout_ms`: 0 sends after every batch, None only full buffers; any other number is the longest time that records wait. They
+    are sent earlier if the slot has nothing else to do.
+    """
+
+    channel_bytes: int = (
+        262_144  # under way in one channel, from the sender's queue to the receiver's
+    )
+    slot_bytes: int = 67_108_864  # under way to one slot, over all its channels
+    buffer_timeout_ms: int | None = 100
+    latency_interval_ms: int = 0  # between two latency markers of a source; 0: none
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierSettings:
+    """How subtasks pass barriers.
+
+    `aligned_timeout_ms`: how long a barrier may wait for the others before it overtakes; only if `unaligned`. 0: it overtakes at once.
+    """
+
+    exactly_once: bool = True
+    unaligned: bool = False
+    aligned_timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StageKeys:
+    """The keys of one attempt: whoever has them belongs to it."""
+
+    public: bytes
+    secret: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StageDeployment:
+    """What all slots of one stage get: a pipelined region of a job, or several that share their slots.
+
+    `attempt` is a token that no other attempt of any stage has. `placement` has the slot of every subtask.
+    `driver` is where the driver listens (`tcp://host:port`).
+    """
+
+    settings: JobSettings
+    stage: int
+    slots: int
+    attempt: str
+    attempt_number: int
+    next_checkpoint: int  # the number of the first checkpoint to be triggered
+    vertices: tuple[VertexDeployment, ...]
+    placement: dict[TaskId, int]
+    restore: dict[TaskId, SubtaskRestore]
+    assignments: dict[TaskId, Any]  # SourceAssignments
+    state_io: Any  # StateIO
+    staging: str
+    driver: str
+    keys: StageKeys
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+    barriers: BarrierSettings = field(default_factory=BarrierSettings)

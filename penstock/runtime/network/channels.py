@@ -1,0 +1,200 @@
+"""Channels of subtasks that stay: a queue at the receiving end, a bound on what is under way, and who may go on.
+
+A channel carries what one subtask sends over one edge to one other subtask, in order. Its two ends are an `OutputChannel` and an
+`InputChannel`; between them is a `LocalLink` if both subtasks live in the same slot, a connection of the slot's network otherwise.
+
+Nothing in here ever waits. A sender may always send: what the channel has no room for is queued, and closes the inputs of
+the sender's subtask (`Outputs.has_room`) until it is gone. A receiver takes what has arrived, and each item that it takes gives room.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+from penstock.runtime.network.messages import DATA
+
+
+class ChannelId(NamedTuple):
+    """Where a channel leads, and from which subtask of the vertex at the other end."""
+
+    vertex: int  # the number of the receiving vertex
+    subtask: int  # the receiving subtask
+    gate: int
+    source: int  # the sending subtask
+
+
+class Item(NamedTuple):
+    """One thing on its way: records or a control message.
+
+    `content` is a Batch or a message as it was sent, or the bytes that a network has made of it. `size` is what it counts in bytes.
+    """
+
+    kind: int
+    content: Any
+    size: int
+
+
+class Outputs:
+    """All output channels of one subtask: whether what it emits has somewhere to go."""
+
+    __slots__ = ("_full",)
+
+    def __init__(self) -> None:
+        self._full = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether no channel is full: only then may the subtask take input."""
+        return not self._full
+
+    def filled(self) -> None:
+        """Take note that a channel has no room any more."""
+        self._full += 1
+
+    def emptied(self) -> None:
+        """Take note that a channel that was full has room again."""
+        self._full -= 1
+
+
+class OutputChannel(Protocol):
+    """The sending end of a channel."""
+
+    id: ChannelId
+
+    def send(self, kind: int, content: Any) -> int:
+        """Send a Batch (kind DATA) or a control message after all that was sent before; return its size in bytes, 0 if unknown."""
+
+    def overtake(self, kind: int, content: Any) -> list[Item]:
+        """Send a control message before all that is queued here; return the DATA items that it overtook, in order.
+
+        They are still sent, after it.
+        """
+
+
+class InputChannel:
+    """The receiving end of a channel: what has arrived and was not taken yet."""
+
+    __slots__ = ("_inputs", "_link", "_queued", "blocked", "id", "items")
+
+    def __init__(self, channel: ChannelId, inputs: Inputs, link: Link) -> None:
+        self.id = channel
+        self.items: deque[Item] = deque()
+        self.blocked = False  # aligned: it has brought its barrier and waits for the others
+        self._inputs = inputs
+        self._link = link
+        self._queued = False
+
+    def put(self, item: Item) -> None:
+        """Take what the sender sent."""
+        self.items.append(item)
+        self.offer()
+
+    def put_first(self, item: Item) -> None:
+        """Take a message that overtakes all that waits here."""
+        self.items.appendleft(item)
+        self.offer()
+
+    def take(self) -> Item:
+        """Return the next item, and give room to the sender."""
+        item = self.items.popleft()
+        self._link.taken(item)
+        return item
+
+    def waiting(self) -> Iterator[Item]:
+        """Return the records that wait here, in order, up to the next barrier of any kind."""
+        return (item for item in self.items if item.kind == DATA)
+
+    def block(self) -> None:
+        """Let it wait, with all that it brings."""
+        self.blocked = True
+
+    def unblock(self) -> None:
+        """Let it be read again."""
+        self.blocked = False
+        self.offer()
+
+    def offer(self) -> None:
+        """Stand in line to be read, if there is something to read and it does not stand there already."""
+        if self.items and not self.blocked and not self._queued:
+            self._queued = True
+            self._inputs.line.append(self)
+
+    def left_line(self) -> None:
+        """Take note that it was taken out of the line."""
+        self._queued = False
+
+
+class Link(Protocol):
+    """What carries a channel: it learns what the receiver has taken."""
+
+    def taken(self, item: Item) -> None:
+        """The receiver has taken an item."""
+
+
+class Inputs:
+    """All input channels of one subtask: those with something to read stand in line, so that each gets its turn."""
+
+    __slots__ = ("channels", "line")
+
+    def __init__(self) -> None:
+        self.channels: dict[tuple[int, int], InputChannel] = {}  # by gate and sending subtask
+        self.line: deque[InputChannel] = deque()
+
+    def add(self, channel: InputChannel) -> None:
+        """Add a channel."""
+        self.channels[channel.id.gate, channel.id.source] = channel
+
+    def next(self) -> InputChannel | None:
+        """Return a channel that has an item to take, the next in line; None if there is none.
+
+        Whoever has taken from it calls `InputChannel.offer` to put it in line again.
+        """
+        while self.line:
+            channel = self.line.popleft()
+            channel.left_line()
+            if channel.items and not channel.blocked:
+                return channel
+        return None
+
+    def unblock_all(self) -> None:
+        """Let all channels be read again."""
+        for channel in self.channels.values():
+            if channel.blocked:
+                channel.unblock()
+
+
+class LocalLink:
+    """A channel between two subtasks of one slot: what is sent is what arrives, as it is."""
+
+    def __init__(
+        self, channel: ChannelId, outputs: Outputs, inputs: Inputs, items: int = 8
+    ) -> None:
+        self.id = channel
+        self._outputs = outputs
+        self._limit = items
+        self._full = False
+        self.receiver = InputChannel(channel, inputs, self)
+        inputs.add(self.receiver)
+
+    def send(self, kind: int, content: Any) -> int:
+        """Hand over."""
+        self.receiver.put(Item(kind, content, 0))
+        self._check()
+        return 0
+
+    def overtake(self, kind: int, content: Any) -> list[Item]:
+        """Hand over before all that waits: none of it counts as overtaken here, the receiver has it already."""
+        self.receiver.put_first(Item(kind, content, 0))
+        return []
+
+    def taken(self, item: Item) -> None:
+        """There is room again, perhaps."""
+        self._check()
+
+    def _check(self) -> None:
+        full = len(self.receiver.items) >= self._limit
+        if full != self._full:
+            self._full = full
+            (self._outputs.filled if full else self._outputs.emptied)()

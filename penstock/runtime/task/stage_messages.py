@@ -1,0 +1,123 @@
+"""What the driver and the slots of a pipelined stage tell each other. Each direction keeps its order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.graph.task_id import TaskId
+from penstock.runtime.network.messages import TaskAck, TaskFailure
+
+# From the driver to a slot
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Sources of the slot begin a checkpoint: they take their snapshot and send its barrier.
+
+    `drain`: they read nothing more, time goes to its end, and so do they. `aligned`: it must be aligned, whatever the job's settings say
+    (a savepoint).
+    """
+
+    checkpoint: int
+    triggered_ms: int
+    drain: bool = False
+    aligned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A checkpoint is durable and its output is committed: what was kept for it can go."""
+
+    checkpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class Aborted:
+    """A checkpoint will never be complete: nobody needs to wait for its barriers any more."""
+
+    checkpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """A source subtask gets more splits; `idle` and `no_more_splits` as in SourceAssignment."""
+
+    task: TaskId
+    splits: tuple[Any, ...]  # SplitProgress
+    no_more_splits: bool = False
+    idle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AllowTime:
+    """Sources of an alignment group may go up to this watermark, and wait beyond it."""
+
+    group: str
+    watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The slot ends: its work is done, or given up."""
+
+
+Command = Trigger | Completed | Aborted | Assign | AllowTime | Leave
+
+# From a slot to the driver
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRunning:
+    """All subtasks of the slot are open and connected."""
+
+    slot: int
+    process: int
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """A subtask has passed the barrier of a checkpoint, and what it has written is durable."""
+
+    checkpoint: int
+    ack: TaskAck
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """A subtask cannot take part in a checkpoint; the job goes on."""
+
+    checkpoint: int
+    task: TaskId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFinished:
+    """A source subtask has read all that it will ever read."""
+
+    task: TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class SlotFailed:
+    """A subtask of the slot failed; the slot has ended."""
+
+    slot: int
+    failure: TaskFailure
+
+
+@dataclass(frozen=True, slots=True)
+class SlotReport:
+    """How the subtasks of a slot are doing, once a second. `metrics` are by subtask; names are Flink's.
+
+    `watermarks` are what the sources of alignment groups have reached, by group.
+    """
+
+    slot: int
+    metrics: dict[TaskId, dict[str, Any]] = field(default_factory=dict)
+    watermarks: dict[str, int] = field(default_factory=dict)
+
+
+Report = SlotRunning | Acknowledged | Declined | SourceFinished | SlotFailed | SlotReport
