@@ -86,6 +86,13 @@ class InputChannel:
         self._link = link
         self._queued = False
 
+    def attach(self, inputs: Inputs) -> None:
+        """Let it belong to the inputs of a subtask."""
+        self._inputs = inputs
+        self._queued = False
+        inputs.add(self)
+        self.offer()
+
     def put(self, item: Item) -> None:
         """Take what the sender sent."""
         self.items.append(item)
@@ -177,6 +184,12 @@ class LocalLink:
         self._full = False
         self.receiver = InputChannel(channel, inputs, self)
         inputs.add(self.receiver)
+
+    def attach_outputs(self, outputs: Outputs) -> None:
+        """Let it belong to the outputs of a subtask."""
+        self._outputs = outputs
+        if self._full:
+            outputs.filled()
 
     def send(self, kind: int, content: Any) -> int:
         """Hand over."""

@@ -1,0 +1,75 @@
+"""How much may be under way in a channel: the two ends of a window, as numbers only.
+
+The receiver tells how many bytes the sender may have sent in all, since the channel began: what was taken, and a window
+beyond it. The sender goes on while it has sent less than that. So at most a window and one item are under way, and an item
+of any size gets through.
+
+The limit is told again when half a window was taken since it was told last. That is enough: a sender that waits has sent at least
+the limit, so once the receiver has taken all of that, a whole window was taken since.
+"""
+
+from __future__ import annotations
+
+FIRST_ITEM = 1  # the limit before the receiver has told one: a single item may go
+ITEM_OVERHEAD = (
+    64  # bytes that an item counts besides its content, so that many small ones count, too
+)
+
+
+class SendWindow:
+    """The sending end: what was sent, and up to where it may go on."""
+
+    __slots__ = ("limit", "sent")
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.limit = FIRST_ITEM
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the next item may go, whatever its size."""
+        return self.sent < self.limit
+
+    def send(self, size: int) -> None:
+        """Take note that an item goes."""
+        self.sent += size + ITEM_OVERHEAD
+
+    def allow(self, limit: int) -> None:
+        """Take note of a limit that the receiver told."""
+        self.limit = max(self.limit, limit)
+
+
+class ReceiveWindow:
+    """The receiving end: what was taken, and which limit was told.
+
+    `window` may shrink: what was allowed stays so, and nothing more is until enough was taken.
+    """
+
+    __slots__ = ("taken", "told", "window")
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self.taken = 0
+        self.told = FIRST_ITEM
+
+    def take(self, size: int) -> int | None:
+        """Take note that an item was taken; return the limit to tell, if it is time."""
+        self.taken += size + ITEM_OVERHEAD
+        limit = self.taken + self.window
+        if 2 * (limit - self.told) < self.window:
+            return None
+        self.told = limit
+        return limit
+
+    def open(self) -> int | None:
+        """Return the limit to tell if it is above the one that was told, before anything was taken, too."""
+        limit = self.taken + self.window
+        if limit <= self.told:
+            return None
+        self.told = limit
+        return limit
+
+
+def window_of(channel_bytes: int, slot_bytes: int, channels: int) -> int:
+    """Return the window of each of a slot's channels: together they stay within what the slot may hold."""
+    return max(1, min(channel_bytes, slot_bytes // max(1, channels)))

@@ -1,0 +1,122 @@
+"""The driver's end of the connections to the slots of its stages."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import zmq
+
+from penstock.common.pickling import dumps
+from penstock.graph.stage import StageKeys
+from penstock.runtime.network import sockets
+from penstock.runtime.network.keys import Doorkeeper, guard
+from penstock.runtime.network.wakeup import Wakeup
+
+_LAST_COMMANDS_MS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLost:
+    """The connection to a slot that had reported is lost: it has ended, or its machine is gone."""
+
+
+class Arrival(NamedTuple):
+    """What a slot of a stage reported, or a ConnectionLost."""
+
+    stage: str
+    slot: int
+    message: Any
+
+
+class _Stage:
+    """The socket that the slots of one stage connect to."""
+
+    def __init__(self, context: zmq.Context[Any], name: str, keys: StageKeys, host: str) -> None:
+        self.name = name
+        self.socket = sockets.new_socket(context, zmq.ROUTER, _LAST_COMMANDS_MS)
+        self.socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
+        guard(self.socket, keys, name)
+        self.connections = sockets.Connections(self.socket)
+        self.address = sockets.bind(self.socket, host)
+        self._slots: dict[int, int] = {}  # by the file descriptor of the connection
+
+    def take(self) -> list[Arrival]:
+        arrivals = []
+        while True:
+            try:
+                identity, content = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                break
+            slot = int(identity.bytes)
+            self._slots[content.get(zmq.SRCFD)] = slot
+            arrivals.append(Arrival(self.name, slot, pickle.loads(content.buffer)))
+        for connection in self.connections.closed():
+            if connection in self._slots:
+                slot = self._slots.pop(connection)
+                arrivals.append(Arrival(self.name, slot, ConnectionLost()))
+        return arrivals
+
+    def close(self) -> None:
+        self.connections.close()
+        self.socket.close()
+
+
+class DriverEndpoint:
+    """Where slots connect to: each stage's at a socket of its own, which knows the keys of that attempt only.
+
+    One thread uses it; only `wake` may be called from others. A slot is known once it has reported something.
+    """
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._context: zmq.Context[Any] = zmq.Context()
+        self._doorkeeper = Doorkeeper(self._context)
+        self._wakeup = Wakeup()
+        self._poller = zmq.Poller()
+        self._poller.register(self._doorkeeper.socket, zmq.POLLIN)
+        self._poller.register(self._wakeup.fd, zmq.POLLIN)
+        self._stages: dict[str, _Stage] = {}
+
+    def open_stage(self, stage: str, keys: StageKeys) -> str:
+        """Listen to the slots of an attempt of a stage; return the address. `stage` is a name that is used once, such as the attempt's token."""
+        opened = self._stages[stage] = _Stage(self._context, stage, keys, self._host)
+        self._doorkeeper.admit(keys, stage)
+        self._poller.register(opened.socket, zmq.POLLIN)
+        self._poller.register(opened.connections.monitor, zmq.POLLIN)
+        return opened.address
+
+    def close_stage(self, stage: str) -> None:
+        """Listen to it no more. Its slots notice that, and end."""
+        closed = self._stages.pop(stage, None)
+        if closed is None:
+            return
+        self._doorkeeper.dismiss(stage)
+        self._poller.unregister(closed.socket)
+        self._poller.unregister(closed.connections.monitor)
+        closed.close()
+
+    def poll(self, seconds: float) -> list[Arrival]:
+        """Return what slots have reported; wait for it, at most so long or until `wake`."""
+        if self._poller.poll(sockets.milliseconds(seconds)):
+            self._wakeup.clear()
+        self._doorkeeper.answer()
+        return [arrival for stage in self._stages.values() for arrival in stage.take()]
+
+    def send(self, stage: str, slot: int, command: Any) -> None:
+        """Tell a slot that has reported something. What is sent to one that is gone is lost."""
+        opened = self._stages.get(stage)
+        if opened is not None:
+            opened.socket.send_multipart([b"%d" % slot, dumps(command)], zmq.NOBLOCK)
+
+    def wake(self) -> None:
+        """End a `poll`, or the next one. From any thread."""
+        self._wakeup.wake()
+
+    def close(self) -> None:
+        """Close all stages, and let go of everything."""
+        for stage in list(self._stages):
+            self.close_stage(stage)
+        self._context.destroy()
+        self._wakeup.close()

@@ -1,0 +1,182 @@
+"""Channels to and from other slots: their two ends, and the connection that carries what is to go to one slot."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import zmq
+
+from penstock.common.pickling import dumps
+from penstock.runtime.network import frames
+from penstock.runtime.network.channels import ChannelId, InputChannel, Inputs, Item, Outputs
+from penstock.runtime.network.credits import ReceiveWindow, SendWindow
+from penstock.runtime.network.messages import DATA
+
+# What is to go to one slot is sent together at the next `pump`; a message of this size is sent at once, so that the other side can
+# begin while a subtask is still emitting.
+FULL_MESSAGE = 65_536
+
+
+class Peer:
+    """The way to one other slot: collects what is to go there, and sends it as one message."""
+
+    __slots__ = ("_bytes", "_contents", "_headers", "_number", "_slot", "_socket", "slot")
+
+    def __init__(self, own_slot: int, slot: int) -> None:
+        self.slot = slot
+        self._socket: zmq.Socket[bytes] | None = None  # until it is connected
+        self._slot = own_slot
+        self._number = 0
+        self._headers: list[bytes] = []
+        self._contents: list[bytes] = []
+        self._bytes = 0
+
+    def add_item(self, key: bytes, kind: int, content: bytes, flags: int = 0) -> None:
+        """Send records or a control message."""
+        self._headers.append(frames.item_header(key, kind, content, flags))
+        self._contents.append(content)
+        self._bytes += len(content)
+        if self._bytes >= FULL_MESSAGE:
+            self.flush()
+
+    def add_credit(self, key: bytes, limit: int) -> None:
+        """Tell the sender of a channel how much it may have sent."""
+        self._headers.append(frames.credit_header(key, limit))
+
+    def connected(self, socket: zmq.Socket[bytes]) -> None:
+        """Send through this socket, a first message at once: by it the other side knows the connection."""
+        self._socket = socket
+        self._send(socket)
+
+    def flush(self) -> None:
+        """Send what has been collected."""
+        if self._headers and self._socket is not None:
+            self._send(self._socket)
+
+    def _send(self, socket: zmq.Socket[bytes]) -> None:
+        message = frames.message(self._slot, self._number, self._headers, self._contents)
+        socket.send_multipart(message, zmq.NOBLOCK)
+        self._number += 1
+        self._headers.clear()
+        self._contents.clear()
+        self._bytes = 0
+
+
+class RemoteOutput:
+    """The sending end of a channel to another slot: what the receiver has no room for waits here, encoded."""
+
+    __slots__ = ("_full", "_key", "_outputs", "_peer", "_queue", "_window", "id")
+
+    def __init__(self, channel: ChannelId, peer: Peer, outputs: Outputs) -> None:
+        self.id = channel
+        self._key = frames.channel_key(channel)
+        self._peer = peer
+        self._outputs = outputs
+        self._window = SendWindow()
+        self._queue: deque[tuple[Item, Any]] = deque()  # with the message that was encoded
+        self._full = False
+
+    def send(self, kind: int, content: Any) -> int:
+        """Encode and send, or queue."""
+        payload = _encoded(kind, content)
+        size = len(payload)
+        if self._queue or not self._window.is_open:
+            self._queue.append((Item(kind, payload, size), None if kind == DATA else content))
+        else:
+            self._transmit(kind, payload)
+        self._check()
+        return size
+
+    def overtake(self, kind: int, content: Any) -> list[Item]:
+        """Send a control message before all that waits at either end; return the records that wait here, in order.
+
+        If it waits here already, only what is before it counts as overtaken.
+        """
+        overtaken: list[Item] = []
+        for position, (item, message) in enumerate(self._queue):
+            if item.kind == kind and message == content:
+                del self._queue[position]
+                break
+            if item.kind == DATA:
+                overtaken.append(item)
+        self._transmit(kind, _encoded(kind, content), frames.OVERTAKES)
+        self._check()
+        return overtaken
+
+    def allow(self, limit: int) -> None:
+        """The receiver has told how much may be sent."""
+        self._window.allow(limit)
+        while self._queue and self._window.is_open:
+            item, _ = self._queue.popleft()
+            self._transmit(item.kind, item.content)
+        self._check()
+
+    @property
+    def slot(self) -> int:
+        """The slot that it leads to."""
+        return self._peer.slot
+
+    @property
+    def queued_bytes(self) -> int:
+        """How many bytes wait here."""
+        return sum(item.size for item, _ in self._queue)
+
+    def _transmit(self, kind: int, payload: bytes, flags: int = 0) -> None:
+        self._window.send(len(payload))
+        self._peer.add_item(self._key, kind, payload, flags)
+
+    def _check(self) -> None:
+        full = not self._window.is_open
+        if full != self._full:
+            self._full = full
+            (self._outputs.filled if full else self._outputs.emptied)()
+
+
+class RemoteInput:
+    """What carries a channel from another slot: it tells the sender how much it may send."""
+
+    __slots__ = ("_key", "_peer", "_window", "receiver")
+
+    def __init__(self, channel: ChannelId, peer: Peer, inputs: Inputs) -> None:
+        self._key = frames.channel_key(channel)
+        self._peer = peer
+        self._window = ReceiveWindow(0)
+        self.receiver = InputChannel(channel, inputs, self)
+        inputs.add(self.receiver)
+
+    @property
+    def slot(self) -> int:
+        """The slot that it comes from."""
+        return self._peer.slot
+
+    def resize(self, window: int) -> None:
+        """Change the window."""
+        self._window.window = window
+
+    def open(self) -> None:
+        """Tell the sender the window."""
+        limit = self._window.open()
+        if limit is not None:
+            self._peer.add_credit(self._key, limit)
+
+    def taken(self, item: Item) -> None:
+        """Give room to the sender, from time to time."""
+        limit = self._window.take(item.size)
+        if limit is not None:
+            self._peer.add_credit(self._key, limit)
+
+    def arrived(self, entry: frames.Entry) -> None:
+        """Hand over to the receiver."""
+        item = Item(entry.kind, entry.content, len(entry.content))
+        if entry.overtakes:
+            self.receiver.put_first(item)
+        else:
+            self.receiver.put(item)
+
+
+def _encoded(kind: int, content: Any) -> bytes:
+    if type(content) is bytes:  # as it was taken from another channel
+        return content
+    payload: bytes = content.encode() if kind == DATA else dumps(content)
+    return payload

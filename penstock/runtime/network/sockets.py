@@ -1,0 +1,78 @@
+"""ZeroMQ sockets as the network uses them: unbounded queues (credits bound them), signs of life, and news of connections."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+# A connection whose other end shows no sign of life for this long is lost. ZeroMQ's own threads answer, so that a process which is
+# busy for minutes is alive, and one that is frozen or cut off is not.
+HEARTBEAT_MS: Final = 1000
+HEARTBEAT_TIMEOUT_MS: Final = 3000
+
+_NEWS = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
+
+
+def new_socket(context: zmq.Context[Any], kind: int, linger_ms: int) -> zmq.Socket[bytes]:
+    """Return a socket that never refuses a message, and stays at most `linger_ms` to send the last ones."""
+    socket: zmq.Socket[bytes] = context.socket(kind)
+    socket.set_hwm(0)
+    socket.linger = linger_ms
+    socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
+    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
+    socket.setsockopt(zmq.HEARTBEAT_TTL, HEARTBEAT_TIMEOUT_MS)
+    return socket
+
+
+def bind(socket: zmq.Socket[bytes], host: str) -> str:
+    """Listen at a free port of one address of this machine; return where."""
+    if ":" in host:
+        socket.setsockopt(zmq.IPV6, 1)
+        host = f"[{host}]"
+    socket.bind(f"tcp://{host}:0")
+    endpoint: Any = socket.last_endpoint
+    return str(endpoint, "ascii")
+
+
+def connect(socket: zmq.Socket[bytes], address: str) -> None:
+    """Connect, now or when the other side is there."""
+    if "[" in address:
+        socket.setsockopt(zmq.IPV6, 1)
+    socket.connect(address)
+
+
+def milliseconds(seconds: float) -> int:
+    """Return how long to poll, as ZeroMQ counts it: no less than asked for, so that waiting for a short time is not spinning."""
+    return max(0, math.ceil(seconds * 1000))
+
+
+class Connections:
+    """News of a socket's connections: which were closed.
+
+    ZeroMQ names a connection by its file descriptor, which frames of its messages have as SRCFD. Those of strangers come and go, too.
+    """
+
+    def __init__(self, socket: zmq.Socket[bytes]) -> None:
+        self._watched = socket
+        self.monitor: zmq.Socket[bytes] = socket.get_monitor_socket(_NEWS)
+        self._made = False  # whether there was a connection to somebody who has the keys
+
+    def closed(self) -> list[int]:
+        """Return the connections that were closed since the last call, and before somebody with the keys was there none."""
+        closed: list[int] = []
+        while True:
+            try:
+                news = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
+            except zmq.Again:
+                return closed
+            if news["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self._made = True
+            elif news["event"] == zmq.EVENT_DISCONNECTED and self._made:
+                closed.append(int(news["value"]))
+
+    def close(self) -> None:
+        """Hear no more."""
+        self._watched.disable_monitor()

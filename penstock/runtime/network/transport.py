@@ -1,0 +1,284 @@
+"""The network of a slot: channels to the other slots of its stage, and the connection to the driver.
+
+It has no thread but ZeroMQ's own. The slot's event loop calls `pump` as often as it can, and `wait` when there is nothing to do. A pump takes
+everything that has arrived: credits bound it, so nothing can be stuck in a connection behind something that nobody reads.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+import zmq
+
+from penstock.common.pickling import dumps
+from penstock.graph.stage import NetworkSettings, StageKeys
+from penstock.runtime.network import frames, sockets
+from penstock.runtime.network.channels import (
+    ChannelId,
+    InputChannel,
+    Inputs,
+    LocalLink,
+    OutputChannel,
+    Outputs,
+)
+from penstock.runtime.network.credits import window_of
+from penstock.runtime.network.frames import ChannelError
+from penstock.runtime.network.keys import Doorkeeper, guard, identify
+from penstock.runtime.network.peers import Peer, RemoteInput, RemoteOutput
+from penstock.runtime.network.wakeup import Wakeup
+
+# A look at the driver's messages and at who knocks takes 3 us, a look at what other slots sent 0.6 us: while the loop is busy, only the
+# latter is done in every pump.
+_LOOK_EVERY_S: Final = 0.001
+# A slot that ends closes its connections, perhaps before others know that they are to end, too.
+_GRACE_S: Final = 2.0
+_LAST_DATA_MS: Final = 200  # how long a closed network tries to send what is left for other slots
+_LAST_REPORTS_MS: Final = 2000  # and what is left for the driver
+
+
+class Network:
+    """The connections of one slot. Only `wake` and `report` may be called from other threads."""
+
+    def __init__(
+        self, slot: int, slots: int, keys: StageKeys, settings: NetworkSettings, host: str
+    ) -> None:
+        self._slot = slot
+        self._settings = settings
+        self._keys = keys
+        self._context: zmq.Context[Any] = zmq.Context()
+        self._doorkeeper = Doorkeeper(self._context)
+        self._doorkeeper.admit(keys)
+        self._inbox = sockets.new_socket(self._context, zmq.PULL, 0)
+        guard(self._inbox, keys)
+        self._connections = sockets.Connections(self._inbox)
+        self.address = sockets.bind(self._inbox, host)
+        self._wakeup = Wakeup()
+        self._poller = zmq.Poller()
+        for each in (
+            self._inbox,
+            self._doorkeeper.socket,
+            self._connections.monitor,
+            self._wakeup.fd,
+        ):
+            self._poller.register(each, zmq.POLLIN)
+        self._peers = {other: Peer(slot, other) for other in range(slots) if other != slot}
+        self._numbers = dict.fromkeys(self._peers, 0)  # of the next message that each of them sends
+        self._local: dict[ChannelId, LocalLink] = {}
+        self._outputs: dict[bytes, RemoteOutput] = {}
+        self._inputs: dict[bytes, RemoteInput] = {}
+        # Of channels that the other side opened first: at most one item each, and the limit.
+        self._early: dict[bytes, list[tuple[int, frames.Entry]]] = {}
+        self._unopened: list[RemoteInput] = []
+        self._driver: zmq.Socket[bytes] | None = None
+        self._driver_connections: sockets.Connections | None = None
+        self._commands: list[Any] = []
+        self._reports: deque[bytes] = deque()
+        self._thread = threading.get_ident()
+        self._next_look = 0.0
+        self._heard_of: dict[int, int] = {}  # slots by their connections
+        self._gone: dict[int, float] = {}  # slots whose connection was closed, and when
+        self._closed = False
+
+    # What is connected
+
+    def connect(self, addresses: Sequence[str]) -> None:
+        """Connect to the other slots; `addresses` has one for each slot of the stage, this one's too."""
+        for slot, peer in self._peers.items():
+            socket = sockets.new_socket(self._context, zmq.PUSH, _LAST_DATA_MS)
+            identify(socket, self._keys)
+            sockets.connect(socket, addresses[slot])
+            peer.connected(socket)
+
+    def connect_driver(self, address: str, identity: int) -> None:
+        """Connect to the driver, which knows this slot by its number."""
+        socket = sockets.new_socket(self._context, zmq.DEALER, _LAST_REPORTS_MS)
+        socket.setsockopt(zmq.ROUTING_ID, b"%d" % identity)
+        identify(socket, self._keys)
+        self._driver_connections = sockets.Connections(socket)
+        sockets.connect(socket, address)
+        self._driver = socket
+        self._poller.register(socket, zmq.POLLIN)
+        self._poller.register(self._driver_connections.monitor, zmq.POLLIN)
+
+    def open_output(self, channel: ChannelId, target_slot: int, outputs: Outputs) -> OutputChannel:
+        """Return the sending end of a channel."""
+        if target_slot == self._slot:
+            link = self._local_link(channel)
+            link.attach_outputs(outputs)
+            return link
+        output = RemoteOutput(channel, self._peers[target_slot], outputs)
+        key = frames.channel_key(channel)
+        self._outputs[key] = output
+        self._catch_up(key)
+        return output
+
+    def open_input(self, channel: ChannelId, source_slot: int, inputs: Inputs) -> InputChannel:
+        """Return the receiving end of a channel, and add it to the inputs of its subtask."""
+        if source_slot == self._slot:
+            link = self._local_link(channel)
+            link.receiver.attach(inputs)
+            return link.receiver
+        source = RemoteInput(channel, self._peers[source_slot], inputs)
+        key = frames.channel_key(channel)
+        self._inputs[key] = source
+        self._unopened.append(source)
+        self._catch_up(key)
+        return source.receiver
+
+    # What is done all the time
+
+    def pump(self) -> bool:
+        """Take what has arrived, send what may be sent; return whether anything has arrived. Never waits."""
+        arrived = False
+        if self._unopened:
+            self._tell_windows()
+        if cast("int", self._inbox.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            arrived = self._receive()
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_EVERY_S
+            arrived |= self._look(now)
+        for peer in self._peers.values():
+            peer.flush()
+        if self._reports:
+            self._send_reports()
+        return arrived
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something has arrived that `pump` takes, somebody calls `wake`, or the time is over."""
+        if self._poller.poll(sockets.milliseconds(seconds)):
+            self._wakeup.clear()
+        self._next_look = 0.0
+
+    def wake(self) -> None:
+        """End a `wait`, or the next one. From any thread."""
+        self._wakeup.wake()
+
+    # The driver
+
+    def commands(self) -> list[Any]:
+        """Return what the driver has sent and `pump` has taken, in order."""
+        commands, self._commands = self._commands, []
+        return commands
+
+    def report(self, message: Any) -> None:
+        """Tell the driver. From any thread; what one thread reports keeps its order."""
+        self._reports.append(dumps(message))
+        if threading.get_ident() == self._thread:
+            self._send_reports()
+        else:
+            self.wake()
+
+    def close(self) -> None:
+        """Send what was to be sent, as far as that is possible at once, and let go of everything."""
+        if self._closed:
+            return
+        self._closed = True
+        for peer in self._peers.values():
+            peer.flush()
+        self._send_reports()
+        self._connections.close()
+        if self._driver_connections is not None:
+            self._driver_connections.close()
+        self._context.destroy()
+        self._wakeup.close()
+
+    # Inside
+
+    def _local_link(self, channel: ChannelId) -> LocalLink:
+        link = self._local.get(channel)
+        if link is None:
+            link = self._local[channel] = LocalLink(channel, Outputs(), Inputs())
+        return link
+
+    def _tell_windows(self) -> None:
+        settings = self._settings
+        window = window_of(settings.channel_bytes, settings.slot_bytes, len(self._inputs))
+        for source in self._inputs.values():
+            source.resize(window)
+        for source in self._unopened:
+            source.open()
+        self._unopened.clear()
+
+    def _catch_up(self, key: bytes) -> None:
+        for slot, entry in self._early.pop(key, ()):
+            self._hand_over(slot, entry)
+
+    def _receive(self) -> bool:
+        arrived = False
+        try:
+            while len(self._heard_of) < len(self._peers):
+                parts = self._inbox.recv_multipart(zmq.NOBLOCK, copy=False)
+                slot = self._read([part.bytes for part in parts])
+                self._heard_of[int(parts[0].get(zmq.SRCFD))] = slot
+                arrived = True
+            while True:
+                self._read(self._inbox.recv_multipart(zmq.NOBLOCK))
+                arrived = True
+        except zmq.Again:
+            return arrived
+
+    def _read(self, message: list[bytes]) -> int:
+        slot, number = frames.read_origin(message[0])
+        expected = self._numbers.get(slot)
+        if number != expected:
+            raise ChannelError(
+                f"messages of slot {slot} were lost",
+                detail=f"number {number} arrived, {expected} was expected",
+            )
+        self._numbers[slot] = number + 1
+        for entry in frames.read_entries(message):
+            self._hand_over(slot, entry)
+        return slot
+
+    def _hand_over(self, slot: int, entry: frames.Entry) -> None:
+        end: RemoteInput | RemoteOutput | None
+        if entry.kind == frames.CREDIT:
+            end = output = self._outputs.get(entry.channel)
+            if output is not None:
+                output.allow(entry.limit)
+        else:
+            end = source = self._inputs.get(entry.channel)
+            if source is not None:
+                source.arrived(entry)
+        if end is None:
+            self._early.setdefault(entry.channel, []).append((slot, entry))
+        elif end.slot != slot:
+            raise ChannelError(
+                f"slot {slot} sent to a channel of slot {end.slot}",
+                detail=str(frames.channel_of(entry.channel)),
+            )
+
+    def _look(self, now: float) -> bool:
+        self._doorkeeper.answer()
+        for connection in self._connections.closed():
+            if connection in self._heard_of:
+                self._gone.setdefault(self._heard_of[connection], now)
+        for slot, since in self._gone.items():
+            if now - since > _GRACE_S:
+                raise ChannelError(f"the connection from slot {slot} was lost")
+        if self._driver is None or self._driver_connections is None:
+            return False
+        commands = _all_of(self._driver)
+        self._commands += commands
+        if not commands and self._driver_connections.closed():
+            raise ChannelError("the connection to the driver was lost")
+        return bool(commands)
+
+    def _send_reports(self) -> None:
+        while self._driver is not None and self._reports:
+            self._driver.send(self._reports.popleft(), zmq.NOBLOCK)
+
+
+def _all_of(socket: zmq.Socket[bytes]) -> list[Any]:
+    messages: list[Any] = []
+    while True:
+        try:
+            messages.append(pickle.loads(socket.recv(zmq.NOBLOCK)))
+        except zmq.Again:
+            return messages
