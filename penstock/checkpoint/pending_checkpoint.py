@@ -179,12 +179,7 @@ class PendingCheckpoint:
                 if ack is not None:
                     subtasks.append(
                         SubtaskSnapshot(
-                            ack.watermark,
-                            ack.finished,
-                            ack.next_wakeup,
-                            ack.attempt,
-                            ack.local,
-                            ack.in_flight,
+                            ack.watermark, ack.finished, ack.next_wakeup, ack.attempt, ack.local
                         )
                     )
                 elif before is not None and before.parallelism == parallelism:

@@ -10,17 +10,21 @@ from typing import Any
 
 from penstock.checkpoint.handles import (
     DEFAULT_INLINE_THRESHOLD,
+    SnapshotKind,
     StateChain,
     StateHandle,
     read_state,
     should_compact,
+    state_file_name,
     write_state,
 )
 from penstock.checkpoint.shared_files import download, upload
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common.pickling import NotPicklableError, dumps, is_picklable
+from penstock.errors import CheckpointError
 
 Tables = dict[str, Any]
+Prepared = tuple[StateChain, Callable[[StateChain | None, bool], StateChain]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +41,43 @@ class CheckpointStateIO:
         for handle in chain:
             yield pickle.loads(read_state(storage, handle))
 
-    def store(
+    def prepare(
         self, chain: StateChain | None, name: Any, delta: Tables, full: Callable[[], Tables]
-    ) -> StateChain:
-        """Write a delta, or everything if that is due; return the new chain."""
+    ) -> Prepared:
+        """Pickle a delta, or everything if that is due; return the chain that it will be, and what writes it.
+
+        The chain, here and as the result, knows the sizes of snapshots that are not written yet, and not their checksums.
+        """
         kept: tuple[StateHandle, ...] = ()
         payload = _pickle(delta)
         if chain is None or should_compact(chain, len(payload)):
             payload = _pickle(full())
         else:
             kept = chain.handles
-        handle = write_state(
+        planned = StateHandle(
+            "delta" if kept else "full",
+            len(payload),
+            0,
+            name.key_groups,
+            name=state_file_name(name.epoch, name.operator, name.subtask, name.attempt),
+        )
+
+        def write(after: StateChain | None, follows: bool) -> StateChain:
+            if not kept:
+                return StateChain((self._write(name, payload, "full"),))
+            if after is None or not follows:
+                raise CheckpointError(
+                    "the snapshot before this one was not written, and this one has only what has changed since"
+                )
+            return after.append(self._write(name, payload, "delta"))
+
+        return StateChain((*kept, planned)), write
+
+    def _write(self, name: Any, payload: bytes, kind: SnapshotKind) -> StateHandle:
+        return write_state(
             CheckpointStorage(self.directory),
             payload,
-            kind="delta" if kept else "full",
+            kind=kind,
             key_groups=name.key_groups,
             epoch=name.epoch,
             vertex=name.operator,
@@ -59,7 +86,6 @@ class CheckpointStateIO:
             inline_threshold=self.inline_threshold,
             signed=self.signed,
         )
-        return StateChain((*kept, handle))
 
     def store_files(
         self, chain: StateChain | None, name: Any, directory: Path, settings: Any

@@ -82,13 +82,13 @@ class ReplayStateIO:
         with _explaining():
             self._inner.fetch_files(handle, directory, settings)
 
-    def store(
+    def prepare(
         self,
         chain: StateChain | None,
         name: Any,
         delta: dict[str, Any],
         full: Callable[[], dict[str, Any]],
-    ) -> StateChain:
+    ) -> tuple[StateChain, Callable[[Any, bool], StateChain]]:
         """Keep a snapshot in memory."""
         place = (name.operator, name.subtask)
         if self._full is not None:
@@ -96,7 +96,8 @@ class ReplayStateIO:
                 self.full_tables[place] = _tables(pickle.loads(dumps(full())))
             else:
                 self.deltas[place] = dumps(delta)
-        return chain if chain is not None else StateChain()
+        same = chain if chain is not None else StateChain()
+        return same, lambda _chain, _follows: same
 
     def store_files(
         self, chain: StateChain | None, name: Any, directory: Path, settings: Any

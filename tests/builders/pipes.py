@@ -65,9 +65,10 @@ class MemoryStateIO:
     def load(self, chain, owned=None):
         return (pickle.loads(part) for part in chain)
 
-    def store(self, chain, name, delta, full):
+    def prepare(self, chain, name, delta, full):
         self.stored.append((name.operator, name.subtask, chain is None))
-        return ((pickle.dumps(full()),)) if chain is None else (*chain, pickle.dumps(delta))
+        made = ((pickle.dumps(full()),)) if chain is None else (*chain, pickle.dumps(delta))
+        return made, lambda chain, follows: made
 
 
 def vertex(

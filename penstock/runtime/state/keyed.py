@@ -19,6 +19,10 @@ from penstock.runtime.state.ttl import STATE_CLASSES
 Deltas = dict[str, TableDelta]  # by the name of the table
 # (state_io, chain, max_parallelism, owned) -> the tables of a chain of snapshots, oldest first, whichever backend wrote it
 ReadChain = Callable[[Any, Any, int, range | None], Iterator[Deltas]]
+# A snapshot that was taken and is not durable yet: the chain that it will be, as far as whoever takes the next one must know it,
+# and what writes it. That is called with the chain that storage has by then, and whether the snapshot before is the last of it (else it
+# could not be written), perhaps in another thread, and returns the new one.
+Prepared = tuple[Any, Callable[[Any, bool], Any]]
 
 
 def load_tables(
@@ -79,10 +83,13 @@ class KeyedStateBackend(ABC):
         """End the epoch; return what each table changed, if the backend writes tables."""
 
     @abstractmethod
-    def write_snapshot(self, state_io: Any, chain: Any, name: Any, *, force: bool) -> Any:
-        """End the epoch and make its state durable; return the new chain, or None if nothing has changed.
+    def begin_snapshot(
+        self, state_io: Any, chain: Any, name: Any, *, force: bool
+    ) -> Prepared | None:
+        """End the epoch and take hold of its state; return what makes it durable, or None if nothing has changed.
 
-        `chain` is the one that this snapshot continues, None if there is none; `force` asks for a snapshot in any case.
+        `chain` is the one that this snapshot continues, None if there is none; `force` asks for a snapshot in any case. Snapshots are
+        written in the order in which they were taken, while state changes already.
         """
 
     @abstractmethod

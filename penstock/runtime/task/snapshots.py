@@ -13,7 +13,7 @@ from penstock.graph.deployment import JobSettings, SubtaskRestore, VertexDeploym
 from penstock.graph.key_groups import key_group_range
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.state.backends import create_backend
-from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.keyed import KeyedStateBackend, Prepared
 from penstock.runtime.state.state_backend import StatePlace
 from penstock.runtime.state.table import TableDelta
 
@@ -35,14 +35,14 @@ class StateIO(Protocol):
     def load(self, chain: Any, owned: range | None = None) -> Iterator[dict[str, TableDelta]]:
         """Read the snapshots of a chain, oldest first; entries of key groups that are not `owned` may be left out."""
 
-    def store(
+    def prepare(
         self,
         chain: Any,
         name: SnapshotName,
         delta: dict[str, TableDelta],
         full: Callable[[], dict[str, TableDelta]],
-    ) -> Any:
-        """Write `delta` (or, if that is due or `chain` is None, `full()`) and return the new chain."""
+    ) -> Prepared:
+        """Pickle `delta` (or, if that is due or `chain` is None, `full()`) and return what writes it."""
 
     def store_files(self, chain: Any, name: SnapshotName, directory: Path, settings: Any) -> Any:
         """Write the files of a database that storage does not have yet, and return the new chain."""
@@ -51,7 +51,24 @@ class StateIO(Protocol):
         """Read the files of a database (`chain.database`) into a directory."""
 
 
-_NO_CHAIN = object()  # the operator has had no state so far
+# Writes what a snapshot has taken hold of, perhaps in another thread; returns the chain of each operator that has state.
+Upload = Callable[[], dict[str, Any]]
+
+
+@dataclass(slots=True)
+class _Line:
+    """The snapshots of one operator: those that were taken, and those that storage has.
+
+    `planned` and `due` belong to the thread of the subtask, `chain` and `whole` to the one that writes, which is behind.
+    """
+
+    planned: Any = None  # None: the next snapshot must be a full one
+    due: bool = False  # the next snapshot is taken even if nothing has changed
+    chain: Any = None
+    whole: bool = True  # the last snapshot that was to be written was
+    lost: bool = (
+        False  # said by the one who writes to the one who takes: a snapshot was not written
+    )
 
 
 class KeyedSnapshots:
@@ -61,7 +78,7 @@ class KeyedSnapshots:
         self._deployment = deployment
         self._index = index
         self._backends: dict[int, KeyedStateBackend] = {}
-        self._chains: dict[int, Any] = {}  # None: the next snapshot must be a full one
+        self._lines: dict[int, _Line] = {}
         groups = key_group_range(index, deployment.parallelism, deployment.max_parallelism)
         self._key_groups = (groups.start, groups.stop)
         self.on_disk: list[KeyedStateBackend] = []
@@ -94,38 +111,60 @@ class KeyedSnapshots:
             )
             if not backend.in_memory:
                 self.on_disk.append(backend)
+            line = self._lines[position] = _Line()
             chains = restore.keyed.get(info.operator_id, ())
             if chains:
-                self._chains[position] = backend.restore(
+                line.planned = line.chain = backend.restore(
                     state_io, chains, restore.owned, deployment.max_parallelism
                 )
+                line.due = line.chain is None
             elif restore.owned is not None and info.operator_id in restore.keyed:
-                # Its key groups are empty, and the checkpoint must say so.
-                self._chains[position] = None
+                line.due = True  # its key groups are empty, and the checkpoint must say so
 
-    def write(self, state_io: StateIO, checkpoint: int, attempt: str) -> dict[str, Any]:
-        """Write what has changed; return the chain of each operator that has state."""
-        deployment = self._deployment
+    def begin(self, state_io: StateIO, checkpoint: int, attempt: str) -> Upload:
+        """Take hold of what has changed, so that processing can go on; return what writes it.
+
+        Uploads are called once each, in the order in which they were begun, by one thread at a time. If one fails, its checkpoint
+        must be declined: what it has lost is in the next one.
+        """
+        taken = {}
         for position, backend in self._backends.items():
-            chain = self._chains.get(position, _NO_CHAIN)
+            line = self._lines[position]
+            if line.lost:
+                line.lost, line.planned, line.due = False, None, True
             name = SnapshotName(
                 checkpoint,
-                f"{deployment.vertex}.{position}",
+                f"{self._deployment.vertex}.{position}",
                 self._index,
                 attempt,
                 self._key_groups,
             )
             try:
-                written = backend.write_snapshot(
-                    state_io, None if chain is _NO_CHAIN else chain, name, force=chain is None
-                )
+                prepared = backend.begin_snapshot(state_io, line.planned, name, force=line.due)
             except NotPicklableError as error:
-                raise _not_storable(deployment.operators[position].name, error) from error
-            if written is not None:
-                self._chains[position] = written
+                raise _not_storable(self._deployment.operators[position].name, error) from error
+            if prepared is not None:
+                line.planned, taken[position] = prepared
+                line.due = False
+        return lambda: self._upload(taken)
+
+    def _upload(self, taken: dict[int, Callable[[Any, bool], Any]]) -> dict[str, Any]:
+        errors = []
+        for position, write in taken.items():
+            line = self._lines[position]
+            try:
+                line.chain = write(line.chain, line.whole)
+            except Exception as error:  # noqa: BLE001 - the others learn of theirs all the same
+                errors.append(error)
+                line.whole, line.lost = False, True
+            else:
+                line.whole = True
+        if errors:
+            raise errors[0]
         return {
-            deployment.operators[position].operator_id: chain
-            for position, chain in self._chains.items()
+            self._deployment.operators[position].operator_id: line.chain
+            for position, line in self._lines.items()
+            if line.chain is not None
         }
 
     def close(self) -> None:

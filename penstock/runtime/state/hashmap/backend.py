@@ -13,6 +13,7 @@ from penstock.runtime.state.hashmap.timers import TimerQueue
 from penstock.runtime.state.keyed import (
     Deltas,
     KeyedStateBackend,
+    Prepared,
     convert_entry,
     database_of,
     owner_of,
@@ -51,12 +52,15 @@ class HashMapStateBackend(KeyedStateBackend):
                 deltas[name] = delta
         return deltas
 
-    def write_snapshot(self, state_io: Any, chain: Any, name: Any, *, force: bool) -> Any:
-        """End the epoch and make its state durable; return the new chain, or None if nothing has changed."""
+    def begin_snapshot(
+        self, state_io: Any, chain: Any, name: Any, *, force: bool
+    ) -> Prepared | None:
+        """End the epoch and pickle what has changed: objects may be altered as soon as this returns."""
         delta = self.snapshot()
         if not (delta or force):
             return None
-        return state_io.store(chain, name, delta, self.full_snapshot)
+        prepared: Prepared = state_io.prepare(chain, name, delta, self.full_snapshot)
+        return prepared
 
     def restore(
         self, state_io: Any, chains: tuple[Any, ...], owned: range | None, max_parallelism: int

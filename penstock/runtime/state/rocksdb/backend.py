@@ -22,6 +22,7 @@ from penstock.common import temporary
 from penstock.errors import CheckpointError
 from penstock.runtime.state.keyed import (
     KeyedStateBackend,
+    Prepared,
     ReadChain,
     database_of,
     load_tables,
@@ -92,6 +93,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         self.store: RocksDBStore | None = None
         self._changed = False  # whether the database has what no checkpoint has
         self._described: dict[str, Any] = {}  # tables whose description the database has
+        self._taken: set[Path] = set()  # snapshots that are not written yet
 
     @classmethod
     def temporary(
@@ -160,31 +162,54 @@ class RocksDBStateBackend(KeyedStateBackend):
             self._clean_up()
             self._write_out()
 
-    def write_snapshot(self, state_io: Any, chain: Any, name: Any, *, force: bool) -> Any:
-        """End the epoch and make its state durable; return the new chain, or None if nothing has changed."""
+    def begin_snapshot(
+        self, state_io: Any, chain: Any, name: Any, *, force: bool
+    ) -> Prepared | None:
+        """End the epoch and link the files of the database: it never changes them, whatever is written to it later."""
         self._end_epoch()
         if not (self._changed or force):
             return None
         store = self._open()
         store.check()
         directory = self.place.new()
+        self._taken.add(directory)
         try:
             store.checkpoint(directory)
-            if _adds_much(directory, database_of(chain)):
-                store.write_changes(directory)
+        except BaseException:
+            self._drop(directory)
+            raise
+        changes = store.take_changes()
+        self._changed = False
+
+        def write(after: Any, follows: bool) -> Any:
+            # Changes lead from the snapshot before to this one: if that was not written, they lead from nowhere.
+            return self._write_files(state_io, after, name, directory, changes if follows else None)
+
+        return chain, write
+
+    def _write_files(
+        self, state_io: Any, chain: Any, name: Any, directory: Path, changes: list[Any] | None
+    ) -> Any:
+        """Write a snapshot to checkpoint storage, in any thread; those of one backend one after the other."""
+        try:
+            if changes and _adds_much(directory, database_of(chain)):
+                (directory / CHANGES).write_bytes(pickle.dumps(changes, 5))
             result = state_io.store_files(chain, name, directory, self.settings)
             (directory / CHANGES).unlink(missing_ok=True)
         except BaseException:
-            remove(directory)
+            self._drop(directory)
             raise
         snapshots = [
             database.snapshot for each in (result, chain) if (database := database_of(each))
         ]
         self.place.publish(directory, snapshots[0])
+        self._taken.discard(directory)
         self.place.prune(snapshots)
-        store.forget_changes()
-        self._changed = False
         return result
+
+    def _drop(self, directory: Path) -> None:
+        remove(directory)
+        self._taken.discard(directory)
 
     def _clean_up(self) -> None:
         """Look for expired entries, before what was touched is forgotten: how much it was counts."""
@@ -373,7 +398,12 @@ class RocksDBStateBackend(KeyedStateBackend):
                 yield {name: TableDelta(table.namespaced, some, [], self.schemas.get(name))}
 
     def close(self) -> None:
-        """Close the database and delete its directory; local copies of snapshots stay, unless something was wrong."""
+        """Close the database and delete its directory; local copies of snapshots stay, unless something was wrong.
+
+        What was taken and is not written by then never will be.
+        """
+        for directory in list(self._taken):
+            self._drop(directory)
         store, self.store = self.store, None
         self._tables.clear()
         self._states.clear()

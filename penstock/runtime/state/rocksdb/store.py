@@ -219,14 +219,10 @@ class RocksDBStore:
             raise self._broken(error) from error
         (directory / _LINEAGE).write_text(self._lineage)
 
-    def write_changes(self, directory: Path) -> None:
-        """Put the changes since the last checkpoint beside the files of this one, if they are known."""
-        if self._changes:
-            (directory / CHANGES).write_bytes(pickle.dumps(self._changes, 5))
-
-    def forget_changes(self) -> None:
-        """Begin to remember changes anew: a checkpoint has them."""
-        self._changes, self._changed_bytes = [], 0
+    def take_changes(self) -> list[Change] | None:
+        """Return the changes since the last checkpoint, None if they are too many, and remember them anew."""
+        changes, self._changes, self._changed_bytes = self._changes, [], 0
+        return changes
 
     def compact(self) -> None:
         """Merge all files into one run, as RocksDB does by and by in the background; the next checkpoint has it whole."""

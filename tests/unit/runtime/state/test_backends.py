@@ -64,8 +64,9 @@ def test_only_a_backend_with_a_database_reads_one(tmp_path):
 class Loud(HashMapStateBackend):
     """Keeps its snapshots to itself, and says so."""
 
-    def write_snapshot(self, state_io, chain, name, *, force):
-        return SimpleNamespace(database=None, loud=self.snapshot())
+    def begin_snapshot(self, state_io, chain, name, *, force):
+        taken = SimpleNamespace(database=None, loud=self.snapshot())
+        return taken, lambda chain, follows: taken
 
 
 class LoudBackend(HashMapBackend):
@@ -90,7 +91,7 @@ def test_a_third_backend_is_one_line(monkeypatch, tmp_path):
     made = backends.create_backend(StateBackendSettings("loud"), lambda: 0, PLACE)
     made.current_key = "k"
     made.get_state(ValueStateDescriptor("v")).update(1)
-    chain = made.write_snapshot(None, None, None, force=False)
+    chain, _ = made.begin_snapshot(None, None, None, force=False)
     for kind in ("hashmap", "rocksdb"):
         world = World(kind, tmp_path / kind)
         world.backend.restore(None, (chain,), None, 128)

@@ -40,8 +40,13 @@ class World:
             self.clock, place, self.settings, MAX_PARALLELISM, "counter", read_chain
         )
 
-    def write(self, backend=None, chain=None, *, force=False, groups=(0, MAX_PARALLELISM)):
+    def write(self, backend=None, chain=None, **options):
         """Pass a barrier; the result counts when `complete` says so."""
+        prepared = self.begin(backend, chain, **options)
+        return None if prepared is None else prepared[1](chain, True)
+
+    def begin(self, backend=None, chain=None, *, force=False, groups=(0, MAX_PARALLELISM)):
+        """Pass a barrier; nothing is written yet."""
         self.epoch += 1
         name = SimpleNamespace(
             epoch=self.epoch,
@@ -50,7 +55,7 @@ class World:
             attempt=f"a{next(_attempts)}",
             key_groups=groups,
         )
-        return (backend or self.backend).write_snapshot(self.io, chain, name, force=force)
+        return (backend or self.backend).begin_snapshot(self.io, chain, name, force=force)
 
     def barrier(self):
         """Pass a barrier and complete the checkpoint."""

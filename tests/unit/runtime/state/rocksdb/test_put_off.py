@@ -266,3 +266,18 @@ def test_any_history_of_merges_and_crashes_restores_the_last_checkpoint(steps, t
     filled.world.crash(lose_local=True)
     filled.check()
     filled.world.backend.close()
+
+
+@pytest.mark.parametrize("follows", [True, False], ids=["written", "lost"])
+def test_files_are_put_off_only_if_the_changes_before_were_written(rocks, follows):
+    filled = Filled(rocks)
+    filled.merge()
+    for keys, is_written in (([1, 2], follows), ([3], True)):
+        filled.update(keys)
+        _, write = rocks.begin(chain=rocks.chain)
+        if is_written:
+            rocks.chain = write(rocks.chain, follows)
+    names = [file.local for file in rocks.chain.database.files]
+    assert any(name.startswith("changes@") for name in names) == follows
+    rocks.crash(lose_local=True)
+    filled.check()
