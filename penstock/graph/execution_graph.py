@@ -228,6 +228,20 @@ class ExecutionGraph:
         """Return a graph in which every subtask has a new attempt; those before must have ended."""
         return self._with_all(lambda old: _next_attempt(old, now_ms))
 
+    def restarted(self, vertex_id: str, subtask: int, now_ms: int) -> ExecutionGraph:
+        """Return a graph in which one subtask has a new attempt; the one before must have ended."""
+        self.execution(vertex_id, subtask)
+        return self._with_subtask(vertex_id, subtask, lambda old: _next_attempt(old, now_ms))
+
+    def canceled(self, vertex_id: str, subtask: int, now_ms: int) -> ExecutionGraph:
+        """Return a graph in which the current attempt of one subtask is CANCELED, unless it has ended."""
+        self.execution(vertex_id, subtask)
+        return self._with_subtask(
+            vertex_id,
+            subtask,
+            lambda old: dataclasses.replace(old, current=_canceled(old.current, now_ms)),
+        )
+
     def mark_all(self, state: ExecutionState, now_ms: int) -> ExecutionGraph:
         """Return a graph in which every attempt that has not ended is in `state`.
 
@@ -356,10 +370,13 @@ def _taken_over(
     old = subtasks[subtask]
     if old.current.state in _NOT_DEPLOYED:
         return dataclasses.replace(old, current=Execution.create(old.current.attempt, now_ms))
-    ended = _marked(
-        _marked(old.current, ExecutionState.CANCELING, now_ms), ExecutionState.CANCELED, now_ms
-    )
+    ended = _canceled(old.current, now_ms)
     return _next_attempt(dataclasses.replace(old, current=ended), now_ms)
+
+
+def _canceled(execution: Execution, now_ms: int) -> Execution:
+    canceling = _marked(execution, ExecutionState.CANCELING, now_ms)
+    return _marked(canceling, ExecutionState.CANCELED, now_ms)
 
 
 def _marked(execution: Execution, state: ExecutionState, now_ms: int) -> Execution:

@@ -15,7 +15,9 @@ from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.errors import JobCancelledError, JobExecutionError, JobInterrupted
 from penstock.graph.execution_graph import ExecutionJobVertex
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.live_metrics import LiveMetrics, describe_report
 
 
 def _hide_traceback() -> None:
@@ -162,16 +164,28 @@ class LocalJobController:
             "savepoint": master.savepoints.last,
             "status_times": {each.name: time for each, time in graph.timestamps},
             "failure": graph.failure,
-            "vertices": [_describe_vertex(vertex) for vertex in graph.vertices],
+            "vertices": [_describe_vertex(vertex, master.live) for vertex in graph.vertices],
+            "latency": _describe_latency(master),
         }
 
 
-def _describe_vertex(vertex: ExecutionJobVertex) -> dict[str, Any]:
+def _describe_latency(master: JobMaster) -> dict[str, float] | None:
+    ends = [vertex.id for vertex in master.job.plan.vertices if not vertex.outputs]
+    latency = master.live.latency(ends)
+    return latency.to_json() if latency.count else None
+
+
+def _describe_vertex(vertex: ExecutionJobVertex, live: LiveMetrics) -> dict[str, Any]:
     start_ms, end_ms = vertex.span()
     return {
         **vertex.to_json(),
         "start_ms": start_ms,
         "end_ms": end_ms,
+        "figures": None if live.empty else live.vertex(vertex.id).to_json(),
+        "reports": [
+            describe_report(live.subtask(TaskId(vertex.id, subtask)))
+            for subtask in range(len(vertex.subtasks))
+        ],
         "operators": [
             {"id": operator.operator_id, "uid": operator.uid, "name": operator.name}
             for operator in vertex.job_vertex.operators

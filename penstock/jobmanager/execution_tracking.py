@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from penstock.common.job_status import JobStatus
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.graph.execution_state import ExecutionState, status_may_follow
 from penstock.graph.job_graph import JobGraph
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.running.driver import EpochFailedError
-from penstock.runtime.network.messages import TaskAck, TaskFailedError
+from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 
 # What lies between a running job and an end that it did not reach by itself.
 _BEFORE = {JobStatus.CANCELED: JobStatus.CANCELLING, JobStatus.FAILED: JobStatus.FAILING}
@@ -45,9 +46,44 @@ def replanned(graph: ExecutionGraph, job_graph: JobGraph, now_ms: int) -> Execut
     return _scheduled(graph, now_ms) if graph.status is JobStatus.RUNNING else graph
 
 
-def deployed(graph: ExecutionGraph, now_ms: int) -> ExecutionGraph:
-    """Return the graph after all subtasks were handed to processes; those that run already go on."""
-    return graph.advance_all(ExecutionState.DEPLOYING, now_ms)
+def deployed(
+    graph: ExecutionGraph, now_ms: int, tasks: Collection[TaskId] | None = None
+) -> ExecutionGraph:
+    """Return the graph after subtasks, all if none are named, were handed to processes; those that run already go on."""
+    if tasks is None:
+        return graph.advance_all(ExecutionState.DEPLOYING, now_ms)
+    return _advanced(graph, tasks, ExecutionState.DEPLOYING, now_ms)
+
+
+def running(graph: ExecutionGraph, tasks: Collection[TaskId], now_ms: int) -> ExecutionGraph:
+    """Return the graph after subtasks were opened and connected."""
+    return _advanced(graph, tasks, ExecutionState.RUNNING, now_ms)
+
+
+def _advanced(
+    graph: ExecutionGraph, tasks: Collection[TaskId], state: ExecutionState, now_ms: int
+) -> ExecutionGraph:
+    for task in tasks:
+        execution = graph.execution(*task).advanced(state, now_ms)
+        graph = graph.with_execution(*task, execution)
+    return graph
+
+
+def restarted(
+    graph: ExecutionGraph,
+    tasks: Collection[TaskId],
+    failure: TaskFailure | None,
+    now_ms: int,
+) -> ExecutionGraph:
+    """Return the graph after a part of the job was given up and waits for new attempts, while the rest goes on.
+
+    The subtask that `failure` came from has FAILED, the others of the part are CANCELED. What had FINISHED runs again, too.
+    """
+    if failure is not None and failure.task in tasks:
+        graph = _failed_with(graph, failure, now_ms)
+    for task in tasks:
+        graph = graph.canceled(*task, now_ms).restarted(*task, now_ms)
+    return _advanced(graph, tasks, ExecutionState.SCHEDULED, now_ms)
 
 
 def acknowledged(graph: ExecutionGraph, epoch: int, ack: TaskAck, now_ms: int) -> ExecutionGraph:
@@ -73,11 +109,16 @@ def _scheduled(graph: ExecutionGraph, now_ms: int) -> ExecutionGraph:
 def _failed(graph: ExecutionGraph, error: EpochFailedError | None, now_ms: int) -> ExecutionGraph:
     """Return the graph in which the subtask that an error came from has FAILED, if it is known."""
     cause = None if error is None else error.__cause__
-    task = cause.failure.task if isinstance(cause, TaskFailedError) else None
+    return (
+        _failed_with(graph, cause.failure, now_ms) if isinstance(cause, TaskFailedError) else graph
+    )
+
+
+def _failed_with(graph: ExecutionGraph, failure: TaskFailure, now_ms: int) -> ExecutionGraph:
+    task = failure.task
     if task is None or graph.execution(*task).state.is_terminal:
         return graph
-    assert isinstance(cause, TaskFailedError)
-    text = cause.failure.traceback.rstrip() or cause.failure.message
+    text = failure.traceback.rstrip() or failure.message
     return graph.transition(*task, ExecutionState.FAILED, now_ms, failure=text)
 
 

@@ -6,7 +6,7 @@ import logging
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -19,6 +19,7 @@ from penstock.errors import JobCancelledError
 from penstock.graph import execution_graph as graphs
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.graph.settings import check_parallelism
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager import execution_tracking as tracking
 from penstock.jobmanager.failures import explain_failure, root_cause
 from penstock.jobmanager.job import Job
@@ -55,6 +56,7 @@ from penstock.jobmanager.job_messages import (
     Tolerate,
     WriteSavepoint,
 )
+from penstock.jobmanager.live_metrics import LiveMetrics
 from penstock.jobmanager.mailbox import Mailbox
 from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.replanning import fitted_to, rescaled
@@ -69,8 +71,9 @@ from penstock.jobmanager.running.epochs.runner import StepHook
 from penstock.jobmanager.savepoints import SavepointService, savepoint_target
 from penstock.jobmanager.starting_point import find_start, refused_fallback, set_aside
 from penstock.jobmanager.writer_states import check_writer_states
-from penstock.runtime.network.messages import TaskAck
+from penstock.runtime.network.messages import TaskAck, TaskFailure
 from penstock.runtime.state.backends import remove_local_state
+from penstock.runtime.task.stage_messages import SlotReport
 from penstock.savepoint.state_io import SnapshotStateIO
 
 _log = logging.getLogger(__name__)
@@ -127,6 +130,11 @@ class JobMaster:
     def metrics(self) -> dict[str, dict[str, Any]]:
         """Totals over the completed checkpoints of this run, by operator id."""
         return self._reporting.metrics
+
+    @property
+    def live(self) -> LiveMetrics:
+        """What subtasks told last; of a job in epochs nothing."""
+        return self._reporting.live
 
     @property
     def restarts(self) -> int:
@@ -247,7 +255,7 @@ class JobMaster:
             case SetAsideCheckpoint(cause):
                 set_aside(self.store, self._driver.coordinator.base, cause)
             case ForgetLoad():
-                self._reporting.scaling.reset()
+                self._reporting.forget_load()
             case Tolerate(error, cause):
                 _log.warning("%s; it is tried again: %s", error.message, cause)
             case TellRestart(restarts, delay_ms, error):
@@ -276,6 +284,7 @@ class JobMaster:
             return
         self._driver.replan(job)
         self.job = job
+        self._reporting.on_plan(job)
         self.savepoints.pin_again(self._driver.coordinator)
         self.execution_graph = tracking.replanned(
             self.execution_graph, job.job_graph, clock.now_ms()
@@ -332,9 +341,25 @@ class JobMaster:
 
     # What the driver tells
 
-    def on_deploy(self) -> None:
-        """Take note that the subtasks are handed to the processes that run them."""
-        self.execution_graph = tracking.deployed(self.execution_graph, clock.now_ms())
+    def on_deploy(self, tasks: Collection[TaskId] | None = None) -> None:
+        """Take note that subtasks are handed to the processes that run them."""
+        self._reporting.live.forget(tasks)
+        self.execution_graph = tracking.deployed(self.execution_graph, clock.now_ms(), tasks)
+
+    def on_running(self, tasks: Collection[TaskId]) -> None:
+        """Take note that subtasks are open and connected."""
+        self.execution_graph = tracking.running(self.execution_graph, tasks, clock.now_ms())
+
+    def on_restart(self, tasks: Collection[TaskId], failure: TaskFailure | None) -> None:
+        """Take note that a part of the job is started again."""
+        self._reporting.live.forget(tasks)
+        self.execution_graph = tracking.restarted(
+            self.execution_graph, tasks, failure, clock.now_ms()
+        )
+
+    def on_report(self, report: SlotReport) -> None:
+        """Take note of how the subtasks of a slot are doing."""
+        self._reporting.on_report(report)
 
     def on_trigger(self, epoch: int) -> None:
         """Take note that a checkpoint is begun."""

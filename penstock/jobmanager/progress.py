@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.checkpoint.manifest import Manifest
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.live_metrics import LiveMetrics, VertexFigures
 from penstock.runtime.network.messages import TaskAck
+from penstock.runtime.task.task_metrics import LatencyHistogram
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -60,6 +62,37 @@ class EpochReport:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class LiveReport:
+    """How a pipelined job is doing at this moment.
+
+    `latency` is that of markers from the sources to the ends of the job. `vertices` are in the order of the plan, by name.
+    """
+
+    records_in: float  # per second, over all sources
+    latency: LatencyHistogram
+    watermark: int | None
+    vertices: tuple[tuple[str, VertexFigures], ...]
+
+    @classmethod
+    def of(cls, job: Job, live: LiveMetrics) -> LiveReport | None:
+        """Summarise what subtasks told last; None if none has told anything, as in epochs."""
+        if live.empty:
+            return None
+        figures = {vertex.id: live.vertex(vertex.id) for vertex in job.plan.vertices}
+        ends = [vertex.id for vertex in job.plan.vertices if not vertex.outputs]
+        watermarks = [figures[end].watermark for end in ends]
+        known = [watermark for watermark in watermarks if watermark is not None]
+        return cls(
+            records_in=sum(
+                figures[each.id].records_in for each in job.plan.vertices if each.is_source
+            ),
+            latency=live.latency(ends),
+            watermark=min(known) if known and len(known) == len(ends) else None,
+            vertices=tuple((each.name, figures[each.id]) for each in job.plan.vertices),
+        )
+
+
 def _count(report: Mapping[str, Any], name: str) -> int:
     count: int = report.get(name, ("counter", 0))[1]
     return count
@@ -83,6 +116,9 @@ def _written(job: Job, acks: Sequence[TaskAck]) -> dict[str, int]:
 class Progress(Protocol):
     """Who is told about a job's life."""
 
+    def watch(self, live: Callable[[], LiveReport | None]) -> None:
+        """Take what tells how the job is doing at any moment, by any thread."""
+
     def on_epoch(self, report: EpochReport) -> None:
         """Take note of a completed epoch."""
 
@@ -95,6 +131,9 @@ class Progress(Protocol):
 
 class QuietProgress:
     """Says nothing but that the job had to be restarted."""
+
+    def watch(self, live: Callable[[], LiveReport | None]) -> None:
+        """Ignore."""
 
     def on_epoch(self, report: EpochReport) -> None:
         """Ignore."""
@@ -137,6 +176,7 @@ class TerminalProgress(QuietProgress):
         self._rate = 0.0
         self._restarts = 0
         self._sinks: dict[str, int] = {}
+        self._ask: Callable[[], LiveReport | None] = lambda: None
         self._console = console or Console(stderr=True)
         self._live = Live(
             get_renderable=self.render,
@@ -147,6 +187,10 @@ class TerminalProgress(QuietProgress):
             redirect_stdout=sys.stdout.isatty(),
         )
         self._live.start()
+
+    def watch(self, live: Callable[[], LiveReport | None]) -> None:
+        """Ask whenever the table is drawn."""
+        self._ask = live
 
     def on_epoch(self, report: EpochReport) -> None:
         """Take the epoch's numbers into the table."""
@@ -173,31 +217,64 @@ class TerminalProgress(QuietProgress):
         from rich.table import Table
         from rich.text import Text
 
-        table = Table.grid(padding=(0, 2))
-        table.add_column(style="dim", no_wrap=True)
-        table.add_column(overflow="fold")
-        for label, text in self._lines():
-            table.add_row(label, Text(text))
+        facts = Table.grid(padding=(0, 2))
+        facts.add_column(style="dim", no_wrap=True)
+        facts.add_column(overflow="fold")
+        live = self._ask()
+        for label, text in self._lines(live):
+            facts.add_row(label, Text(text))
+        table = facts
+        if live is not None:
+            table = Table.grid()
+            table.add_row(facts)
+            table.add_row(_vertex_table(live))
         minutes, seconds = divmod(int(self._clock() - self._started), 60)
         title = f"{self._name}  {minutes:02}:{seconds:02}"
         return Panel(table, title=title, title_align="left", box=ROUNDED, expand=False)
 
-    def _lines(self) -> list[tuple[str, str]]:
+    def _lines(self, live: LiveReport | None) -> list[tuple[str, str]]:
         report = self._last
-        if report is None:
+        if live is None and report is None:
             return [("status", "starting")]
-        checkpoint = f"checkpoint {report.checkpoint_s * 1000:,.0f} ms"
-        lines = [
-            ("epoch", f"{report.epoch:,}  {report.duration_s:.2f} s, of which {checkpoint}"),
-            ("records", f"{self._records:,}  {self._rate:,.0f}/s"),
-            ("watermark", show_time(report.watermark)),
-            ("state", f"{report.state_bytes / 1024:,.0f} KiB"),
-        ]
+        if live is not None:
+            lines = self._live_lines(live, report)
+        else:
+            assert report is not None
+            checkpoint = f"checkpoint {report.checkpoint_s * 1000:,.0f} ms"
+            lines = [
+                ("epoch", f"{report.epoch:,}  {report.duration_s:.2f} s, of which {checkpoint}"),
+                ("records", f"{self._records:,}  {self._rate:,.0f}/s"),
+                ("watermark", show_time(report.watermark)),
+            ]
+        if report is not None:
+            lines.append(("state", f"{report.state_bytes / 1024:,.0f} KiB"))
         if self._sinks:
             written = "  ".join(f"{sink} {count:,}" for sink, count in self._sinks.items())
             lines.append(("written", written))
         if self._restarts:
             lines.append(("restarts", str(self._restarts)))
+        return lines
+
+    def _live_lines(self, live: LiveReport, report: EpochReport | None) -> list[tuple[str, str]]:
+        checkpoint = "none yet"
+        if report is not None:
+            ago = max(self._clock() - self._reported, 0.0)
+            checkpoint = (
+                f"{report.epoch:,}  {ago:.0f} s ago, took {report.duration_s * 1000:,.0f} ms"
+            )
+        # Of records only those of completed checkpoints count for good; the rate is that of this moment.
+        lines = [
+            ("checkpoint", checkpoint),
+            ("records", f"{self._records:,}  {live.records_in:,.0f}/s"),
+        ]
+        if live.latency.count:
+            shares = (("p50", 0.5), ("p99", 0.99))
+            shown = [
+                f"{name} {_show_millis(live.latency.quantile(share))}" for name, share in shares
+            ]
+            lines.append(("latency", "  ".join(shown)))
+        watermark = live.watermark if live.watermark is not None else _MIN
+        lines.append(("watermark", show_time(watermark)))
         return lines
 
     def close(self, status: Any) -> None:
@@ -210,6 +287,31 @@ class TerminalProgress(QuietProgress):
             highlight=False,
             markup=False,
         )
+
+
+def _vertex_table(live: LiveReport) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column("vertex", max_width=44, no_wrap=True, overflow="ellipsis")
+    for heading in ("busy", "back-pressured", "in/s", "out/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, each in live.vertices:
+        shares = (f"{each.busy:.0%}", f"{each.back_pressured:.0%}")
+        table.add_row(Text(name), *shares, f"{each.records_in:,.0f}", f"{each.records_out:,.0f}")
+    return table
+
+
+def _show_millis(millis: float) -> str:
+    """Return a duration as people read it.
+
+    >>> _show_millis(0.314), _show_millis(12.6), _show_millis(1503)
+    ('0.31 ms', '13 ms', '1.5 s')
+    """
+    if millis >= 1000:
+        return f"{millis / 1000:.1f} s"
+    return f"{millis:.0f} ms" if millis >= 10 else f"{millis:.2g} ms"
 
 
 def show_time(watermark: int) -> str:

@@ -7,14 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.checkpoint.manifest import Manifest
+from penstock.common import clock
 from penstock.errors import CheckpointError
+from penstock.jobmanager.autoscaler import ScalingDecision
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.progress import EpochReport, Progress
+from penstock.jobmanager.live_metrics import LiveMetrics
+from penstock.jobmanager.progress import EpochReport, LiveReport, Progress
 from penstock.jobmanager.requests import RescaleRequest
 from penstock.jobmanager.running.driver import Driver, Span
 from penstock.jobmanager.scaling import JobScaling
 from penstock.jobmanager.starting_point import dispose_of_claimed
 from penstock.runtime.metrics import merge
+from penstock.runtime.task.stage_messages import SlotReport
 
 _log = logging.getLogger(__name__)
 
@@ -25,14 +29,31 @@ class Reporting:
     def __init__(self, job: Job, progress: Progress, cores: Callable[[], int | None]) -> None:
         self.progress = progress
         self.scaling = JobScaling(job.autoscaler)
+        self.live = LiveMetrics()
+        self._job = job
+        self._completed_s: float | None = (
+            None  # when the last checkpoint was completed, if none failed since
+        )
         self._cores = cores
         # Totals over the completed checkpoints of this run, by operator id: what failed is not in them.
         self.metrics: dict[str, dict[str, Any]] = {}
         self._claimed = job.checkpoints.claimed  # whether a claimed savepoint may still be there
+        progress.watch(lambda: LiveReport.of(self._job, self.live))
 
     def on_trigger(self, driver: Driver) -> None:
-        """Take note that a checkpoint is begun."""
-        self.scaling.before_epoch(driver.sources)
+        """Take note that a checkpoint is begun: of epochs it is the time before their first record."""
+        if self.live.empty:
+            self.scaling.before_epoch(driver.sources)
+
+    def on_report(self, report: SlotReport) -> None:
+        """Take note of how the subtasks of a slot are doing."""
+        self.live.take(report, clock.now_ms())
+
+    def on_plan(self, job: Job) -> None:
+        """Take note that the job goes on by another plan."""
+        self._job = job
+        self.live.forget()
+        self._completed_s = None
 
     def on_completed(self, job: Job, driver: Driver, span: Span) -> RescaleRequest | None:
         """Take note of a completed checkpoint; return a request if the autoscaler has one."""
@@ -47,18 +68,37 @@ class Reporting:
         self.progress.on_epoch(
             EpochReport.of(job, manifest, driver.acks, span.ended_s - span.started_s)
         )
-        decision = self.scaling.after_epoch(
-            job,
-            manifest.epoch,
-            driver.sources,
-            driver.acks,
-            span_ms=(int(span.started_s * 1000), int(span.ended_s * 1000)),
-            interval_ms=int(driver.interval_s * 1000),
-            cores=self._cores,
-        )
+        decision = self._observe(job, driver, manifest.epoch, span)
         if decision is None:
             return None
         return RescaleRequest((decision.parallelism,), str(decision), former=decision.former)
+
+    def forget_load(self) -> None:
+        """Forget what was measured before a failure."""
+        self.scaling.reset()
+        self._completed_s = None
+
+    def _observe(self, job: Job, driver: Driver, epoch: int, span: Span) -> ScalingDecision | None:
+        """Let the autoscaler see what lies between the last checkpoint and the one before.
+
+        An epoch is what its span says. Subtasks that stay have worked since the checkpoint before, for a part of the time.
+        """
+        share = self.live.take_busy_share()
+        started_s, interval_s = span.started_s, driver.interval_s
+        before, self._completed_s = self._completed_s, span.ended_s
+        if share is not None:
+            started_s = span.started_s if before is None else before
+            interval_s = span.ended_s - started_s
+        return self.scaling.after_epoch(
+            job,
+            epoch,
+            driver.sources,
+            driver.acks,
+            span_ms=(int(started_s * 1000), int(span.ended_s * 1000)),
+            interval_ms=int(interval_s * 1000),
+            cores=self._cores,
+            busy_share=share,
+        )
 
     def _dispose_of_claimed(self, job: Job, manifest: Manifest) -> None:
         if not self._claimed:

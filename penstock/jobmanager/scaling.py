@@ -46,14 +46,21 @@ class JobScaling:
         span_ms: tuple[int, int],
         interval_ms: int,
         cores: Callable[[], int | None] = lambda: None,
+        busy_share: float | None = None,
     ) -> ScalingDecision | None:
         """Take note of a completed epoch; return another parallelism if the job should have one.
 
-        `cores` returns the number of tasks that can run at once, None if that is not known.
+        `cores` returns the number of tasks that can run at once, None if that is not known. `busy_share` is the part of the time
+        in which the busiest slot has worked; None if slots do not tell, as in epochs, which last as long as there is work.
         """
         if not self._settings.enabled:
             return None
         start_ms, end_ms = span_ms
+        observed = tuple(self._observe(source, acks) for source in sources)
+        if (
+            busy_share is not None
+        ):  # sources read all the time: what waits now is what waits before the next records
+            self._backlogs = {each.operator_id: each.backlog_after for each in observed}
         decision = self._autoscaler.observe(
             EpochObservation(
                 epoch=epoch,
@@ -61,9 +68,9 @@ class JobScaling:
                 end_ms=end_ms,
                 interval_ms=interval_ms,
                 parallelism=job.program.settings.parallelism,
-                busy_s=(end_ms - start_ms) / 1000,
-                sources=tuple(self._observe(source, acks) for source in sources),
-                data_left=any(source.has_data() for source in sources),
+                busy_s=(end_ms - start_ms) / 1000 * (1.0 if busy_share is None else busy_share),
+                sources=observed,
+                data_left=busy_share is not None or any(source.has_data() for source in sources),
                 max_parallelism=self._highest_parallelism(job),
                 cores=cores(),
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from penstock.common.job_status import JobStatus
@@ -14,6 +14,19 @@ _TASK_STATES = (
 )  # fmt: skip
 
 Description = dict[str, Any]
+
+_COUNTED = (
+    ("read", "bytes", "numBytesIn"),
+    ("write", "bytes", "numBytesOut"),
+    ("read", "records", "numRecordsIn"),
+    ("write", "records", "numRecordsOut"),
+)
+_SHARES = {
+    "backpressured": "backPressuredTimeMsPerSecond",
+    "idle": "idleTimeMsPerSecond",
+    "busy": "busyTimeMsPerSecond",
+}
+_LOW, _HIGH = 0.1, 0.5  # up to which part of the time back-pressure is "ok", and "low"
 
 
 def overview(job: Description, now: int) -> dict[str, Any]:
@@ -54,6 +67,7 @@ def details(job: Description, now: int) -> dict[str, Any]:
             "checkpoints": job["checkpoints"],
             "savepoint": job["savepoint"],
             "failure": job["failure"],
+            **({"latency": job["latency"]} if job.get("latency") else {}),
         },
     }
 
@@ -67,6 +81,7 @@ def _in_details(vertex: Description, now: int) -> dict[str, Any]:
         "status": vertex["state"],
         **_times(vertex["start_ms"], vertex["end_ms"], now),
         "tasks": _counts(each["current"]["state"] for each in vertex["subtasks"]),
+        **_metrics(vertex.get("reports", ())),
         "operators": vertex["operators"],
     }
 
@@ -80,7 +95,9 @@ def vertex_details(vertex: Description, now: int) -> dict[str, Any]:
         "maxParallelism": vertex["max_parallelism"],
         "now": now,
         "subtasks": [
-            _subtask(each["subtask"], each["current"], now) for each in vertex["subtasks"]
+            _subtask(each["subtask"], each["current"], now)
+            | _metrics(vertex.get("reports", ())[each["subtask"] : each["subtask"] + 1])
+            for each in vertex["subtasks"]
         ],
     }
 
@@ -100,6 +117,65 @@ def _subtask(number: int, current: Description, now: int) -> dict[str, Any]:
             "failure": current["failure"],
         },
     }
+
+
+def _metrics(reports: Sequence[Description]) -> dict[str, Any]:
+    """Return what subtasks told, added up as Flink shows it; nothing if none told anything."""
+    known = [report for report in reports if report]
+    if not known:
+        return {}
+    complete = len(known) == len(reports)
+
+    def total(name: str) -> float:
+        counts: list[float] = [report.get(name, 0) for report in known]
+        return sum(counts)
+
+    counted = {
+        f"{way}-{what}{suffix}": value
+        for way, what, name in _COUNTED
+        for suffix, value in (("", total(name)), ("-complete", complete))
+    }
+    # Flink adds up the time since the start; here the shares of the last second are told.
+    shares = {f"{share}-ratio": _share(known, name) for share, name in _SHARES.items()}
+    return {"metrics": counted | shares}
+
+
+def _share(reports: Sequence[Description], name: str) -> float:
+    millis: list[float] = [report.get(name, 0) for report in reports]
+    return round(sum(millis) / len(millis) / 1000, 3)
+
+
+def back_pressure(vertex: Description, now: int) -> dict[str, Any]:
+    """Return a vertex as `/jobs/<id>/vertices/<id>/backpressure` shows it."""
+    reports = vertex.get("reports", ())
+    if not any(reports):
+        return {"status": "deprecated"}  # as Flink says of a vertex that nobody has sampled
+    subtasks: list[dict[str, Any]] = []
+    for number, report in enumerate(reports):
+        ratio = _share([report], _SHARES["backpressured"])
+        level = _level(ratio)
+        subtasks.append(
+            {
+                "subtask": number,
+                "backpressureLevel": level,
+                "backpressure-level": level,
+                "ratio": ratio,
+                "idleRatio": _share([report], _SHARES["idle"]),
+                "busyRatio": _share([report], _SHARES["busy"]),
+            }
+        )
+    worst = _level(max(each["ratio"] for each in subtasks))
+    return {
+        "status": "ok",
+        "backpressureLevel": worst,
+        "backpressure-level": worst,
+        "end-timestamp": now,
+        "subtasks": subtasks,
+    }
+
+
+def _level(ratio: float) -> str:
+    return "ok" if ratio <= _LOW else "low" if ratio <= _HIGH else "high"
 
 
 def _times(start: int | None, end: int | None, now: int) -> dict[str, int]:

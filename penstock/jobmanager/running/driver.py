@@ -8,17 +8,19 @@ takes the ACKs as they come in. To whoever uses a driver both look the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.manifest import Manifest
 from penstock.errors import PenstockError
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
 from penstock.jobmanager.sources import SourceCoordinator
-from penstock.runtime.network.messages import TaskAck
+from penstock.runtime.network.messages import TaskAck, TaskFailure
+from penstock.runtime.task.stage_messages import SlotReport
 
 
 class EpochFailedError(PenstockError, RuntimeError):
@@ -39,8 +41,20 @@ class Listener(Protocol):
     Called by the thread that drives the job.
     """
 
-    def on_deploy(self) -> None:
-        """All subtasks are handed to the processes that run them. Epochs do that for every checkpoint."""
+    def on_deploy(self, tasks: Collection[TaskId] | None = None) -> None:
+        """Subtasks, all if none are named, are handed to the processes that run them. Epochs do that for every checkpoint."""
+
+    def on_running(self, tasks: Collection[TaskId]) -> None:
+        """Subtasks that stay are open and connected."""
+
+    def on_restart(self, tasks: Collection[TaskId], failure: TaskFailure | None) -> None:
+        """Subtasks of a part of the job were given up, and that part is started again, while the rest goes on.
+
+        `failure` is what one of them told, if one did.
+        """
+
+    def on_report(self, report: SlotReport) -> None:
+        """The subtasks of a slot tell how they are doing."""
 
     def on_trigger(self, epoch: int) -> None:
         """A checkpoint is begun."""

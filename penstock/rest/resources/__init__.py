@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.rest.resources import checkpoints, jobs, rescaling, savepoints
+from penstock.rest.resources import checkpoints, jobs, rescaling, savepoints, vertex_metrics
 from penstock.rest.routes import Route
 
 ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
+    *vertex_metrics.ROUTES,
     *checkpoints.ROUTES,
     *savepoints.ROUTES,
     *rescaling.ROUTES,

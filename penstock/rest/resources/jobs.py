@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 from penstock.rest import shapes
 from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.resources.vertex_metrics import find_vertex
 from penstock.rest.routes import Route, Services
 
 
@@ -25,19 +26,8 @@ def _details(services: Services, request: Request) -> Response:
 
 
 def _vertex(services: Services, request: Request) -> Response:
-    job, wanted = (
-        services.jobs.describe(request.parameters["jobid"]),
-        request.parameters["vertexid"],
-    )
-    for vertex in job["vertices"]:
-        if vertex["id"] == wanted:
-            return Response(shapes.vertex_details(vertex, services.now_ms()))
-    known = ", ".join(vertex["id"] for vertex in job["vertices"])
-    raise HttpError(
-        HTTPStatus.NOT_FOUND,
-        f"job '{job['name']}' has no vertex {wanted}",
-        f"hint: its vertices are {known}",
-    )
+    vertex = find_vertex(services, request)
+    return Response(shapes.vertex_details(vertex, services.now_ms()))
 
 
 def _status(services: Services, request: Request) -> Response:

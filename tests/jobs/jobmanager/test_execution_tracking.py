@@ -12,7 +12,13 @@ from penstock.graph.execution_state import ExecutionState
 from penstock.graph.settings import GraphSettings
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.controller import LocalJobController
-from penstock.jobmanager.execution_tracking import acknowledged, deployed, follow
+from penstock.jobmanager.execution_tracking import (
+    acknowledged,
+    deployed,
+    follow,
+    restarted,
+    running,
+)
 from penstock.jobmanager.running.driver import EpochFailedError
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 from penstock.testing.faults import StepFault, protocol_faults, watched_steps
@@ -246,3 +252,39 @@ def test_a_job_that_is_done_has_finished_in_all_its_subtasks() -> None:
     assert (graph.status, set(all_states(graph))) == (J.FINISHED, {"FINISHED"})
     for vertex in LocalJobController(cluster.masters[0]).describe()["vertices"]:
         assert vertex["start_ms"] <= vertex["end_ms"]
+
+
+def tasks_of(graph, place):
+    vertex = graph.vertices[place]
+    return [TaskId(vertex.id, each.subtask) for each in vertex.subtasks]
+
+
+def test_a_part_of_the_job_starts_again_while_the_rest_goes_on(graph: ExecutionGraph) -> None:
+    graph = follow(graph, J.RUNNING, 1)
+    graph = deployed(graph, 2)
+    everything = [task for place in range(len(graph.vertices)) for task in tasks_of(graph, place)]
+    graph = running(graph, everything, 3)
+    assert set(all_states(graph)) == {"RUNNING"}
+    part = tasks_of(graph, 0)
+    failure = TaskFailure(part[1], "it failed", None, "ValueError: 7", None)
+    graph = restarted(graph, part, failure, 4)
+    assert states(graph)[0] == ["SCHEDULED", "SCHEDULED"]
+    assert set(states(graph)[1]) == {"RUNNING"}
+    assert [each.history[-1].state for each in graph.vertices[0].subtasks] == [
+        S.CANCELED,
+        S.FAILED,
+    ]
+    assert graph.vertices[0].subtasks[1].history[-1].failure == "ValueError: 7"
+    graph = running(deployed(graph, 5, part), part, 6)
+    assert set(all_states(graph)) == {"RUNNING"}
+    assert {each.current.attempt for each in graph.vertices[0].subtasks} == {1}
+    assert {each.current.attempt for each in graph.vertices[1].subtasks} == {0}
+
+
+def test_what_had_finished_runs_again_with_its_part_of_the_job(graph: ExecutionGraph) -> None:
+    graph = running(deployed(follow(graph, J.RUNNING, 1), 2), tasks_of(graph, 0), 3)
+    part = tasks_of(graph, 0)
+    for task in part:
+        graph = graph.transition(*task, S.FINISHED, 4)
+    graph = restarted(graph, part, None, 5)
+    assert states(graph)[0] == ["SCHEDULED", "SCHEDULED"]

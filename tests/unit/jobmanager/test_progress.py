@@ -9,12 +9,15 @@ from rich.console import Console
 
 from penstock.common.job_status import JobStatus
 from penstock.jobmanager import progress
+from penstock.jobmanager.live_metrics import VertexFigures
 from penstock.jobmanager.progress import (
     EpochReport,
+    LiveReport,
     QuietProgress,
     TerminalProgress,
     create_progress,
 )
+from penstock.runtime.task.task_metrics import LatencyHistogram
 
 
 class Clock:
@@ -79,6 +82,41 @@ def test_the_time_before_the_first_epoch_is_no_part_of_the_rate(live, console) -
     live.clock.now = 30.0
     live.on_epoch(report(1, duration_s=2.0))
     assert "500  250/s" in shown(live, console)
+
+
+def now(**changes):
+    values = {
+        "records_in": 5_000.0,
+        "latency": LatencyHistogram([1.2] * 99 + [30.0]),
+        "watermark": 60_000,
+        "vertices": (
+            ("Source: numbers", VertexFigures(busy=0.12, back_pressured=0.5, records_out=5_000)),
+            ("sum -> Sink", VertexFigures(busy=0.98, records_in=5_000)),
+        ),
+    }
+    return LiveReport(**(values | changes))
+
+
+def test_of_a_pipelined_job_the_table_shows_latency_and_how_busy_its_vertices_are(live, console):
+    live.watch(now)
+    live.clock.now = 5.0
+    live.on_epoch(report(1, duration_s=0.035))
+    live.clock.now = 8.0
+    lines = shown(live, console).splitlines()
+    text = "\n".join(lines)
+    for part in ("1  3 s ago, took 35 ms", "500  5,000/s", "p50 1.2 ms  p99", "00:01:00", "2 KiB"):
+        assert part in text
+    (source,) = (line.split() for line in lines if "numbers" in line)
+    assert source[-6:-1] == ["numbers", "12%", "50%", "0", "5,000"]
+    (last,) = (line.split() for line in lines if "Sink" in line)
+    assert last[-5:-1] == ["98%", "0%", "5,000", "0"]
+
+
+def test_a_pipelined_job_is_shown_before_its_first_checkpoint(live, console) -> None:
+    live.watch(lambda: now(latency=LatencyHistogram(), watermark=None))
+    text = shown(live, console)
+    assert "none yet" in text
+    assert "latency" not in text
 
 
 def test_restarts_are_counted_and_explained(live, console, capsys) -> None:

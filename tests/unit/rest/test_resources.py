@@ -368,3 +368,75 @@ def test_a_job_that_goes_on_under_its_id_takes_the_place_of_the_ended_one(
     services.jobs.publish(make_controller(job_id=ID))
     services.jobs.withdraw(controller)
     assert ask("GET", "/jobs") == (200, {"jobs": [{"id": ID, "status": "RUNNING"}]})
+
+
+def reported(busy, back_pressured, **more):
+    return {
+        "busyTimeMsPerSecond": busy,
+        "backPressuredTimeMsPerSecond": back_pressured,
+        "idleTimeMsPerSecond": 1000 - busy - back_pressured,
+        **more,
+    }
+
+
+@pytest.fixture
+def pipelined(controller):
+    controller.vertices[0]["reports"] = [
+        reported(300, 600, numRecordsIn=10, currentInputWatermark=7),
+        reported(100, 0, numRecordsIn=20, currentInputWatermark=8),
+    ]
+    return controller
+
+
+def test_the_back_pressure_of_a_vertex_has_flinks_shape(ask, pipelined):
+    status, content = ask("GET", f"{JOB}/vertices/v1/backpressure")
+    assert status == 200
+    assert (content["status"], content["backpressureLevel"], content["end-timestamp"]) == (
+        "ok",
+        "high",
+        NOW,
+    )
+    assert content["subtasks"][1] == {
+        "subtask": 1,
+        "backpressureLevel": "ok",
+        "backpressure-level": "ok",
+        "ratio": 0.0,
+        "idleRatio": 0.9,
+        "busyRatio": 0.1,
+    }
+
+
+def test_a_vertex_that_runs_in_epochs_has_no_back_pressure_to_show(ask, controller):
+    assert ask("GET", f"{JOB}/vertices/v1/backpressure") == (200, {"status": "deprecated"})
+    assert ask("GET", f"{JOB}/vertices/v1/metrics") == (200, [])
+    assert "metrics" not in ask("GET", JOB)[1]["vertices"][0]
+
+
+def test_metrics_of_a_vertex_are_listed_chosen_and_added_up(ask, pipelined):
+    assert ask("GET", f"{JOB}/vertices/v1/watermarks") == (
+        200,
+        [
+            {"id": "0.currentInputWatermark", "value": "7"},
+            {"id": "1.currentInputWatermark", "value": "8"},
+        ],
+    )
+    _, known = ask("GET", f"{JOB}/vertices/v1/metrics")
+    assert {"id": "1.numRecordsIn"} in known
+    chosen = ask("GET", f"{JOB}/vertices/v1/metrics?get=1.numRecordsIn")
+    assert chosen == (200, [{"id": "1.numRecordsIn", "value": "20"}])
+    both = f"{JOB}/vertices/v1/subtasks/metrics?get=numRecordsIn"
+    assert ask("GET", both) == (
+        200,
+        [{"id": "numRecordsIn", "min": 10, "max": 20, "sum": 30, "avg": 15.0}],
+    )
+    assert ask("GET", f"{both}&agg=sum") == (200, [{"id": "numRecordsIn", "sum": 30}])
+    assert ask("GET", f"{both}&agg=median")[0] == 400
+
+
+def test_a_pipelined_job_shows_what_its_vertices_have_read_and_how_busy_they_are(ask, pipelined):
+    _, job = ask("GET", JOB)
+    metrics = job["vertices"][0]["metrics"]
+    assert (metrics["read-records"], metrics["read-records-complete"]) == (30, True)
+    assert (metrics["busy-ratio"], metrics["backpressured-ratio"]) == (0.2, 0.3)
+    _, vertex = ask("GET", f"{JOB}/vertices/v1")
+    assert [each["metrics"]["read-records"] for each in vertex["subtasks"]] == [10, 20]

@@ -1,0 +1,157 @@
+"""What the subtasks of a pipelined job told last, and what that adds up to: by vertex, and for the job.
+
+The thread that drives the job takes reports, any thread may ask.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from penstock.graph.task_id import TaskId
+from penstock.runtime.task import task_metrics as names
+from penstock.runtime.task.stage_messages import SlotReport
+from penstock.runtime.task.task_metrics import LatencyHistogram, merged, number
+
+LATENCY_WINDOW_MS: Final = 10_000  # latencies of the last ten seconds count
+_SECOND: Final = 1000.0
+_MIN: Final = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class VertexFigures:
+    """How the subtasks of a vertex are doing together.
+
+    Shares of the time are the average over those that have reported, `busiest` is that of the one that works most. What is per
+    second is added up. The watermark is the lowest.
+    """
+
+    reported: int = 0  # subtasks
+    busy: float = 0.0
+    back_pressured: float = 0.0
+    idle: float = 0.0
+    busiest: float = 0.0
+    records_in: float = 0.0  # per second, and so the next ones
+    records_out: float = 0.0
+    bytes_in: float = 0.0
+    bytes_out: float = 0.0
+    queued: int = 0  # items that have arrived and were not taken
+    watermark: int | None = None
+
+    @classmethod
+    def of(cls, reports: Sequence[Mapping[str, Any]]) -> VertexFigures:
+        """Add up what subtasks have reported."""
+        if not reports:
+            return cls()
+
+        def average(name: str) -> float:
+            return sum(number(each, name) for each in reports) / len(reports) / _SECOND
+
+        def total(name: str) -> float:
+            return sum(number(each, name) for each in reports)
+
+        watermarks = [each[names.INPUT_WATERMARK] for each in reports if _has_watermark(each)]
+        return cls(
+            reported=len(reports),
+            busy=average(names.BUSY),
+            back_pressured=average(names.BACK_PRESSURED),
+            idle=average(names.IDLE),
+            busiest=max(number(each, names.BUSY) for each in reports) / _SECOND,
+            records_in=total(names.RECORDS_IN_RATE),
+            records_out=total(names.RECORDS_OUT_RATE),
+            bytes_in=total(names.BYTES_IN_RATE),
+            bytes_out=total(names.BYTES_OUT_RATE),
+            queued=int(total(names.INPUT_QUEUE)),
+            watermark=min(watermarks) if len(watermarks) == len(reports) else None,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        return asdict(self)
+
+
+def _has_watermark(report: Mapping[str, Any]) -> bool:
+    watermark = report.get(names.INPUT_WATERMARK)
+    return watermark is not None and watermark > _MIN
+
+
+class LiveMetrics:
+    """The last report of each subtask, latencies of the last seconds, and how busy the slots have been."""
+
+    def __init__(self) -> None:
+        self._reports: dict[TaskId, Mapping[str, Any]] = {}
+        # Of markers, when their report came: by the vertex that they reached.
+        self._latencies: deque[tuple[int, str, LatencyHistogram]] = deque()
+        # By slot, which is known by a task of it: the shares of time that its subtasks together have worked.
+        self._busy: dict[TaskId, list[float]] = {}
+        self._last_share: float | None = None
+
+    def take(self, report: SlotReport, now_ms: int) -> None:
+        """Take the report of a slot in the place of the one before."""
+        if not report.metrics:
+            return
+        reports = dict(self._reports)  # others read the one that is there
+        busy = 0.0
+        for task, metrics in report.metrics.items():
+            reports[task] = metrics
+            busy += number(metrics, names.BUSY) / _SECOND
+            for histogram in (metrics.get(names.LATENCY) or {}).values():
+                self._latencies.append((now_ms, task.vertex, histogram))
+        self._reports = reports
+        # One thread runs all subtasks of a slot: what they use of its time adds up.
+        self._busy.setdefault(min(report.metrics), []).append(min(busy, 1.0))
+        while self._latencies and self._latencies[0][0] < now_ms - LATENCY_WINDOW_MS:
+            self._latencies.popleft()
+
+    def forget(self, tasks: Iterable[TaskId] | None = None) -> None:
+        """Forget what subtasks have told that are no more; without `tasks` all of them."""
+        gone = set(self._reports if tasks is None else tasks)
+        self._reports = {task: each for task, each in self._reports.items() if task not in gone}
+        self._busy = {task: each for task, each in self._busy.items() if task not in gone}
+        self._last_share = None
+        if not self._reports:
+            self._latencies = deque()
+
+    @property
+    def empty(self) -> bool:
+        """Whether no subtask has reported, as in a job that runs in epochs."""
+        return not self._reports
+
+    def subtask(self, task: TaskId) -> Mapping[str, Any]:
+        """Return what a subtask reported last, nothing if it has not."""
+        return self._reports.get(task, {})
+
+    def vertex(self, vertex: str) -> VertexFigures:
+        """Return how the subtasks of a vertex are doing."""
+        return VertexFigures.of(
+            [report for task, report in self._reports.items() if task.vertex == vertex]
+        )
+
+    def latency(self, vertices: Collection[str]) -> LatencyHistogram:
+        """Return how long records took to these vertices in the last seconds."""
+        return merged(found for _, vertex, found in list(self._latencies) if vertex in vertices)
+
+    def take_busy_share(self) -> float | None:
+        """Return which part of the time the busiest slot has worked since this was asked last; None if nobody reported ever.
+
+        Where no report came since then it is what it was before.
+        """
+        shares = [sum(each) / len(each) for each in self._busy.values() if each]
+        self._busy = {}
+        if shares:
+            self._last_share = max(shares)
+        return self._last_share
+
+
+def describe_report(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a subtask reported as JSON values, by Flink's names."""
+    found: dict[str, Any] = {}
+    for name, value in report.items():
+        if name == names.LATENCY:
+            for source, histogram in (value or {}).items():
+                found[f"latency.source_id.{source}"] = histogram.to_json()
+        elif isinstance(value, int | float | str):
+            found[name] = value
+    return found
