@@ -30,7 +30,8 @@ class SubtaskSnapshot:
     """Where one subtask of a vertex stands. `next_wakeup` is when (epoch ms) it wants to run without data.
 
     `attempt` is the task attempt that took the snapshot: a worker that still holds it in memory goes on from there. `local` is
-    the subtask's state besides keyed state, as the task pickled it.
+    the subtask's state besides keyed state, as the task pickled it. `in_flight` is what its channels held when an unaligned
+    checkpoint was taken: it comes before all that the channels bring after a restore.
     """
 
     watermark: int = MIN_WATERMARK
@@ -38,6 +39,13 @@ class SubtaskSnapshot:
     next_wakeup: int | None = None
     attempt: str | None = None
     local: bytes | None = None
+    in_flight: StateHandle | None = None
+
+    def relocated(self, directory: CheckpointStorage) -> SubtaskSnapshot:
+        """Return the snapshot with absolute file names: `directory` is that of the job that wrote it."""
+        if self.in_flight is None:
+            return self
+        return replace(self, in_flight=self.in_flight.relocated(directory))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +159,13 @@ class Manifest:
 
     @property
     def state_size(self) -> int:
-        """The bytes of state that this checkpoint refers to."""
-        return sum(chain.size for op in self.operators.values() for chain in op.subtasks)
+        """The bytes that this checkpoint refers to: of state, and of what was in flight."""
+        return sum(handle.total_size for handle in self.handles())
+
+    @property
+    def has_in_flight_data(self) -> bool:
+        """Whether it was taken while records were under way between subtasks: the checkpoint holds them."""
+        return next(self._in_flight(), None) is not None
 
     def load_commit(self, operator: str) -> CommitRequest:
         """Return the commit request of a sink."""
@@ -161,18 +174,20 @@ class Manifest:
 
     def files(self) -> frozenset[str]:
         """Return the names of all state files that this checkpoint needs."""
-        return frozenset(
-            name
-            for op in self.operators.values()
-            for chain in op.subtasks
-            for name in chain.files()
-        )
+        return frozenset(name for handle in self.handles() for name in handle.names())
 
     def handles(self) -> Iterator[StateHandle]:
-        """Iterate over all snapshots of state."""
-        return (
-            handle for op in self.operators.values() for chain in op.subtasks for handle in chain
-        )
+        """Iterate over all snapshots of state, and over what was in flight."""
+        for op in self.operators.values():
+            for chain in op.subtasks:
+                yield from chain
+        yield from self._in_flight()
+
+    def _in_flight(self) -> Iterator[StateHandle]:
+        for vertex in self.vertices.values():
+            for subtask in vertex.subtasks:
+                if subtask.in_flight is not None:
+                    yield subtask.in_flight
 
     @property
     def needs_other_jobs(self) -> bool:
@@ -185,7 +200,11 @@ class Manifest:
             name: replace(op, subtasks=tuple(chain.relocated(directory) for chain in op.subtasks))
             for name, op in self.operators.items()
         }
-        return replace(self, operators=operators)
+        vertices = {
+            name: VertexSnapshot(tuple(each.relocated(directory) for each in vertex.subtasks))
+            for name, vertex in self.vertices.items()
+        }
+        return replace(self, operators=operators, vertices=vertices)
 
     def unmatched(self, operators: Iterable[str]) -> dict[str, str]:
         """Return what a job with these operator ids would lose: operator id to a word on what it holds."""
@@ -266,6 +285,21 @@ def _to_bytes(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text, validate=True)
 
 
+def _in_flight_to_json(vertex: VertexSnapshot) -> dict[str, Any]:
+    handles = [subtask.in_flight for subtask in vertex.subtasks]
+    if not any(handles):
+        return {}
+    return {"in_flight": [None if each is None else each.to_json() for each in handles]}
+
+
+def _in_flight_from_json(vertex: dict[str, Any]) -> list[StateHandle | None]:
+    nothing = [None] * len(vertex["finished"])
+    return [
+        None if each is None else StateHandle.from_json(each)
+        for each in vertex.get("in_flight", nothing)
+    ]
+
+
 def _to_json(manifest: Manifest) -> dict[str, Any]:
     return {
         "version": VERSION,
@@ -283,6 +317,7 @@ def _to_json(manifest: Manifest) -> dict[str, Any]:
                 "next_wakeups": [subtask.next_wakeup for subtask in vertex.subtasks],
                 "attempts": [subtask.attempt for subtask in vertex.subtasks],
                 "local": [_to_text(subtask.local) for subtask in vertex.subtasks],
+                **_in_flight_to_json(vertex),
             }
             for name, vertex in manifest.vertices.items()
         },
@@ -321,6 +356,7 @@ def _from_json(value: dict[str, Any]) -> Manifest:
                     vertex["next_wakeups"],
                     vertex["attempts"],
                     map(_to_bytes, vertex["local"]),
+                    _in_flight_from_json(vertex),
                     strict=True,
                 )
             )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from penstock.checkpoint.handles import StateChain
+from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.manifest import MIN_WATERMARK, Manifest
 from penstock.connectors.sink import CommitRequest
 from penstock.connectors.source import SplitProgress
@@ -78,7 +78,8 @@ class Ack(Event):
 
     `attempt` is a token that no other attempt of any task has. `states` are the chains after this epoch, by operator; an
     operator that is left out has not changed. `committables` are by sink operator. `splits` must hold every split that was
-    assigned to the subtask, by source operator. `local` is the subtask's other state.
+    assigned to the subtask, by source operator. `local` is the subtask's other state, `in_flight` what its channels held if its
+    barriers have overtaken records.
     """
 
     epoch: int
@@ -92,6 +93,7 @@ class Ack(Event):
     next_wakeup: int | None = None
     finished: bool = False
     local: bytes | None = None
+    in_flight: StateHandle | None = None
 
 
 @dataclass(frozen=True, slots=True)

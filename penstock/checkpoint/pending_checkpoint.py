@@ -179,7 +179,12 @@ class PendingCheckpoint:
                 if ack is not None:
                     subtasks.append(
                         SubtaskSnapshot(
-                            ack.watermark, ack.finished, ack.next_wakeup, ack.attempt, ack.local
+                            ack.watermark,
+                            ack.finished,
+                            ack.next_wakeup,
+                            ack.attempt,
+                            ack.local,
+                            ack.in_flight,
                         )
                     )
                 elif before is not None and before.parallelism == parallelism:

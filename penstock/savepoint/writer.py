@@ -43,6 +43,12 @@ def write_savepoint(
     sinks had to commit is no part of a savepoint: it must have been committed. If anything fails, the directory is
     deleted.
     """
+    if manifest.has_in_flight_data:
+        raise CheckpointError(
+            f"checkpoint {manifest.epoch} is unaligned: no savepoint can be made of it",
+            detail="it holds records that were under way between subtasks, in their encoding of the moment",
+            hint="this is an error in Penstock, which aligns the checkpoints of savepoints: please report it",
+        )
     name = f"savepoint-{manifest.job_id[:6]}-{uuid.uuid4().hex[:12]}"
     storage = CheckpointStorage(target).child(name)
     items = [

@@ -1,13 +1,21 @@
-"""Outgoing edges of a subtask: as buffers to a writer, or straight to a neighbour in the same slot."""
+"""Outgoing edges of a subtask: in buffers to a writer, or straight to a neighbour in the same slot."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from penstock.graph.deployment import ResultEdge
-from penstock.runtime.network.messages import BARRIER, DATA, STATUS, WATERMARK, BarrierMessage
+from penstock.runtime.network.messages import (
+    BARRIER,
+    DATA,
+    END,
+    LATENCY,
+    STATUS,
+    WATERMARK,
+    BarrierMessage,
+    LatencyMarker,
+)
 from penstock.runtime.network.routing import connected_targets, create_router
 from penstock.runtime.network.writers import ResultWriter
 from penstock.runtime.records import Batch
@@ -35,7 +43,7 @@ class EdgeOutput(Protocol):
         """Release user code."""
 
 
-class RemoteEdge:
+class BufferedEdge:
     """An edge whose records travel in buffers, by a writer."""
 
     def __init__(
@@ -47,9 +55,7 @@ class RemoteEdge:
         buffer_bytes: int,
         maker: str = "",
     ) -> None:
-        self._router = create_router(
-            edge, partitioning, subtask, parallelism, self._send_data, buffer_bytes
-        )
+        self._router = create_router(edge, partitioning, subtask, parallelism, buffer_bytes)
         self._router.maker = maker
         self._targets = connected_targets(
             edge.partitioning, subtask, parallelism, edge.target_parallelism
@@ -57,9 +63,12 @@ class RemoteEdge:
         self._writer: ResultWriter | None = None
         self.emit = self._router.route
 
+        self._marked = subtask
+
     def bind(self, writer: ResultWriter) -> None:
         """Send to this writer from now on."""
         self._writer = writer
+        self._router.bind(writer)
 
     def memory(self) -> Any:
         """Return what decides where records go, besides the records."""
@@ -69,16 +78,38 @@ class RemoteEdge:
         """Go on from what `memory` returned."""
         self._router.recall(memory)
 
-    def _send_data(self, target: int, payload: bytes) -> None:
-        assert self._writer is not None
-        self._writer.send(target, DATA, payload)
-
     def _control(self, kind: int, content: Any) -> None:
         assert self._writer is not None
-        payload = pickle.dumps(content, 5)
         for target in self._targets:
             self._router.flush(target)
-            self._writer.send(target, kind, payload)
+            self._writer.send(target, kind, content)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether records wait for their buffers to be full."""
+        return self._router.waiting
+
+    @property
+    def bytes_out(self) -> int:
+        """How many bytes were sent so far."""
+        return self._router.bytes_out
+
+    def flush(self) -> None:
+        """Send what waits."""
+        for target in self._targets:
+            self._router.flush(target)
+
+    def end(self) -> None:
+        """Say that nothing but barriers follows."""
+        self._control(END, None)
+
+    def latency(self, marker: LatencyMarker) -> None:
+        """Send a latency marker after what is pending, to one target after another."""
+        assert self._writer is not None
+        self._marked = (self._marked + 1) % len(self._targets)
+        target = self._targets[self._marked]
+        self._router.flush(target)
+        self._writer.send(target, LATENCY, marker)
 
     def watermark(self, watermark: int) -> None:
         """Send a watermark after what is pending."""

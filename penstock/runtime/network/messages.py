@@ -66,6 +66,9 @@ class TaskAck:
     # Committables of earlier checkpoints that this subtask does not know to be complete: by checkpoint, then by operator id.
     carried: dict[int, dict[str, list[Any]]] = field(default_factory=dict)
     figures: BarrierFigures = BarrierFigures()
+    in_flight: Any = (
+        None  # StateHandle of what the channels held, if the barriers have overtaken it
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Callable
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -14,6 +13,8 @@ from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 from penstock.graph.deployment import ResultEdge
 from penstock.graph.key_groups import holds_nan, key_group_of, subtask_of
 from penstock.graph.keys import as_key, as_keys
+from penstock.runtime.network.messages import DATA
+from penstock.runtime.network.writers import ResultWriter
 from penstock.runtime.records import Batch
 from penstock.runtime.user_code import (
     RecordFailedError,
@@ -26,8 +27,6 @@ from penstock.runtime.user_code import (
 _ROUTES_KEPT = 200_000
 _MAX_RECORDS = 16_384
 _FIRST_RECORDS = 1_024
-
-Send = Callable[[int, bytes], None]  # target subtask, payload
 
 
 def connected_targets(partitioning: str, subtask: int, sources: int, targets: int) -> list[int]:
@@ -62,13 +61,23 @@ class Router:
 
     maker = ""  # the operator whose records these are
 
-    def __init__(self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int) -> None:
+    def __init__(self, edge: ResultEdge, targets: list[int], buffer_bytes: int) -> None:
         self.edge = edge
         self.targets = targets
-        self._send = send
+        self._writer: ResultWriter | None = None
         self._buffer_bytes = buffer_bytes
         self._limit = _FIRST_RECORDS
         self._pending: dict[int, Batch] = {}
+        self.bytes_out = 0
+
+    def bind(self, writer: ResultWriter) -> None:
+        """Send to this writer from now on."""
+        self._writer = writer
+
+    @property
+    def waiting(self) -> bool:
+        """Whether records wait for their buffers to be full."""
+        return bool(self._pending)
 
     def open(self, context: Any) -> None:
         """Prepare the user's selectors."""
@@ -122,13 +131,15 @@ class Router:
             start = end
 
     def _send_buffer(self, target: int, records: Batch) -> None:
+        assert self._writer is not None
+        count = len(records)
         try:
-            payload = records.encode()
+            size = self._writer.send(target, DATA, records)
         except NotPicklableError as error:
             raise self._not_sendable(records, error) from error
-        wanted = self._buffer_bytes * len(records) // len(payload)
-        self._limit = min(max(wanted, 16), _MAX_RECORDS)
-        self._send(target, payload)
+        if size:
+            self.bytes_out += size
+            self._limit = min(max(self._buffer_bytes * count // size, 16), _MAX_RECORDS)
 
     def _not_sendable(self, records: Batch, error: NotPicklableError) -> RecordError:
         """Name the first record that cannot be pickled; if there is none, it is a key."""
@@ -155,10 +166,8 @@ class RoundRobinRouter(Router):
     Every sender starts at another target, as in Flink, so that few records spread too.
     """
 
-    def __init__(
-        self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int, first: int
-    ) -> None:
-        super().__init__(edge, targets, send, buffer_bytes)
+    def __init__(self, edge: ResultEdge, targets: list[int], buffer_bytes: int, first: int) -> None:
+        super().__init__(edge, targets, buffer_bytes)
         self._next = first % len(targets)
 
     def memory(self) -> Any:
@@ -182,8 +191,8 @@ class RoundRobinRouter(Router):
 class ShuffleRouter(Router):
     """Each record to a random target."""
 
-    def __init__(self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int) -> None:
-        super().__init__(edge, targets, send, buffer_bytes)
+    def __init__(self, edge: ResultEdge, targets: list[int], buffer_bytes: int) -> None:
+        super().__init__(edge, targets, buffer_bytes)
         self._random = random.Random()  # noqa: S311 - it only spreads load
 
     def memory(self) -> Any:
@@ -206,17 +215,20 @@ class BroadcastRouter(Router):
     def route(self, batch: Batch) -> None:
         """Send all to all."""
         batch = _without_keys(batch)
+        writer, alone = self._writer, len(self.targets) == 1
+        assert writer is not None
         for target in self.targets:
-            self.add(target, batch)
+            # A buffer that waits must not change by what a neighbour does to its records.
+            self.add(target, batch if alone or not writer.shares(target) else batch.isolated())
 
 
 class HashRouter(Router):
     """Each record to the owner of its key's key group; the key travels along."""
 
     def __init__(
-        self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int, selector: Any
+        self, edge: ResultEdge, targets: list[int], buffer_bytes: int, selector: Any
     ) -> None:
-        super().__init__(edge, targets, send, buffer_bytes)
+        super().__init__(edge, targets, buffer_bytes)
         self._selector = selector
         self._key_of = method_of(selector, "get_key")
         self._routes = _Routes(edge.target_parallelism, edge.target_max_parallelism)
@@ -319,9 +331,9 @@ class CustomRouter(Router):
     """Each record to the target that the user's partitioner picks."""
 
     def __init__(
-        self, edge: ResultEdge, targets: list[int], send: Send, buffer_bytes: int, custom: Any
+        self, edge: ResultEdge, targets: list[int], buffer_bytes: int, custom: Any
     ) -> None:
-        super().__init__(edge, targets, send, buffer_bytes)
+        super().__init__(edge, targets, buffer_bytes)
         self._functions = [custom.partitioner, custom.key_selector]
         self._partition = method_of(custom.partitioner, "partition")
         self._key_of = method_of(custom.key_selector, "get_key")
@@ -361,20 +373,20 @@ def _without_keys(batch: Batch) -> Batch:
 
 
 def create_router(
-    edge: ResultEdge, partitioning: Any, subtask: int, sources: int, send: Send, buffer_bytes: int
+    edge: ResultEdge, partitioning: Any, subtask: int, sources: int, buffer_bytes: int
 ) -> Router:
     """Build the router of an outgoing edge for one sending subtask."""
     targets = connected_targets(edge.partitioning, subtask, sources, edge.target_parallelism)
     match edge.partitioning:
         case "HASH":
-            return HashRouter(edge, targets, send, buffer_bytes, partitioning.key_selector)
+            return HashRouter(edge, targets, buffer_bytes, partitioning.key_selector)
         case "CUSTOM":
-            return CustomRouter(edge, targets, send, buffer_bytes, partitioning)
+            return CustomRouter(edge, targets, buffer_bytes, partitioning)
         case "BROADCAST":
-            return BroadcastRouter(edge, targets, send, buffer_bytes)
+            return BroadcastRouter(edge, targets, buffer_bytes)
         case "SHUFFLE" if len(targets) > 1:
-            return ShuffleRouter(edge, targets, send, buffer_bytes)
+            return ShuffleRouter(edge, targets, buffer_bytes)
         case "REBALANCE" | "RESCALE" if len(targets) > 1:
-            return RoundRobinRouter(edge, targets, send, buffer_bytes, subtask)
+            return RoundRobinRouter(edge, targets, buffer_bytes, subtask)
         case _:
-            return SingleTargetRouter(edge, targets, send, buffer_bytes)
+            return SingleTargetRouter(edge, targets, buffer_bytes)

@@ -1,22 +1,32 @@
-"""Where edges send to: a writer carries buffers and control messages to the subtasks at the other end of an edge.
+"""Where edges send to: a writer carries records and control messages to the subtasks at the other end of an edge.
 
-A subtask does not know what carries them. Here that is the pipe: a writer makes rows of them.
+A subtask does not know what carries them: rows of a pipe, or channels that stay. Whoever has to makes bytes of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+import pickle
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from penstock.graph.deployment import ResultEdge
 from penstock.runtime.network.buffers import Row
+from penstock.runtime.network.channels import OutputChannel
+from penstock.runtime.network.messages import DATA
 
 
 class ResultWriter(Protocol):
     """Carries what one subtask sends over one edge."""
 
-    def send(self, target: int, kind: int, payload: bytes) -> None:
-        """Send to a target subtask, after everything that was sent to it before; `kind` is one of `network.messages`."""
+    def send(self, target: int, kind: int, content: Any) -> int:
+        """Send a Batch (kind DATA) or a control message to a target subtask, after everything that was sent to it before.
+
+        Returns the size in bytes; 0 if it is handed over as it is. `kind` is one of `network.messages`. The batch is the writer's from
+        now on. Raises NotPicklableError.
+        """
+
+    def shares(self, target: int) -> bool:
+        """Whether the target gets the very objects that are sent, and may change them."""
 
 
 WriterOf = Callable[[ResultEdge, int], ResultWriter]  # edge, sending subtask
@@ -32,10 +42,32 @@ class RowWriter:
         self._subtask = subtask
         self._sequence: dict[int, int] = {}
 
-    def send(self, target: int, kind: int, payload: bytes) -> None:
+    def send(self, target: int, kind: int, content: Any) -> int:
         """Append a row."""
+        payload = content.encode() if kind == DATA else pickle.dumps(content, 5)
         sequence = self._sequence.get(target, 0)
         self._sequence[target] = sequence + 1
         self._rows.append(
             Row(target, self._vertex, self._gate, self._subtask, sequence, kind, payload)
         )
+        return len(payload)
+
+    def shares(self, target: int) -> bool:
+        """All rows are bytes."""
+        return False
+
+
+class ChannelWriter:
+    """Sends to channels that stay, one per target."""
+
+    def __init__(self, channels: Mapping[int, OutputChannel], neighbours: frozenset[int]) -> None:
+        self.channels = channels
+        self._neighbours = neighbours  # targets that live in the same slot
+
+    def send(self, target: int, kind: int, content: Any) -> int:
+        """Hand over to the channel."""
+        return self.channels[target].send(kind, content)
+
+    def shares(self, target: int) -> bool:
+        """Neighbours get what is sent as it is."""
+        return target in self._neighbours

@@ -27,6 +27,10 @@ class Output(Protocol):
         """Say that this output turned idle or active."""
 
 
+def _nobody_waits() -> None:
+    """Wake nobody: what runs as an epoch asks by itself."""
+
+
 @dataclass(slots=True)
 class OperatorContext:
     """What an operator gets when it is opened."""
@@ -55,6 +59,13 @@ class OperatorContext:
         default_factory=dict
     )  # attempt, staging directory, source assignment
     pace: Pace = WALL
+    # Records flow between barriers, and a barrier may be a minute away: nothing may wait for it. False: the input is one epoch.
+    pipelined: bool = False
+    # Lets the slot's loop call `on_wakeup` of this operator soon. May be called by any thread, at any time.
+    wake: Callable[[], None] = _nobody_waits
+    # Lets the slot's loop call `on_wakeup` whenever this file can be read (an epoll, a socket), until it is told None.
+    # Without it (None), an operator has to ask by its `next_wakeup`.
+    watch: Callable[[int | None], None] | None = None
 
 
 class StreamOperator:
@@ -63,7 +74,17 @@ class StreamOperator:
     A subtask calls, in this order: `open`; then any mix of `process`, `process_watermark`, `process_status` and
     `advance_processing_time`; `finish` if the input ended for good; `barrier`; then `open_epoch` for the next epoch, if
     the operator still lives in this process; `close` at last.
+
+    Where records flow between barriers (`OperatorContext.pipelined`), nobody waits inside a call. The subtask takes input only
+    while all its operators have room (`has_room`); it calls `advance_processing_time` as soon as the clock reaches `next_wakeup`,
+    `on_wakeup` after somebody called `OperatorContext.wake`, `on_quiet` when it has nothing to read, `on_completed` when a checkpoint is
+    durable, and `finish` once nothing is `under_way`.
     """
+
+    # Whether it can take input now. Where it is False, a call of `on_wakeup` or `advance_processing_time` makes it True again.
+    has_room: bool = True
+    # Whether it has taken records whose results will come by themselves: `finish` would have to wait for them.
+    under_way: bool = False
 
     def __init__(self, spec: Any) -> None:
         self.spec = spec
@@ -96,6 +117,15 @@ class StreamOperator:
     def next_wakeup(self) -> int | None:
         """When (epoch milliseconds) this operator wants to run even if no record comes."""
         return None
+
+    def on_wakeup(self) -> None:
+        """Go on with what has arrived from outside: somebody called `OperatorContext.wake`, or a watched file can be read."""
+
+    def on_quiet(self) -> None:
+        """Emit what is held back only to be sent together with more: there is nothing more to read now."""
+
+    def on_completed(self, checkpoint: int) -> None:
+        """Let go of what was kept in case that this checkpoint would not be completed: it is durable, and so are all before it."""
 
     def finish(self) -> None:
         """The input has ended for good; the watermark MAX was processed before."""

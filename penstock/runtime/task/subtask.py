@@ -19,7 +19,7 @@ from penstock.graph.deployment import JobSettings, SubtaskRestore, VertexCode, V
 from penstock.graph.task_id import TaskId
 from penstock.runtime.metrics import MetricGroup
 from penstock.runtime.network.buffers import decode
-from penstock.runtime.network.edges import LocalEdge, RemoteEdge
+from penstock.runtime.network.edges import BufferedEdge, LocalEdge
 from penstock.runtime.network.messages import BARRIER, DATA, BarrierMessage, TaskAck
 from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
@@ -70,7 +70,7 @@ class Subtask:
         self._outputs = [ChainOutput(*each) for each in zip(self.operators, types, strict=True)]
         self._metrics = [MetricGroup() for _ in self.operators]
         self._partitionings = code.partitionings
-        self._edges: list[RemoteEdge | LocalEdge] = []
+        self._edges: list[BufferedEdge | LocalEdge] = []
         self._contexts: list[OperatorContext] = []
         self.gates = InputGates(
             deployment.name, deployment.gates, index, deployment.parallelism, policy_of
@@ -122,11 +122,11 @@ class Subtask:
 
     def _create_edges(self, settings: JobSettings) -> None:
         for edge in self.deployment.edges:
-            output: RemoteEdge | LocalEdge
+            output: BufferedEdge | LocalEdge
             if edge.local:
                 output = LocalEdge(edge, self.index)
             else:
-                output = RemoteEdge(
+                output = BufferedEdge(
                     edge,
                     self._partitionings[edge.index],
                     self.index,
@@ -198,7 +198,7 @@ class Subtask:
         self._records_in = 0
         self.pace.begin_epoch()
         if self.pace.traces:
-            remote = [edge for edge in self._edges if isinstance(edge, RemoteEdge)]
+            remote = [edge for edge in self._edges if isinstance(edge, BufferedEdge)]
             memories = self.pace.routers([edge.memory() for edge in remote])
             for exchange, memory in zip(remote, memories, strict=True):
                 exchange.recall(memory)

@@ -11,6 +11,7 @@ from penstock.checkpoint import manifest as manifest_module
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import (
     DamagedManifestError,
+    Manifest,
     OperatorSnapshot,
     SubtaskSnapshot,
     VertexSnapshot,
@@ -25,7 +26,8 @@ from penstock.checkpoint.manifest_store import (
 from penstock.checkpoint.pickled import Pickled
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError
-from tests.builders.checkpoint_builders import manifest, progress
+from penstock.savepoint.writer import write_savepoint
+from tests.builders.checkpoint_builders import full, manifest, progress
 
 ENCODED = encode(manifest(7, files=("shared/6-sum-0-a.state", "shared/7-sum-0-b.state")))
 
@@ -96,6 +98,35 @@ def test_a_sound_file_with_missing_parts_is_refused():
 
 def test_the_files_of_a_manifest_are_those_of_all_chains():
     assert manifest(7, files=("a", "b")).files() == {"a", "b"}
+
+
+def unaligned() -> Manifest:
+    """A manifest of two subtasks, the second of which had records in its channels."""
+    held = SubtaskSnapshot(5, attempt="t2", in_flight=full("shared/1-in-flight-1-t2.state", 7))
+    return manifest(
+        files=("shared/a",), vertices={"sum": VertexSnapshot((SubtaskSnapshot(), held))}
+    )
+
+
+def test_data_in_flight_is_part_of_the_checkpoint(tmp_path):
+    found = decode(encode(unaligned()), "x")
+    assert found == unaligned()
+    assert found.has_in_flight_data
+    assert not manifest().has_in_flight_data
+    assert found.files() == {"shared/a", "shared/1-in-flight-1-t2.state"}
+    assert found.state_size == 10 + 7
+    moved = found.relocated(CheckpointStorage(str(tmp_path)))
+    assert moved.files() == {f"{tmp_path}/{name}" for name in found.files()}
+
+
+def test_a_manifest_without_data_in_flight_says_nothing_of_it():
+    assert b"in_flight" not in encode(manifest())
+
+
+def test_no_savepoint_is_made_of_data_in_flight(tmp_path):
+    with pytest.raises(CheckpointError, match="checkpoint 1 is unaligned"):
+        write_savepoint(unaligned(), None, str(tmp_path))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_vertex_is_as_far_as_its_slowest_subtask():

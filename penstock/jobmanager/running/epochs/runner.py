@@ -304,6 +304,7 @@ class EpochRunner:
             upstream=tuple(Channel(task, token) for task, token in ack.upstream.items()),
             states=states,
             local=ack.local,
+            in_flight=ack.in_flight,
             committables={name: tuple(items) for name, items in ack.committables.items()},
             splits={}
             if ack.progress is None

@@ -12,7 +12,7 @@ from penstock.graph.deployment import JobSettings, SubtaskRestore
 from penstock.graph.operator_specs import MapSpec
 from penstock.graph.partitioning import Hash
 from penstock.runtime.network.buffers import decode
-from penstock.runtime.network.edges import RemoteEdge
+from penstock.runtime.network.edges import BufferedEdge
 from penstock.runtime.network.messages import BARRIER, DATA, BarrierMessage
 from penstock.runtime.network.routing import create_router
 from penstock.runtime.network.writers import RowWriter
@@ -92,13 +92,14 @@ def test_what_is_scattered_batch_after_batch_is_what_is_collected_per_target(par
 def test_what_is_pending_does_not_change_with_the_batch_that_it_came_from():
     sent = []
     edge = pipes.edge(1, "FORWARD")
-    router = create_router(edge, None, 0, 1, lambda _, payload: sent.append(payload), 1000)
+    router = create_router(edge, None, 0, 1, 1000)
+    router.bind(RowWriter(sent, edge, 0))
     values, times = [1, 2], [10, 20]
     router.route(RowBatch(values, times))
     values.clear()  # a reader that fills the same lists again
     times.clear()
     router.flush(0)
-    assert content(decode(sent[0])) == ([1, 2], [10, 20], None)
+    assert content(decode(sent[0].payload)) == ([1, 2], [10, 20], None)
 
 
 TARGETS = 3
@@ -149,7 +150,7 @@ class Taking:
 
 def travel(name, partitioning, batches, buffer_bytes):
     """Send batches from the end of a chain over an exchange to the heads of other chains."""
-    edge = RemoteEdge(pipes.edge(1, name, targets=TARGETS), partitioning, 0, 1, buffer_bytes)
+    edge = BufferedEdge(pipes.edge(1, name, targets=TARGETS), partitioning, 0, 1, buffer_bytes)
     sent = []
     edge.bind(RowWriter(sent, pipes.edge(1, name, targets=TARGETS), 0))
     output = ChainOutput(SimpleNamespace(context=None))

@@ -13,6 +13,7 @@ from penstock.graph.deployment import ResultEdge
 from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.graph.partitioning import Custom, Hash
 from penstock.runtime.network.buffers import decode
+from penstock.runtime.network.messages import DATA
 from penstock.runtime.network.routing import connected_sources, connected_targets, create_router
 from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import RecordFailedError
@@ -26,8 +27,14 @@ class Sent:
     def __init__(self):
         self.buffers = []
 
-    def __call__(self, target, payload):
+    def send(self, target, kind, content):
+        assert kind == DATA
+        payload = content.encode()
         self.buffers.append((target, decode(payload), len(payload)))
+        return len(payload)
+
+    def shares(self, target):
+        return False
 
     def per_target(self):
         found = {}
@@ -42,7 +49,9 @@ class Sent:
 def router_of(name, targets, *, partitioning=None, subtask=0, sources=1, buffer_bytes=131_072):
     edge = ResultEdge(0, 0, None, 1, 0, targets, GROUPS, name, local=False)
     sent = Sent()
-    return create_router(edge, partitioning, subtask, sources, sent, buffer_bytes), sent
+    router = create_router(edge, partitioning, subtask, sources, buffer_bytes)
+    router.bind(sent)
+    return router, sent
 
 
 def flush(router):
@@ -316,3 +325,43 @@ def test_keys_that_are_equal_meet_whatever_their_type(targets):
     for one in range(len(keys)):
         for other in range(len(keys)):
             assert keys[one] != keys[other] or places[one] == places[other]
+
+
+class Handed:
+    """A writer whose target 0 lives in the same slot; the other one gets bytes."""
+
+    def __init__(self):
+        self.neighbour, self.remote = [], []
+
+    def send(self, target, kind, content):
+        if self.shares(target):
+            self.neighbour.append(content)
+            return 0
+        payload = content.encode()
+        self.remote.append(decode(payload))
+        return len(payload)
+
+    def shares(self, target):
+        return target == 0
+
+
+def test_a_neighbour_that_changes_a_record_does_not_change_what_waits_for_another_target():
+    edge = ResultEdge(0, 0, None, 1, 0, 2, GROUPS, "BROADCAST", local=False)
+    router, handed = create_router(edge, None, 0, 1, 131_072), Handed()
+    router.bind(handed)
+    router.route(RowBatch([[1], [2]]))
+    router.flush(0)
+    handed.neighbour[0].values[0].append("changed")
+    router.flush(1)
+    assert handed.remote[0].values == [[1], [2]]
+
+
+def test_a_neighbour_gets_batches_as_they_are_and_teaches_no_size():
+    edge = ResultEdge(0, 0, None, 1, 0, 1, GROUPS, "FORWARD", local=False)
+    router, handed = create_router(edge, None, 0, 1, 131_072), Handed()
+    router.bind(handed)
+    record = object()  # could not be pickled if it had to be
+    router.route(RowBatch([record] * 1500))
+    assert [len(batch) for batch in handed.neighbour] == [1500]
+    assert handed.neighbour[0].values[0] is record
+    assert (router.memory(), router.bytes_out, router.waiting) == ((1024,), 0, False)

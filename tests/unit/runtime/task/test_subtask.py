@@ -39,11 +39,16 @@ class _Writer:
     def __init__(self, channels, edge, subtask):
         self.channels, self.edge, self.subtask, self.sequence = channels, edge, subtask, {}
 
-    def send(self, target, kind, payload):
+    def send(self, target, kind, content):
+        payload = content.encode() if kind == DATA else pickle.dumps(content)
         number = self.sequence.get(target, 0)
         self.sequence[target] = number + 1
         key = (self.edge.target_vertex, target, self.edge.target_gate, self.subtask)
         self.channels.queues.setdefault(key, deque()).append((number, kind, payload))
+        return len(payload)
+
+    def shares(self, target):
+        return False
 
 
 class Sums(KeyedProcessFunction):

@@ -1,0 +1,72 @@
+"""Which slot a subtask lives in, and which subtasks are started and restarted together. Pure functions.
+
+A slot hosts one subtask of every vertex of a slot sharing group, so a group has as many slots as its widest vertex has subtasks, and a
+job as many as its groups have together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.graph.job_graph import JobGraph, JobVertex
+from penstock.graph.regions import find_regions
+from penstock.graph.task_id import TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class StageLayout:
+    """One stage: the vertices whose subtasks are started together, and the slot of each subtask."""
+
+    stage: int
+    vertices: tuple[str, ...]
+    slots: int
+    placement: dict[TaskId, int]
+
+
+def count_slots(graph: JobGraph) -> int:
+    """Return how many slots a job needs at least."""
+    return sum(_widths(graph.vertices).values())
+
+
+def lay_out(graph: JobGraph, cores: int | None) -> tuple[StageLayout, ...]:
+    """Return the stages of a job on so many cores, None: as many as it likes.
+
+    Each region is a stage of its own if there are cores for all of them side by side; else they share their slots in one stage.
+    """
+    regions = find_regions(graph)
+    vertices = {vertex.id: vertex for vertex in graph.vertices}
+    apart = tuple(
+        _stage(number, [vertices[each] for each in region]) for number, region in enumerate(regions)
+    )
+    if cores is None or sum(stage.slots for stage in apart) <= cores:
+        return apart
+    return (_stage(0, graph.vertices),)
+
+
+def _stage(number: int, vertices: Sequence[JobVertex]) -> StageLayout:
+    widths = _widths(vertices)
+    offsets: dict[str, int] = {}
+    slots = 0
+    for group, width in widths.items():
+        offsets[group] = slots
+        slots += width
+    return StageLayout(
+        number,
+        tuple(vertex.id for vertex in vertices),
+        slots,
+        {
+            TaskId(vertex.id, subtask): offsets[vertex.slot_sharing_group] + subtask
+            for vertex in vertices
+            for subtask in range(vertex.parallelism)
+        },
+    )
+
+
+def _widths(vertices: Sequence[JobVertex]) -> dict[str, int]:
+    """Return how many slots each slot sharing group takes, in the order in which the groups appear."""
+    widths: dict[str, int] = {}
+    for vertex in vertices:
+        group = vertex.slot_sharing_group
+        widths[group] = max(widths.get(group, 0), vertex.parallelism)
+    return widths
