@@ -10,7 +10,8 @@ the sender's subtask (`Outputs.has_room`) until it is gone. A receiver takes wha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from penstock.runtime.network.messages import DATA
@@ -72,11 +73,14 @@ class OutputChannel(Protocol):
         They are still sent, after it.
         """
 
+    def hasten(self, kind: int, content: Any) -> list[Item]:
+        """Let a control message that was sent overtake, if it is still queued here; return what `overtake` would."""
+
 
 class InputChannel:
     """The receiving end of a channel: what has arrived and was not taken yet."""
 
-    __slots__ = ("_inputs", "_link", "_queued", "blocked", "id", "items")
+    __slots__ = ("_first", "_inputs", "_link", "_overtaken", "_queued", "blocked", "id", "items")
 
     def __init__(self, channel: ChannelId, inputs: Inputs, link: Link) -> None:
         self.id = channel
@@ -85,6 +89,9 @@ class InputChannel:
         self._inputs = inputs
         self._link = link
         self._queued = False
+        # How many items each of the messages at the head has overtaken, and how many the last one that was taken.
+        self._first: deque[int] = deque()
+        self._overtaken = 0
 
     def attach(self, inputs: Inputs) -> None:
         """Let it belong to the inputs of a subtask."""
@@ -99,19 +106,37 @@ class InputChannel:
         self.offer()
 
     def put_first(self, item: Item) -> None:
-        """Take a message that overtakes all that waits here."""
-        self.items.appendleft(item)
+        """Take a message that overtakes all that waits here, but for others that did so before."""
+        first = len(self._first)
+        self._first.append(len(self.items) - first)
+        self.items.insert(first, item)
         self.offer()
+
+    def hasten(self, is_it: Callable[[Item], bool]) -> bool:
+        """Let the first such message overtake all that waits before it; return whether there is one."""
+        first = len(self._first)
+        for position, item in enumerate(self.items):
+            if is_it(item):
+                if position >= first:
+                    del self.items[position]
+                    self._first.append(position - first)
+                    self.items.insert(first, item)
+                return True
+        return False
 
     def take(self) -> Item:
         """Return the next item, and give room to the sender."""
         item = self.items.popleft()
+        self._overtaken = self._first.popleft() if self._first else 0
         self._link.taken(item)
         return item
 
-    def waiting(self) -> Iterator[Item]:
-        """Return the records that wait here, in order, up to the next barrier of any kind."""
-        return (item for item in self.items if item.kind == DATA)
+    def overtaken(self) -> list[Item]:
+        """Return the records that the message which was taken last has overtaken, in order; what arrived after it does not count."""
+        first = len(self._first)
+        return [
+            item for item in islice(self.items, first, first + self._overtaken) if item.kind == DATA
+        ]
 
     def block(self) -> None:
         """Let it wait, with all that it brings."""
@@ -200,6 +225,10 @@ class LocalLink:
     def overtake(self, kind: int, content: Any) -> list[Item]:
         """Hand over before all that waits: none of it counts as overtaken here, the receiver has it already."""
         self.receiver.put_first(Item(kind, content, 0))
+        return []
+
+    def hasten(self, kind: int, content: Any) -> list[Item]:
+        """Nothing waits at this end: the receiver has it, and knows when it is to overtake."""
         return []
 
     def taken(self, item: Item) -> None:

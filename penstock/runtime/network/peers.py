@@ -89,20 +89,23 @@ class RemoteOutput:
         return size
 
     def overtake(self, kind: int, content: Any) -> list[Item]:
-        """Send a control message before all that waits at either end; return the records that wait here, in order.
+        """Send a control message before all that waits at either end; return the records that wait here, in order."""
+        self._transmit(kind, _encoded(kind, content), frames.OVERTAKES)
+        self._check()
+        return [item for item, _ in self._queue if item.kind == DATA]
 
-        If it waits here already, only what is before it counts as overtaken.
-        """
+    def hasten(self, kind: int, content: Any) -> list[Item]:
+        """Let a control message overtake that waits here; return the records before it."""
         overtaken: list[Item] = []
         for position, (item, message) in enumerate(self._queue):
             if item.kind == kind and message == content:
                 del self._queue[position]
-                break
+                self._transmit(kind, item.content, frames.OVERTAKES)
+                self._check()
+                return overtaken
             if item.kind == DATA:
                 overtaken.append(item)
-        self._transmit(kind, _encoded(kind, content), frames.OVERTAKES)
-        self._check()
-        return overtaken
+        return []
 
     def allow(self, limit: int) -> None:
         """The receiver has told how much may be sent."""

@@ -1,0 +1,123 @@
+"""Queues at the receiving end of a channel, and links between subtasks of one slot."""
+
+from __future__ import annotations
+
+from penstock.runtime.network.channels import (
+    ChannelId,
+    InputChannel,
+    Inputs,
+    Item,
+    LocalLink,
+    Outputs,
+)
+from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK
+
+CHANNEL = ChannelId(vertex=1, subtask=0, gate=0, source=0)
+
+
+def link(items: int = 8) -> tuple[LocalLink, InputChannel, Outputs, Inputs]:
+    outputs, inputs = Outputs(), Inputs()
+    made = LocalLink(CHANNEL, outputs, inputs, items)
+    return made, made.receiver, outputs, inputs
+
+
+def contents(items: list[Item]) -> list[object]:
+    return [item.content for item in items]
+
+
+def test_what_is_sent_is_what_arrives_in_order() -> None:
+    sender, receiver, _, inputs = link()
+    batch = object()
+    sender.send(DATA, batch)
+    sender.send(WATERMARK, 5)
+    assert inputs.next() is receiver
+    assert receiver.take().content is batch
+    assert receiver.take() == (WATERMARK, 5, 0)
+
+
+def test_a_full_link_closes_the_sender_until_something_was_taken() -> None:
+    sender, receiver, outputs, _ = link(items=2)
+    sender.send(DATA, "a")
+    assert outputs.has_room
+    sender.send(DATA, "b")
+    assert not outputs.has_room
+    sender.send(DATA, "c")
+    receiver.take()
+    assert not outputs.has_room
+    receiver.take()
+    assert outputs.has_room
+
+
+def test_a_message_that_overtakes_knows_what_it_has_overtaken_and_not_what_came_later() -> None:
+    sender, receiver, _, _ = link()
+    for each in "ab":
+        sender.send(DATA, each)
+    sender.send(WATERMARK, 1)
+    sender.overtake(BARRIER, 7)
+    sender.send(DATA, "after")
+    assert receiver.take().content == 7
+    assert contents(receiver.overtaken()) == ["a", "b"]
+    assert [receiver.take().content for _ in range(4)] == ["a", "b", 1, "after"]
+    assert receiver.overtaken() == []
+
+
+def test_a_second_message_that_overtakes_stays_behind_the_first() -> None:
+    sender, receiver, _, _ = link()
+    sender.send(DATA, "a")
+    sender.overtake(BARRIER, 1)
+    sender.send(DATA, "b")
+    sender.overtake(BARRIER, 2)
+    sender.send(DATA, "c")
+    assert receiver.take().content == 1
+    assert contents(receiver.overtaken()) == ["a"]
+    assert receiver.take().content == 2
+    assert contents(receiver.overtaken()) == ["a", "b"]
+
+
+def test_a_message_that_waits_can_be_hastened() -> None:
+    sender, receiver, _, _ = link()
+    sender.send(DATA, "a")
+    sender.send(BARRIER, 7)
+    sender.send(DATA, "b")
+    assert not receiver.hasten(lambda item: item.content == 8)
+    assert receiver.hasten(lambda item: item.content == 7)
+    assert receiver.hasten(lambda item: item.content == 7), "it is there, and stays where it is"
+    assert receiver.take().content == 7
+    assert contents(receiver.overtaken()) == ["a"]
+    assert contents(list(receiver.items)) == ["a", "b"]
+
+
+def test_a_blocked_channel_is_not_in_line_until_it_is_unblocked() -> None:
+    sender, receiver, _, inputs = link()
+    receiver.block()
+    sender.send(DATA, "a")
+    assert inputs.next() is None
+    inputs.unblock_all()
+    assert inputs.next() is receiver
+
+
+def test_channels_take_turns() -> None:
+    inputs = Inputs()
+    links = [
+        LocalLink(ChannelId(1, 0, 0, source), Outputs(), inputs, items=8) for source in range(2)
+    ]
+    for sender in links:
+        for each in range(2):
+            sender.send(DATA, each)
+    turns = []
+    while (channel := inputs.next()) is not None:
+        turns.append((channel.id.source, channel.take().content))
+        channel.offer()
+    assert turns == [(0, 0), (1, 0), (0, 1), (1, 1)]
+
+
+def test_either_end_can_be_attached_later() -> None:
+    sender, receiver, _, _ = link(items=1)
+    sender.send(DATA, "a")
+    outputs, inputs = Outputs(), Inputs()
+    sender.attach_outputs(outputs)
+    receiver.attach(inputs)
+    assert not outputs.has_room
+    assert inputs.next() is receiver
+    receiver.take()
+    assert outputs.has_room
