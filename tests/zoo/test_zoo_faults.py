@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from zoo_runs import NONE, Results, differences, environment, follow_epochs, run
+from zoo_runs import NONE, Results, differences, environment, follow_turns, run
 
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
 from penstock.jobmanager.job_master import JobMaster
@@ -17,6 +17,7 @@ from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime.state.hashmap.backend import HashMapStateBackend
 from penstock.runtime.task import subtask, subtask_cache
 from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
+from tests.builders.modes import EPOCHS, MODES
 
 
 def faults_at(*epochs: int) -> list[StepFault]:
@@ -32,14 +33,19 @@ def faults_at(*epochs: int) -> list[StepFault]:
 FAULTS = {"hashmap": faults_at(2, 5, 8), "rocksdb": faults_at(5)}
 
 
-def run_with_faults(name: str, backend: str) -> tuple[Results, JobMaster]:
+def run_with_faults(name: str, backend: str, mode: str = EPOCHS) -> tuple[Results, JobMaster]:
     """Run a program that may be restarted once for each fault."""
-    return run(name, environment(backend, attempts=len(FAULTS[backend])))
+    return run(name, environment(backend, mode, attempts=len(FAULTS[backend])))
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest) -> str:
+    return request.param
 
 
 @pytest.fixture(autouse=True)
-def _epoch_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    follow_epochs(monkeypatch)
+def _turn_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    follow_turns(monkeypatch)
 
 
 @cache
@@ -52,17 +58,17 @@ def output_of(name: str) -> Results:
 
 @pytest.fixture
 def undisturbed(name: str) -> Results:
-    """The output of a run that nothing happens to."""
+    """The output of a run in epochs that nothing happens to."""
     return output_of(name)
 
 
 @pytest.mark.parametrize("backend", FAULTS)
 @pytest.mark.parametrize("name", zoo.PROGRAMS)
 def test_faults_between_any_two_steps_lose_and_repeat_nothing(
-    name: str, backend: str, undisturbed: Results
+    name: str, backend: str, mode: str, undisturbed: Results
 ) -> None:
     with protocol_faults(*FAULTS[backend]) as faults:
-        found, master = run_with_faults(name, backend)
+        found, master = run_with_faults(name, backend, mode)
     assert differences(undisturbed, found) == NONE
     # Whether there are files to delete depends on the program.
     assert {fault.moment for fault in faults.waiting} <= set(MOMENTS[-2:])
@@ -102,10 +108,10 @@ LOSE = {
 
 @pytest.mark.parametrize("name", zoo.PROGRAMS)
 def test_the_programs_would_notice_if_their_state_were_not_restored(
-    name: str, undisturbed: Results, monkeypatch: pytest.MonkeyPatch
+    name: str, mode: str, undisturbed: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     LOSE[zoo.PROGRAMS[name].keeps](monkeypatch)
     with protocol_faults(StepFault("after write_manifest", 4)) as faults:
-        found, _ = run_with_faults(name, "hashmap")
+        found, _ = run_with_faults(name, "hashmap", mode)
     assert faults.struck
     assert differences(undisturbed, found) != NONE

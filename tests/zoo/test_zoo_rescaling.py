@@ -11,7 +11,7 @@ from zoo_runs import (
     NONE,
     differences,
     environment,
-    follow_epochs,
+    follow_turns,
     run,
     stop_at,
     undisturbed,
@@ -19,8 +19,9 @@ from zoo_runs import (
 
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
 from penstock.jobmanager.job_master import JobMaster
+from tests.builders.modes import MODES
 
-STEPS = {2: 3, 4: 1, 6: 7, 8: 2}  # epoch -> parallelism from the next one on
+STEPS = {2: 3, 4: 1, 6: 7, 8: 2}  # turn -> parallelism from the next one on
 
 # What they put out depends on which records meet in a subtask, and so on the parallelism: in Flink too.
 BY_SUBTASK = {
@@ -33,24 +34,25 @@ PROGRAMS = [name for name in zoo.PROGRAMS if name not in BY_SUBTASK]
 
 
 @pytest.fixture(autouse=True)
-def _epoch_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    follow_epochs(monkeypatch, deadlines=False)
+def _turn_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    follow_turns(monkeypatch, deadlines=False)
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_job_that_is_rescaled_between_epochs_puts_out_the_same(
-    name: str, backend: str, tmp_path: Path
+def test_a_job_that_is_rescaled_between_checkpoints_puts_out_the_same(
+    name: str, backend: str, mode: str, tmp_path: Path
 ) -> None:
     answers: list[Any] = []
     stop, _ = stop_at(LAST, tmp_path, drain=True)
 
-    def rescale(master: JobMaster, epoch: int) -> None:
-        if epoch in STEPS:
-            answers.append(master.request_rescale(STEPS[epoch]))
-        stop(master, epoch)
+    def rescale(master: JobMaster, turn: int) -> None:
+        if turn in STEPS:
+            answers.append(master.request_rescale(STEPS[turn]))
+        stop(master, turn)
 
-    found, master = run(name, environment(backend), rescale)
+    found, master = run(name, environment(backend, mode), rescale)
     assert differences(undisturbed(name), found) == NONE
     assert master.restarts == 0
     assert [max(answer.result(0).values()) for answer in answers] == list(STEPS.values())

@@ -12,13 +12,14 @@ from zoo_runs import (
     NONE,
     differences,
     environment,
-    follow_epochs,
+    follow_turns,
     run,
     stop_at,
     undisturbed,
 )
 
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
+from tests.builders.modes import EPOCHS
 
 # What they put out depends on which records meet in a subtask, and so on the parallelism: in Flink too.
 BY_SUBTASK = {
@@ -29,31 +30,37 @@ BY_SUBTASK = {
 ENDS_BY_ITSELF = {"hybrid_source"}
 PROGRAMS = [name for name in zoo.PROGRAMS if name not in ENDS_BY_ITSELF]
 
-# (parallelism, backend, epoch before which the job is asked to stop): the epoch after it is that of the savepoint.
+# (parallelism, backend, turn at which the job is asked to stop)
 STAGES = {
     "hashmap-first": [(1, "hashmap", 2), (7, "rocksdb", 4), (3, "hashmap", LAST)],
     "rocksdb-first": [(1, "rocksdb", 2), (7, "hashmap", 4), (3, "rocksdb", LAST)],
 }
+# A savepoint of one mode starts the other.
+IN_MODES = {
+    "epochs": [EPOCHS, EPOCHS, EPOCHS],
+}
 
 
 @pytest.fixture(autouse=True)
-def _epoch_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    follow_epochs(monkeypatch, deadlines=False)
+def _turn_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    follow_turns(monkeypatch, deadlines=False)
 
 
+@pytest.mark.parametrize("modes", IN_MODES.values(), ids=IN_MODES)
 @pytest.mark.parametrize("stages", STAGES.values(), ids=STAGES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_job_that_goes_on_from_savepoints_puts_out_the_same(
-    name: str, stages: list[tuple[int, str, int]], tmp_path: Path
+    name: str, stages: list[tuple[int, str, int]], modes: list[str], tmp_path: Path
 ) -> None:
     if name in BY_SUBTASK:
-        stages = [(zoo.PARALLELISM, backend, epoch) for _, backend, epoch in stages]
+        stages = [(zoo.PARALLELISM, backend, turn) for _, backend, turn in stages]
     found: Counter[str] = Counter()
     start: dict[str, str] = {}
     for number, (parallelism, backend, last) in enumerate(stages):
         written = tmp_path / f"written-{number}"
         act, answers = stop_at(last, written, drain=number == len(stages) - 1)
-        output, master = run(name, environment(backend, parallelism=parallelism, **start), act)
+        env = environment(backend, modes[number], parallelism=parallelism, **start)
+        output, master = run(name, env, act)
         found += output
         assert master.restarts == 0
         moved = tmp_path / f"elsewhere-{number}"

@@ -1,4 +1,4 @@
-"""Runs programs of `faults/jobs/zoo.py` in this process: with a clock that follows the epochs, and something done between."""
+"""Runs programs of `faults/jobs/zoo.py` in this process: with a clock that follows their turns, and something done between."""
 
 from __future__ import annotations
 
@@ -15,39 +15,42 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults" / "jobs"))
 
 import zoo  # isort: skip
+from zoo_inputs import MODE, TURN  # isort: skip
 from penstock.checkpoint import shared_files
-from penstock.datastream import StreamExecutionEnvironment, _execution
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.task import subtask
+from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured, restarts
-from tests.builders.steps import before_each_epoch
+from tests.builders.modes import EPOCHS, PIPELINED, runs_in
 
 Results = Counter[str]
+Between = Callable[[JobMaster, int], Any]
 LAST = 8  # epoch before which endless programs are asked to stop; there is no epoch without a cause
 NONE: dict[str, list[str]] = {"lost": [], "surplus": []}
 
 
-class EpochClock:
-    """A wall clock that shows the number of the epoch: an epoch that is run again has the same time."""
+class TurnClock:
+    """A wall clock that shows the number of the turn: a turn that is run again has the same time."""
 
     def __init__(self) -> None:
-        self.now = 0
+        self.show(1)
 
-    def on_step(self, moment: str, epoch: int) -> None:
-        if moment == "before run_pipe":
-            self.now = epoch * zoo.CLOCK_MS
+    def show(self, turn: int) -> None:
+        self.now = turn * zoo.CLOCK_MS
 
     def __call__(self) -> int:
         return self.now
 
 
-def follow_epochs(monkeypatch: pytest.MonkeyPatch, *, deadlines: bool = True) -> None:
-    """Let all clocks of tasks follow the epochs; without `deadlines` sources read what their readers give."""
-    clock = EpochClock()
-    monkeypatch.setattr(subtask, "wall_clock", clock)
-    monkeypatch.setattr(_execution, "_step_hooks", (clock.on_step,))
+CLOCK = TurnClock()
+
+
+def follow_turns(monkeypatch: pytest.MonkeyPatch, *, deadlines: bool = True) -> None:
+    """Let all clocks of tasks follow the turns; without `deadlines` sources read what their readers give."""
+    monkeypatch.setattr(subtask, "wall_clock", CLOCK)
     put_off_files(monkeypatch)
     if not deadlines:
         read = subtask.Subtask.read_source
@@ -66,36 +69,81 @@ def put_off_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def environment(
-    backend: str, *, attempts: int = 0, parallelism: int = zoo.PARALLELISM, **more: str
+    backend: str,
+    mode: str,
+    *,
+    attempts: int = 0,
+    parallelism: int = zoo.PARALLELISM,
+    **more: str,
 ) -> StreamExecutionEnvironment:
     """Return an environment whose state goes to files, in the backend asked for."""
     options = {
         "execution.checkpointing.interval": "1 ms",
         "penstock.state.inline-threshold": "1 b",
         "state.backend.type": backend,
+        **runs_in(mode),
         **restarts(attempts),
         **more,
     }
     return configured(options, parallelism)
 
 
+class Conductor:
+    """Lets the clock, the sources and whoever acts on the job follow its turns.
+
+    Epochs: a turn begins with its epoch. Records that flow: with the checkpoint that has the turn before it.
+    """
+
+    def __init__(self, cluster: MiniCluster, between: Between | None) -> None:
+        self._cluster = cluster
+        self._between = between
+        self._turn = 0
+
+    def on_epoch(self, moment: str, epoch: int) -> None:
+        if moment == "before run_pipe":
+            CLOCK.show(epoch)
+            self._act(epoch)
+
+    def on_checkpoint(self, moment: str, _: int) -> None:
+        if moment != "after write_manifest":
+            return
+        manifest = self._cluster.masters[0].store.latest()
+        assert manifest is not None
+        if manifest.has_in_flight_data:
+            return  # not all of the turn is processed
+        sources = manifest.sources.values()
+        turn = TURN.advance(
+            [p for each in sources for s in range(each.parallelism) for p in each.load_splits(s)]
+        )
+        if turn is not None and turn != self._turn:
+            self._turn = turn
+            CLOCK.show(turn + 1)
+            self._act(turn)
+
+    def _act(self, turn: int) -> None:
+        if self._between is not None:
+            self._between(self._cluster.masters[0], turn)
+
+
 def run(
-    name: str,
-    env: StreamExecutionEnvironment,
-    between: Callable[[JobMaster, int], Any] | None = None,
+    name: str, env: StreamExecutionEnvironment, between: Between | None = None
 ) -> tuple[Results, JobMaster]:
     """Run a program to its end; return the output, and who ran it.
 
-    With `between`, which is called before each epoch, its sources have no end: somebody must stop the job.
+    With `between`, which is called at each turn, its sources have no end: somebody must stop the job.
     """
+    endless = between is not None
+    flows = env.get_configuration().to_dict().get(MODE) == PIPELINED
     with MiniCluster() as cluster:
-        stream = zoo.PROGRAMS[name].build(zoo.Inputs(env, endless=between is not None))
-
-        def act(epoch: int) -> None:
-            if between is not None:
-                between(cluster.masters[0], epoch)
-
-        with before_each_epoch(act), stream.execute_and_collect() as found:
+        stream = zoo.PROGRAMS[name].build(zoo.Inputs(env, endless=endless))
+        conductor = Conductor(cluster, between)
+        hook = conductor.on_checkpoint if flows else conductor.on_epoch
+        CLOCK.show(1)
+        with (
+            TURN.told_by_tests(flows=flows, batches=LAST if endless else None),
+            watched_steps(hook),
+            stream.execute_and_collect() as found,
+        ):
             return Counter(map(repr, found)), cluster.masters[0]
 
 
@@ -103,8 +151,8 @@ def stop_at(last: int, target: Path, *, drain: bool) -> tuple[Any, list[Any]]:
     """Return what stops a job with a savepoint, and where its answer will be."""
     answers: list[Any] = []
 
-    def act(master: JobMaster, epoch: int) -> None:
-        if epoch == last:
+    def act(master: JobMaster, turn: int) -> None:
+        if turn == last:
             answers.append(master.request_savepoint(str(target), stops=True, drains=drain))
 
     return act, answers
@@ -115,7 +163,7 @@ def undisturbed(name: str) -> Results:
     """Return the output of a program that nothing happens to until it is asked to stop in its `LAST` epoch."""
     with tempfile.TemporaryDirectory() as target:
         act, _ = stop_at(LAST, Path(target), drain=True)
-        return run(name, environment("hashmap"), act)[0]
+        return run(name, environment("hashmap", EPOCHS), act)[0]
 
 
 def differences(expected: Results, found: Results) -> dict[str, list[str]]:

@@ -1,8 +1,8 @@
-"""One small program for each kind of stateful operator, over a source that gives one batch of each split per epoch.
+"""One small program for each kind of stateful operator, over a source that gives one batch of each split per turn.
 
     python zoo.py '{"directory": "/tmp/run", "master": "local[2,4]"}'
 
-runs those that can run side by side as one job. The output of a program depends on the records of each epoch only, and not
+runs those that can run side by side as one job. The output of a program depends on the records of each turn only, and not
 on the order in which channels arrive: all records of a key come from one split, and what meets records of another source
 is put out by timers and windows.
 """
@@ -28,7 +28,6 @@ from zoo_inputs import (
     Event,
     Inputs,
     Program,
-    Steps,
     add,
     key_of,
     program,
@@ -372,7 +371,9 @@ def full_window_partition_aggregate(inputs: Inputs) -> DataStream:
 
 @program("source")
 def hybrid_source(inputs: Inputs) -> DataStream:
-    source = HybridSource.builder(Steps("left", batches=3)).add_source(Steps("right!", batches=4))
+    first = inputs.steps("left", batches=3)
+    second = inputs.steps("right!", batches=4, begin=4)
+    source = HybridSource.builder(first).add_source(second)
     stream = inputs.env.from_source(source.build(), STRATEGY, "hybrid")
     return stream.key_by(key_of).window(SECOND).aggregate(Digits())
 

@@ -1,17 +1,22 @@
-"""What the programs of the zoo begin with: a source that gives one batch of each split per epoch, and a register."""
+"""What the programs of the zoo begin with: a source that gives one batch of each split per turn, and a register.
+
+Where jobs run in epochs, a turn is an epoch. Where records flow, a batch is given when a checkpoint has the batches before it, of
+all splits: so channels never run ahead of each other, and the output is the same.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from penstock.common import Duration, Time, WatermarkStrategy
+from penstock.common import Time, WatermarkStrategy
+from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
@@ -20,6 +25,7 @@ from penstock.connectors.source import (
     SourceReader,
     SourceSplit,
     SplitEnumerator,
+    SplitProgress,
 )
 from penstock.datastream import (
     AggregateFunction,
@@ -35,11 +41,12 @@ BATCHES = 9  # of each split: so many epochs, and one that finds the end
 BATCH = 6
 TURNS = os.environ.get("ZOO_TURNS")  # a file that says how many batches may be read, if it is there
 POLL_S = 0.01
+MODE = "penstock.execution.mode"
 KEYS = 4  # of each split
 STEP_MS = 100
 JITTER_MS = 250
 LATE_MS = (1_600, 3_200)
-CLOCK_MS = 1_000  # what the manual clock of the in-process tests goes on by in an epoch
+CLOCK_MS = 1_000  # what the manual clock of the in-process tests goes on by in a turn
 
 Event = tuple[str, int, int]  # key, number, timestamp
 
@@ -48,47 +55,124 @@ Event = tuple[str, int, int]  # key, number, timestamp
 
 
 def event(side: str, split: int, index: int) -> Event:
-    """Return record number `index` of a split: up to 250 ms out of order, and every seventh late or very late."""
+    """Return record number `index` of a split: up to 250 ms out of order, and every seventh late or very late.
+
+    The last one of a batch is in time, so that all splits have got equally far in a turn.
+    """
     seed = (index * 7919 + split * 104_729 + len(side) * 12_345) * 2_654_435_761 % 2**32
     late = LATE_MS[seed // 7 % 2] if seed % 7 == 0 else seed // 7 % JITTER_MS
+    if is_last(index):
+        late = 0
     return f"{split}-{seed // 11 % KEYS}", index, max(index * STEP_MS - late, 0)
+
+
+def is_last(index: int) -> bool:
+    """Whether a record is the last one of its batch."""
+    return index % BATCH == BATCH - 1
+
+
+class AfterEachBatch(WatermarkGenerator):
+    """A watermark that trails the last record of each batch by 250 ms, right after it."""
+
+    def on_event(self, event: Event, timestamp: int, output: Any) -> None:
+        if is_last(event[1]):
+            output.emit_watermark(timestamp - JITTER_MS - 1)
+
+    def on_periodic_emit(self, output: Any) -> None:
+        pass
+
+
+class Turns:
+    """How many batches of each split may be read, for jobs whose records flow: as many as a checkpoint has, and one more.
+
+    The readers of tests in this process are told by `advance`; those of a job on Spark look into a file. Without either, batches come
+    as fast as they can.
+    """
+
+    def __init__(self) -> None:
+        self._next: int | None = None
+        self._batches: int | None = None
+
+    @contextmanager
+    def told_by_tests(self, *, flows: bool, batches: int | None) -> Iterator[None]:
+        """Let a job of this process have one turn for each `advance`, and so many in all."""
+        self._next, self._batches = (0, batches) if flows else (None, None)
+        try:
+            yield
+        finally:
+            self._next = self._batches = None
+
+    def allow(self, position: int) -> bool:
+        """Whether the batch at a position may be read."""
+        if self._next is not None:
+            return position <= self._next and (self._batches is None or position < self._batches)
+        try:
+            return TURNS is None or position < int(Path(TURNS).read_text())
+        except FileNotFoundError:
+            return True
+
+    def advance(self, splits: Iterable[SplitProgress]) -> int | None:
+        """Take note of what a checkpoint has read of its unfinished splits; return the turn that is next."""
+        there = [(each.position, each.split.payload[1]) for each in splits]
+        ahead = [position for position, end in there if position < end]
+        if there:
+            self._next = min(ahead, default=max(end for _, end in there))
+        return self._next
+
+
+TURN = Turns()
 
 
 class Steps(Source):
     """Two splits of numbered records; `skip` batches at their beginning are empty.
 
-    An `endless` one never says that it has ended. It gives one batch of each split per epoch with any parallelism, however long
-    that takes.
+    An `endless` one never says that it has ended. It gives one batch of each split per turn with any parallelism, however long
+    that takes. `begin` is the turn of the first batch. `flows`: the job does not run in epochs.
     """
 
     def __init__(
-        self, side: str, skip: int = 0, batches: int = BATCHES, *, endless: bool = False
+        self,
+        side: str,
+        skip: int = 0,
+        batches: int = BATCHES,
+        *,
+        begin: int = 0,
+        endless: bool = False,
+        flows: bool = False,
     ) -> None:
         self.side = side
-        self.skip = skip
-        self.batches = batches
+        self.begin = begin
+        self.first = begin + skip
+        self.end = begin + skip + batches
         self.endless = endless
+        self.flows = flows
 
     def get_boundedness(self) -> Boundedness:
         return Boundedness.CONTINUOUS_UNBOUNDED if self.endless else Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
-        return StepsEnumerator(found=bool(restored), end=self.skip + self.batches)
+        return StepsEnumerator(bool(restored), self.begin, self.end)
 
     def create_reader(self) -> SourceReader:
         return StepsReader(self)
 
 
 class StepsEnumerator(SplitEnumerator):
-    def __init__(self, *, found: bool, end: int) -> None:
+    """Finds two splits; a split's payload is its number and where it ends."""
+
+    def __init__(self, found: bool, begin: int, end: int) -> None:
         self._found = found
+        self._begin = begin
         self._end = end
 
     def discover(self) -> list[SourceSplit]:
         if self._found:
             return []
         self._found = True
-        return [SourceSplit(str(split), payload=split, start=0) for split in range(PARALLELISM)]
+        return [
+            SourceSplit(str(split), payload=(split, self._end), start=self._begin)
+            for split in range(PARALLELISM)
+        ]
 
     def no_more_splits(self) -> bool:
         return self._found
@@ -100,35 +184,51 @@ class StepsEnumerator(SplitEnumerator):
         return self._found
 
 
-def wait_for_turn(position: int) -> None:
-    """Wait until the batch at a position may be read."""
-    with contextlib.suppress(FileNotFoundError):
-        while TURNS and position >= int(Path(TURNS).read_text()):
-            time.sleep(POLL_S)
-
-
 class StepsReader(SourceReader):
+    """Gives one batch of a split per turn: in epochs by the deadline, which is 1 ms after their start, else by `TURN`."""
+
     def __init__(self, source: Steps) -> None:
         self._source = source
 
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
-        source = self._source
-        while position < source.skip + source.batches:
-            first = (position - source.skip) * BATCH
-            rows = [event(source.side, split.payload, n) for n in range(first, first + BATCH)]
-            rows = rows if position >= source.skip else []
-            wait_for_turn(position)
+        if self._source.flows:
+            yield from self._flow(split, position)
+            return
+        while position < self._source.end:
+            while not TURN.allow(position):
+                time.sleep(POLL_S)
+            batch = self._batch(split, position)
             position += 1
-            if source.endless:
-                yield SourceBatch(rows, position, [row[2] for row in rows])
+            if self._source.endless:
+                yield batch
                 return
-            # So that this batch is the only one of the epoch: the deadline is 1 ms after its start.
             while limits.deadline is not None and time.time() < limits.deadline:
                 pass
-            yield SourceBatch(rows, position, [row[2] for row in rows])
+            yield batch
+
+    def _flow(self, split: SourceSplit, position: int) -> Iterator[SourceBatch]:
+        # Whoever finds the end of a source that ends takes a turn for that.
+        while position < self._source.end or not self._source.endless:
+            if not TURN.allow(position):
+                if self._source.endless:
+                    return
+                time.sleep(POLL_S / 10)
+                yield SourceBatch([], position, [])
+            elif position == self._source.end:
+                return
+            else:
+                yield self._batch(split, position)
+                position += 1
+
+    def _batch(self, split: SourceSplit, position: int) -> SourceBatch:
+        source = self._source
+        start = (position - source.first) * BATCH
+        rows = [event(source.side, split.payload[0], n) for n in range(start, start + BATCH)]
+        rows = rows if position >= source.first else []
+        return SourceBatch(rows, position + 1, [row[2] for row in rows])
 
 
-STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(JITTER_MS))
+STRATEGY = WatermarkStrategy.for_generator(AfterEachBatch)
 
 
 def key_of(value: Event) -> str:
@@ -141,9 +241,15 @@ class Inputs:
     def __init__(self, env: StreamExecutionEnvironment, *, endless: bool = False) -> None:
         self.env = env
         self.endless = endless
+        mode = env.get_configuration().to_dict().get(MODE)
+        self.flows = mode == "pipelined"
+
+    def steps(self, side: str, **more: Any) -> Steps:
+        """A source of this job."""
+        return Steps(side, flows=self.flows, **more)
 
     def _source(self, side: str, name: str, **more: int) -> DataStream:
-        steps = Steps(side, endless=self.endless, **more)
+        steps = self.steps(side, endless=self.endless, **more)
         return self.env.from_source(steps, STRATEGY, name).uid(name)
 
     @cached_property

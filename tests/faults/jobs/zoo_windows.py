@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from zoo_inputs import (
+    BATCH,
     CLOCK_MS,
     JITTER_MS,
     LATE,
@@ -158,16 +159,18 @@ def processing_time_windows(inputs: Inputs) -> DataStream:
 
 
 class Counted(WatermarkGenerator):
-    """Time goes by the number of records: the generator must know how many there were."""
+    """Time goes by the number of records, batch by batch: the generator must know how many there were."""
 
     def __init__(self) -> None:
         self.count = 0
 
     def on_event(self, event: Event, timestamp: int, output: Any) -> None:
         self.count += 1
+        if self.count % BATCH == 0:
+            output.emit_watermark(self.count * STEP_MS - JITTER_MS)
 
     def on_periodic_emit(self, output: Any) -> None:
-        output.emit_watermark(self.count * STEP_MS - JITTER_MS)
+        pass
 
     def snapshot(self) -> int:
         return self.count

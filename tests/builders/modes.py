@@ -1,0 +1,12 @@
+"""The ways to run a job, for tests that say the same about each of them."""
+
+from __future__ import annotations
+
+EPOCHS = "epochs"
+PIPELINED = "pipelined"
+MODES = (EPOCHS,)
+
+
+def runs_in(mode: str) -> dict[str, str]:
+    """Return the options of a job that runs in a mode, also one whose sources end."""
+    return {} if mode == EPOCHS else {"penstock.execution.mode": mode}
