@@ -69,3 +69,14 @@ class StageDeployment:
     keys: StageKeys
     network: NetworkSettings = field(default_factory=NetworkSettings)
     barriers: BarrierSettings = field(default_factory=BarrierSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a cluster has for stages that stay.
+
+    `slots` is how many tasks can run at once, None if there is no bound. `obstacle` is why it runs no such stage at all, if so.
+    """
+
+    slots: int | None = None
+    obstacle: str | None = None

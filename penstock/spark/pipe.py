@@ -1,4 +1,6 @@
-"""The pipe: levels as stages of one Spark job, exchanges between them, ACK rows at the end.
+"""Spark as a place for jobs: epochs as pipes, and stages that stay.
+
+A pipe has levels as stages of one Spark job, exchanges between them, ACK rows at the end.
 
 The rows travel as an RDD of (slot, row) pairs. Measured on two cores, a two-stage epoch without data takes 120 to 170 ms this
 way and 500 ms as a DataFrame (mapInArrow, repartitionById) in the same process: there is no plan to optimise, no code
@@ -11,12 +13,14 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import JobCancelledError, PenstockError
 from penstock.graph.deployment import LevelDeployment
+from penstock.graph.stage import Room, StageDeployment
 from penstock.runtime.network.buffers import Row
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.local_pipe import deliver
@@ -25,14 +29,19 @@ from penstock.spark.session import (
     cancel_jobs,
     count_cores,
     get_context,
+    has_dynamic_allocation,
     in_job_group,
+    wait_for_tasks,
 )
+from penstock.spark.stage import OnEnd, SparkStage, run_barrier_stage
 from penstock.spark.stage_body import slot_of, stage_body
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
 
 _log = logging.getLogger(__name__)
+
+_OWN_THREADS = 4
 
 
 def build_pipe(
@@ -76,7 +85,7 @@ def _delete_shuffle_files(context: SparkContext, stages: Sequence[RDD[tuple[int,
 
 
 class SparkPipe:
-    """Runs the epochs of jobs on the Spark context of this process."""
+    """Runs the epochs and stages of jobs on the Spark context of this process."""
 
     def __init__(self, options: Mapping[str, str], python_files: Sequence[str] = ()) -> None:
         self._options = options
@@ -85,14 +94,12 @@ class SparkPipe:
         self._runs: list[_Run] = []  # what is under way
 
     @contextmanager
-    def _under_way(self, job_id: str, name: str, *, is_epoch: bool) -> Iterator[SparkContext]:
+    def _under_way(self, run: _Run, name: str) -> Iterator[SparkContext]:
         """Run Spark jobs so that `cancel` ends them at any moment, also while Spark itself is being started."""
-        run = _Run(job_id, f"{job_id}-{uuid.uuid4().hex[:8]}", is_epoch)
         with self._lock:
             self._runs.append(run)
         try:
-            context = get_context(self._options)
-            add_python_files(context, self._python_files)
+            context = self._connect()
             if run.cancelled:
                 raise JobCancelledError(f"'{name}' was cancelled while Spark was started")
             with in_job_group(context, run.group, name):
@@ -100,6 +107,11 @@ class SparkPipe:
         finally:
             with self._lock:
                 self._runs.remove(run)
+
+    def _connect(self) -> SparkContext:
+        context = get_context(self._options)
+        add_python_files(context, self._python_files)
+        return context
 
     def run(
         self,
@@ -109,14 +121,17 @@ class SparkPipe:
         on_ack: Callable[[TaskAck], None],
     ) -> None:
         """Run one epoch. Its ACKs are known when the Spark job ends, all at once."""
-        with self._under_way(job_id, name, is_epoch=True) as context:
+        with self._under_way(_Run.new(job_id), name) as context:
             run_pipe(context, levels, on_ack)
 
     def map(
         self, job_id: str, name: str, function: Callable[[Any], Any], items: Sequence[Any]
     ) -> list[Any]:
-        """Call a function with each item, one task each."""
-        with self._under_way(job_id, name, is_epoch=False) as context:
+        """Call a function with each item, one task each; in threads of this process if stages hold all cores."""
+        if self._is_full():
+            with ThreadPoolExecutor(_OWN_THREADS, "penstock-map") as threads:
+                return list(threads.map(function, items))
+        with self._under_way(_Run.new(job_id, is_epoch=False), name) as context:
             tasks = context.parallelize(list(items), max(len(items), 1))
             results: list[Any] = tasks.map(_Guarded(function)).collect()
         for result in results:
@@ -133,6 +148,45 @@ class SparkPipe:
                 run.cancelled = True
         for run in runs:
             cancel_jobs(run.group)
+
+    # Stages that stay
+
+    def room(self, wanted: int, interrupted: Callable[[], bool]) -> Room:
+        """Return how many slots there are; waits for executors that are on their way."""
+        context = self._connect()
+        if has_dynamic_allocation(context):
+            return Room(
+                None, "Spark's dynamic allocation is on, with which it runs no barrier stages"
+            )
+        return Room(wait_for_tasks(context, wanted, interrupted))
+
+    def host(self) -> str:
+        """Return the address at which executors reach this process."""
+        return self._connect().getConf().get("spark.driver.host") or "127.0.0.1"
+
+    def start_stage(
+        self, job_id: str, name: str, deployment: StageDeployment, on_end: OnEnd
+    ) -> SparkStage:
+        """Start a stage, in a thread and a job group of its own."""
+        run = _Run.new(job_id, slots=deployment.slots)
+
+        def work() -> None:
+            with self._under_way(run, name) as context:
+                run_barrier_stage(context, deployment)
+
+        def end() -> None:
+            run.cancelled = True
+            cancel_jobs(run.group)
+
+        stage = SparkStage(f"penstock-stage-{deployment.stage}", work, end, on_end)
+        stage.start()
+        return stage
+
+    def _is_full(self) -> bool:
+        """Whether stages hold all cores, so that nothing else would ever run."""
+        with self._lock:
+            held = sum(run.slots for run in self._runs)
+        return held > 0 and held >= wait_for_tasks(self._connect(), 0, lambda: True)
 
     def cores(self) -> int | None:
         """Return how many tasks can run at once, or None if that is not known."""
@@ -161,9 +215,15 @@ class _Guarded:
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """One call of `run` or `map`, with a job group of its own."""
+    """One call of `run` or `map`, or a stage of so many slots, with a job group of its own."""
 
     job_id: str
     group: str
     is_epoch: bool
+    slots: int = 0
     cancelled: bool = False
+
+    @classmethod
+    def new(cls, job_id: str, *, is_epoch: bool = True, slots: int = 0) -> _Run:
+        """Return one that is not under way yet."""
+        return cls(job_id, f"{job_id}-{uuid.uuid4().hex[:8]}", is_epoch, slots)

@@ -9,8 +9,9 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,8 +42,17 @@ _LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.daemon.module": "penstock.spark.worker_daemon",
 }
+# What stages that stay need besides. Spark looks for their slots every 15 s otherwise. A stage that fails is not tried again: the driver
+# starts another, from its last checkpoint. A task that does not end by itself when it is cancelled is ended soon.
+STAGE_DEFAULTS = {
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    "spark.stage.maxConsecutiveAttempts": "1",
+    "spark.python.task.killTimeout": "500ms",
+}
 # A worker process that dies is no reason to fail the epoch: Spark tries the task again.
 _DEFAULT_MASTER = "local[*,4]"
+
+_EXECUTORS_POLL_S = 0.1
 
 _lock = threading.Lock()
 _shipped: set[str] = set()
@@ -191,6 +201,45 @@ def cancel_jobs(group: str) -> None:
     context = _active()
     if context is not None:
         context._jsc.sc().cancelJobGroupAndFutureJobs(group)  # noqa: SLF001 - Python has it not
+
+
+def is_local(context: SparkContext) -> bool:
+    """Whether Spark runs its tasks in the JVM's own process group on this machine."""
+    return str(context.master).startswith("local[") or context.master == "local"
+
+
+def has_dynamic_allocation(context: SparkContext) -> bool:
+    """Whether Spark gets and gives back executors as it goes: it runs no barrier stages then."""
+    return context.getConf().get("spark.dynamicAllocation.enabled") == "true"
+
+
+def wait_for_tasks(
+    context: SparkContext,
+    wanted: int,
+    interrupted: Callable[[], bool],
+    seconds: float | None = None,
+) -> int:
+    """Return how many tasks can run at once; wait for executors while there are fewer than wanted, at most for `seconds`.
+
+    By default that is the time that Spark itself waits for them.
+    """
+    backend = context._jsc.sc()  # noqa: SLF001 - there is no public way to count
+    profile = backend.resourceProfileManager().defaultResourceProfile()
+    if seconds is None:
+        seconds = 0.0 if is_local(context) else _registration_s(context)
+    until = time.monotonic() + seconds
+    while True:
+        tasks: int = backend.maxNumConcurrentTasks(profile)
+        if tasks >= wanted or time.monotonic() >= until or interrupted():
+            return tasks
+        time.sleep(_EXECUTORS_POLL_S)
+
+
+def _registration_s(context: SparkContext) -> float:
+    conf = context._jsc.sc().conf()  # noqa: SLF001 - it knows Spark's units of time
+    name = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+    milliseconds: int = conf.getTimeAsMs(name, "30s")
+    return milliseconds / 1000
 
 
 def count_cores() -> int | None:

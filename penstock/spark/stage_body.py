@@ -6,8 +6,11 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from penstock.graph.deployment import LevelDeployment
+from penstock.errors import PenstockError
+from penstock.graph.deployment import JobSettings, LevelDeployment
+from penstock.graph.stage import StageDeployment
 
+RunSlot = Callable[[StageDeployment, int, str], None]  # what it is told, its number, its host
 Body = Callable[[int, Iterable[Any]], Iterator[Any]]
 
 
@@ -22,20 +25,72 @@ def stage_body(level: LevelDeployment) -> Body:
     def body(slot: int, pairs: Iterable[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
-        from penstock.common.python_dependencies import set_log_levels
         from penstock.runtime.task.slot_task import run_slot
 
-        if level.settings.pyflink_names:
-            from penstock import pyflink_compat
-
-            pyflink_compat.install()
-        set_log_levels(level.settings.log_level, level.settings.log_overrides)
+        _prepare(level.settings)
         attempt = f"{TaskContext.get().taskAttemptId()}{uuid.uuid4().hex[:8]}"
         rows = () if level.level == 0 else (row for _, row in pairs)
         for row in run_slot(level, slot, attempt, rows):
             yield row[0] % next_slots, row
 
     return body
+
+
+def barrier_body(
+    deployment: StageDeployment, run: RunSlot | None = None
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return the body of the tasks of a stage that stays, for `RDDBarrier.mapPartitions`.
+
+    A task that Spark has started again is refused: its stage has failed, and only the driver starts another. Slots find each other
+    through the driver: `BarrierTaskContext.allGather` takes a second, in which Spark sleeps. `run` takes the place of the slot's own
+    work in tests.
+    """
+
+    def body(_: Iterable[Any]) -> Iterator[Any]:
+        from pyspark import BarrierTaskContext
+
+        context = BarrierTaskContext.get()
+        if context.attemptNumber() > 0:
+            raise PenstockError("Spark has started a task of a stage again: the driver does that")
+        _require_network()
+        _prepare(deployment.settings)
+        slot = context.partitionId()
+        host = context.getTaskInfos()[slot].address.rpartition(":")[0]
+        _run_slot(run)(deployment, slot, host.strip("[]"))
+        return iter(())
+
+    return body
+
+
+def _run_slot(run: RunSlot | None) -> RunSlot:
+    if run is not None:
+        return run
+    from penstock.runtime.task.slot_loop import run_stage_slot
+
+    return run_stage_slot
+
+
+def _require_network() -> None:
+    """Refuse to run where the library is missing that carries records between slots."""
+    try:
+        import zmq  # noqa: F401 - it is there
+    except ImportError as error:
+        raise PenstockError(
+            "the Python of Spark's executors has no pyzmq, which carries records between slots",
+            detail=str(error),
+            hint="install pyzmq there, or set penstock.execution.mode to epochs",
+        ) from error
+
+
+def _prepare(settings: JobSettings) -> None:
+    """Make a worker ready for the user's modules: names of pyflink, levels of loggers."""
+    from penstock.common.python_dependencies import set_log_levels
+
+    if settings.pyflink_names:
+        from penstock import pyflink_compat
+
+        pyflink_compat.install()
+    set_log_levels(settings.log_level, settings.log_overrides)
 
 
 def slot_of(target: int) -> int:

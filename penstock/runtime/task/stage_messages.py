@@ -12,16 +12,24 @@ from penstock.runtime.network.messages import TaskAck, TaskFailure
 
 
 @dataclass(frozen=True, slots=True)
+class Connect:
+    """All slots of the stage listen: here are their addresses, by slot. Comes once, before anything else."""
+
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Trigger:
     """Sources of the slot begin a checkpoint: they take their snapshot and send its barrier.
 
-    `drain`: they read nothing more, time goes to its end, and so do they. `aligned`: it must be aligned, whatever the job's settings say
-    (a savepoint).
+    `drain`: they read nothing more, time goes to its end, and so do they. `stop`: they read nothing after it, the job ends with this
+    checkpoint. `aligned`: it must be aligned, whatever the job's settings say (a savepoint).
     """
 
     checkpoint: int
     triggered_ms: int
     drain: bool = False
+    stop: bool = False
     aligned: bool = False
 
 
@@ -62,9 +70,18 @@ class Leave:
     """The slot ends: its work is done, or given up."""
 
 
-Command = Trigger | Completed | Aborted | Assign | AllowTime | Leave
+Command = Connect | Trigger | Completed | Aborted | Assign | AllowTime | Leave
 
 # From a slot to the driver
+
+
+@dataclass(frozen=True, slots=True)
+class SlotListening:
+    """The slot can be reached by the others at an address; it waits for Connect. The first that it tells."""
+
+    slot: int
+    address: str
+    process: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,4 +137,6 @@ class SlotReport:
     watermarks: dict[str, int] = field(default_factory=dict)
 
 
-Report = SlotRunning | Acknowledged | Declined | SourceFinished | SlotFailed | SlotReport
+Report = (
+    SlotListening | SlotRunning | Acknowledged | Declined | SourceFinished | SlotFailed | SlotReport
+)

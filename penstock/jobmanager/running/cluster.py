@@ -1,0 +1,36 @@
+"""Where jobs run: Spark, or the threads of this process. Epochs need its `Pipe`; pipelined jobs start stages that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from penstock.graph.stage import Room, StageDeployment
+from penstock.jobmanager.running.epochs.pipe import Pipe
+
+OnEnd = Callable[[BaseException | None], None]
+
+
+class RunningStage(Protocol):
+    """A stage that was started."""
+
+    def cancel(self) -> None:
+        """End it, whatever it does. Returns at once."""
+
+    def join(self, seconds: float) -> bool:
+        """Wait for its end; return whether it has ended."""
+
+
+class Cluster(Pipe, Protocol):
+    """Where the tasks of jobs run."""
+
+    def room(self, wanted: int, interrupted: Callable[[], bool]) -> Room:
+        """Return what there is for stages. Waits a while for the slots that are wanted, unless somebody wants something else."""
+
+    def host(self) -> str:
+        """Return the address of this process at which slots reach it."""
+
+    def start_stage(
+        self, job_id: str, name: str, deployment: StageDeployment, on_end: OnEnd
+    ) -> RunningStage:
+        """Start a stage. When it has ended, another thread calls `on_end` with what it failed with, if it did."""
