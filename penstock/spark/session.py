@@ -210,7 +210,7 @@ def is_local(context: SparkContext) -> bool:
 
 def has_dynamic_allocation(context: SparkContext) -> bool:
     """Whether Spark gets and gives back executors as it goes: it runs no barrier stages then."""
-    return context.getConf().get("spark.dynamicAllocation.enabled") == "true"
+    return bool(context.getConf().get("spark.dynamicAllocation.enabled") == "true")
 
 
 def wait_for_tasks(

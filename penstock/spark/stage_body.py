@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -65,9 +66,8 @@ def barrier_body(
 def _run_slot(run: RunSlot | None) -> RunSlot:
     if run is not None:
         return run
-    from penstock.runtime.task.slot_loop import run_stage_slot
-
-    return run_stage_slot
+    found: RunSlot = importlib.import_module("penstock.runtime.task.slot_loop").run_stage_slot
+    return found
 
 
 def _require_network() -> None:
