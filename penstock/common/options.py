@@ -100,13 +100,34 @@ BUFFER_TIMEOUT = _option(
     _key("execution.buffer-timeout.interval")
     .duration_type()
     .default_value(Duration.of_millis(100)),
-    "How long a record may wait in a buffer that is not full (real-time mode).",
+    "How long a record may wait in a buffer that is not full, in pipelined execution; 0: not at all, -1: until it is full.",
     "execution.buffer-timeout",
     minimum=-1,
 )
 BUFFER_TIMEOUT_ENABLED = _option(
     _key("execution.buffer-timeout.enabled").boolean_type().default_value(True),
     "Whether buffers that are not full are sent after a while.",
+)
+BUFFER_BYTES = _option(
+    _key("taskmanager.memory.segment-size").memory_type().default_value(65_536),
+    "Size at which a buffer between two operators is sent.",
+    "penstock.buffer.bytes",
+    minimum=1,
+)
+NETWORK_BUFFERS_PER_CHANNEL = _option(
+    _key("taskmanager.network.memory.buffers-per-channel").int_type().default_value(2),
+    "Buffers that may be under way in each channel from another slot, in pipelined execution.",
+    minimum=0,
+)
+NETWORK_FLOATING_BUFFERS = _option(
+    _key("taskmanager.network.memory.floating-buffers-per-gate").int_type().default_value(8),
+    "Further buffers that may be under way, shared by the channels of an input.",
+    minimum=0,
+)
+NETWORK_MEMORY_MAX = _option(
+    _key("taskmanager.memory.network.max").memory_type().default_value(67_108_864),
+    "What may be under way to one slot over all its channels; with many channels, each has less.",
+    minimum=1,
 )
 TASK_SLOTS = _option(
     _key("taskmanager.numberOfTaskSlots").int_type().no_default_value(),
@@ -125,7 +146,7 @@ TASK_CANCELLATION_TIMEOUT = _option(
 )
 LATENCY_INTERVAL = _option(
     _key("metrics.latency.interval").duration_type().default_value(Duration.of_millis(0)),
-    "Accepted without effect.",
+    "How often sources send latency markers to the sinks, in pipelined execution; 0: never.",
 )
 
 # Checkpoints and savepoints
@@ -536,11 +557,6 @@ STATE_INLINE_THRESHOLD = _option(
 STATE_SPILL_ENTRIES = _option(
     _key("penstock.state.spill-entries").int_type().default_value(100_000),
     "Entries that an operator keeps as objects before it writes them to its database, within an epoch.",
-    minimum=1,
-)
-BUFFER_BYTES = _option(
-    _key("penstock.buffer.bytes").memory_type().default_value(65_536),
-    "Size at which a buffer between two operators is sent.",
     minimum=1,
 )
 DEBUG_CHECK_ORDER = _option(

@@ -17,9 +17,8 @@ class NetworkSettings:
     are sent earlier if the slot has nothing else to do.
     """
 
-    channel_bytes: int = (
-        262_144  # under way in one channel, from the sender's queue to the receiver's
-    )
+    channel_bytes: int = 131_072  # under way in one channel, until the receiver has taken it
+    gate_bytes: int = 524_288  # beyond that, shared by the channels of one input of a subtask
     slot_bytes: int = 67_108_864  # under way to one slot, over all its channels
     buffer_timeout_ms: int | None = 100
     latency_interval_ms: int = 0  # between two latency markers of a source; 0: none

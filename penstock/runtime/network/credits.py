@@ -10,6 +10,8 @@ the limit, so once the receiver has taken all of that, a whole window was taken 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 FIRST_ITEM = 1  # the limit before the receiver has told one: a single item may go
 ITEM_OVERHEAD = (
     64  # bytes that an item counts besides its content, so that many small ones count, too
@@ -70,6 +72,15 @@ class ReceiveWindow:
         return limit
 
 
-def window_of(channel_bytes: int, slot_bytes: int, channels: int) -> int:
-    """Return the window of each of a slot's channels: together they stay within what the slot may hold."""
-    return max(1, min(channel_bytes, slot_bytes // max(1, channels)))
+def windows(gates: Iterable[int], channel: int, gate: int, slot: int) -> list[int]:
+    """Return the window of a channel of each gate, given how many channels the gates have.
+
+    Each channel has `channel` bytes, and all of a gate share `gate` bytes. All windows together stay within `slot` bytes, each getting
+    less by the same factor; none gets less than 1, so that an item goes at a time.
+    """
+    sizes = list(gates)
+    wanted = [channel + gate // size for size in sizes]
+    total = sum(size * window for size, window in zip(sizes, wanted, strict=True))
+    if total > slot:
+        wanted = [window * slot // total for window in wanted]
+    return [max(1, window) for window in wanted]

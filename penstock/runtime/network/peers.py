@@ -153,6 +153,11 @@ class RemoteInput:
         """The slot that it comes from."""
         return self._peer.slot
 
+    @property
+    def gate(self) -> tuple[int, int, int]:
+        """Which input of which subtask it belongs to."""
+        return self.receiver.id[:3]
+
     def resize(self, window: int) -> None:
         """Change the window."""
         self._window.window = window

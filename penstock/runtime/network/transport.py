@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
@@ -26,7 +26,7 @@ from penstock.runtime.network.channels import (
     OutputChannel,
     Outputs,
 )
-from penstock.runtime.network.credits import window_of
+from penstock.runtime.network.credits import windows
 from penstock.runtime.network.frames import ChannelError
 from penstock.runtime.network.keys import Doorkeeper, guard, identify
 from penstock.runtime.network.peers import Peer, RemoteInput, RemoteOutput
@@ -198,9 +198,21 @@ class Network:
 
     def _tell_windows(self) -> None:
         settings = self._settings
-        window = window_of(settings.channel_bytes, settings.slot_bytes, len(self._inputs))
+        gates = Counter(source.gate for source in self._inputs.values())
+        window = dict(
+            zip(
+                gates,
+                windows(
+                    gates.values(),
+                    settings.channel_bytes,
+                    settings.gate_bytes,
+                    settings.slot_bytes,
+                ),
+                strict=True,
+            )
+        )
         for source in self._inputs.values():
-            source.resize(window)
+            source.resize(window[source.gate])
         for source in self._unopened:
             source.open()
         self._unopened.clear()

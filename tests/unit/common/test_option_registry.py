@@ -48,6 +48,7 @@ def test_an_option_has_its_default(key, default):
         ("execution.savepoint.path", "execution.state-recovery.path"),
         ("state.backend", "state.backend.type"),
         ("restart-strategy", "restart-strategy.type"),
+        ("penstock.buffer.bytes", "taskmanager.memory.segment-size"),
     ],
 )
 def test_deprecated_keys_lead_to_their_options(old, new):
@@ -120,7 +121,7 @@ def test_an_option_like_no_other_gets_a_general_hint():
         ("state.checkpoints.num-retained", "0"),
         ("pipeline.operator-chaining.enabled", "maybe"),
         ("state.backend.type", "memory"),
-        ("penstock.buffer.bytes", "0 b"),
+        ("taskmanager.memory.segment-size", "0 b"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(key, value):

@@ -1,0 +1,26 @@
+"""What the options say about the network between the slots of a pipelined job."""
+
+from __future__ import annotations
+
+from penstock.common import options
+from penstock.common.configuration import Configuration
+from penstock.graph.stage import NetworkSettings
+
+
+def network_settings(configuration: Configuration) -> NetworkSettings:
+    """Read them."""
+    buffer = configuration.get(options.BUFFER_BYTES)
+    return NetworkSettings(
+        channel_bytes=buffer * configuration.get(options.NETWORK_BUFFERS_PER_CHANNEL),
+        gate_bytes=buffer * configuration.get(options.NETWORK_FLOATING_BUFFERS),
+        slot_bytes=configuration.get(options.NETWORK_MEMORY_MAX),
+        buffer_timeout_ms=_buffer_timeout(configuration),
+        latency_interval_ms=configuration.get(options.LATENCY_INTERVAL).to_millis(),
+    )
+
+
+def _buffer_timeout(configuration: Configuration) -> int | None:
+    timeout = configuration.get(options.BUFFER_TIMEOUT).to_millis()
+    if timeout < 0 or not configuration.get(options.BUFFER_TIMEOUT_ENABLED):
+        return None
+    return timeout
