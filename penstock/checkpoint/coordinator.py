@@ -1,12 +1,18 @@
-"""The checkpoint coordinator: the epoch protocol as a pure core.
+"""The checkpoint coordinator: the protocol of checkpoints as a pure core.
 
 `handle(event)` returns instructions; whoever calls it carries them out, in order, and reports back with events. There is
 no I/O and no clock in here. The order that exactly-once rests on:
 
-    pipe -> all acks, each once, all of the same attempts -> manifest durable -> sinks commit -> retention
+    all acks, each once, all of the same attempts -> manifest durable -> sinks commit -> retention -> completed
+
+Checkpoints come about in one of two ways. In *epochs* each is a run of the pipe: one at a time, complete when the pipe has
+finished, and whatever goes wrong fails the epoch. If the *tasks stay*, several may be under way. One is complete with its last ack,
+which ends those before it that are not; and one that comes to nothing is aborted, while the job goes on. The number of an
+aborted checkpoint is not used again before the next restore. What its tasks had handed over to be committed they hand over again
+with the next one, and state that they had written for it may be part of what later ones refer to.
 
 After a failure, whatever it was, the way on is a Restore event with the manifest that storage has: its commits are
-done again first (they are idempotent), then the next epoch may start.
+done again first (they are idempotent), then the next checkpoint may begin.
 """
 
 from __future__ import annotations
@@ -18,12 +24,15 @@ from typing import Any
 
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.messages import (
+    AbortEpoch,
     Ack,
     CommitFailed,
     CommitFinished,
     CommitSink,
     DeleteCheckpoint,
     DeleteFiles,
+    DeleteOrphans,
+    EpochAborted,
     EpochCompleted,
     Event,
     FailEpoch,
@@ -36,6 +45,7 @@ from penstock.checkpoint.messages import (
     RunPipe,
     StartEpoch,
     TaskFailed,
+    TriggerSources,
     WriteManifest,
 )
 from penstock.checkpoint.pending_checkpoint import MAX_PROBLEMS, PendingCheckpoint
@@ -48,22 +58,31 @@ from penstock.files.paths import is_absolute
 class Phase(enum.Enum):
     """Where the coordinator stands.
 
-    IDLE -> RUNNING -> WRITING -> COMMITTING -> IDLE or FINISHED; any -> FAILED; any -> RESTORING -> IDLE or FINISHED
+    IDLE -> RUNNING -> WRITING -> COMMITTING -> IDLE, RUNNING or FINISHED; any -> FAILED;
+    any -> RESTORING -> IDLE or FINISHED
     """
 
-    IDLE = "idle"  # the next epoch may start
-    RUNNING = "running"  # the pipe runs, acks come in
-    WRITING = "writing"  # the manifest is being written
-    COMMITTING = "committing"  # the manifest is durable, sinks commit
+    IDLE = "idle"  # the next checkpoint may begin
+    RUNNING = "running"  # at least one was begun, acks come in; if tasks stay, the next may begin
+    WRITING = "writing"  # a manifest is being written; others may be running
+    COMMITTING = "committing"  # a manifest is durable, sinks commit; others may be running
     RESTORING = "restoring"  # a manifest was restored, its sinks commit again
     FAILED = "failed"  # only Restore helps
-    FINISHED = "finished"  # the last epoch of the job is complete
+    FINISHED = "finished"  # the last checkpoint of the job is complete
+
+
+_MAY_OVERLAP = frozenset({Phase.RUNNING, Phase.WRITING, Phase.COMMITTING})
 
 
 class CheckpointCoordinator:
-    """Decides what happens to the checkpoints of one job; keeps the last `retained` of them."""
+    """Decides what happens to the checkpoints of one job; keeps the last `retained` of them.
 
-    def __init__(self, job_id: str, job_name: str, *, retained: int = 1) -> None:
+    `tasks_stay`: checkpoints are triggered in tasks that stay, and several may be under way.
+    """
+
+    def __init__(
+        self, job_id: str, job_name: str, *, retained: int = 1, tasks_stay: bool = False
+    ) -> None:
         if retained < 1:
             raise ArgumentError(
                 f"{retained} checkpoints cannot be retained",
@@ -72,12 +91,13 @@ class CheckpointCoordinator:
         self.job_id = job_id
         self.job_name = job_name
         self._retained = retained
-        self.phase = Phase.IDLE
-        # The manifest in force: durable, and in phases IDLE, RUNNING, WRITING and FINISHED all its commits are done.
-        # None until the first epoch completes.
+        self._tasks_stay = tasks_stay
+        # The manifest in force: durable, and except in phases COMMITTING, RESTORING and FAILED all its commits are done.
+        # None until the first checkpoint completes.
         self.base: Manifest | None = None
-        # Set exactly in phases RUNNING and WRITING; its epoch is that of the base + 1.
-        self._pending: PendingCheckpoint | None = None
+        # Checkpoints that were begun and wait for acks, or for their turn to be written; by number, which are all above the base's
+        # and above that of the one being written if that is not in doubt. In epochs one at most.
+        self._pending: dict[int, PendingCheckpoint] = {}
         # Built when the acks are complete; set exactly in phase WRITING. Nobody but storage knows whether it is durable.
         self._written: Manifest | None = None
         # What the sinks get once the manifest is durable; set exactly in phase WRITING.
@@ -86,9 +106,20 @@ class CheckpointCoordinator:
         self._uncommitted: set[str] = set()
         # What committers returned for the base's epoch, by sink; complete when _uncommitted is empty.
         self._returned: dict[str, Any] = {}
+        self._restoring = False  # whether the commits under way are those of a restored manifest
+        self._failed = False
+        # The highest number that was begun since the last restore.
+        self._last_begun = 0
         # Durable checkpoints in this job's directory, oldest first; the base is the last, unless another job wrote it.
         # Never names a checkpoint whose deletion was asked for.
         self._completed: list[CompletedCheckpoint] = []
+        # Aborted checkpoints whose manifest may be there all the same. They go when a later one is complete: until then one of
+        # them may be the last that storage has, and its files stay with it.
+        self._in_doubt: set[int] = set()
+        # Files of dropped checkpoints that were needed by pending ones when these were dropped.
+        self._spared: frozenset[str] = frozenset()
+        # Whether some checkpoint was aborted since files were last looked for that no ack has told of.
+        self._left_files = False
         # Epochs whose checkpoints are being read by somebody else, and how often: retention spares them.
         self._pinned: Counter[int] = Counter()
         # The last events and phases, for errors.
@@ -96,6 +127,7 @@ class CheckpointCoordinator:
         self._handlers: dict[type[Event], Callable[[Any], list[Instruction]]] = {
             StartEpoch: self._start_epoch,
             Ack: self._ack,
+            AbortEpoch: self._abort_epoch,
             TaskFailed: self._task_failed,
             PipeFinished: self._pipe_finished,
             ManifestWritten: self._manifest_written,
@@ -106,9 +138,27 @@ class CheckpointCoordinator:
         }
 
     @property
+    def phase(self) -> Phase:
+        """Where it stands."""
+        if self._failed:
+            return Phase.FAILED
+        if self._uncommitted:
+            return Phase.RESTORING if self._restoring else Phase.COMMITTING
+        if self._written is not None:
+            return Phase.WRITING
+        if self.base is not None and self.base.final:
+            return Phase.FINISHED
+        return Phase.RUNNING if self._pending else Phase.IDLE
+
+    @property
     def next_epoch(self) -> int:
-        """The number of the epoch that may start next, or is running."""
-        return self._base_epoch + 1
+        """The number of the checkpoint that may begin next."""
+        return max(self._base_epoch, self._last_begun) + 1
+
+    @property
+    def pending_epochs(self) -> list[int]:
+        """The checkpoints that were begun and are neither being written nor over, oldest first."""
+        return sorted(self._pending)
 
     @property
     def returned(self) -> dict[str, Any]:
@@ -146,64 +196,102 @@ class CheckpointCoordinator:
     def _base_epoch(self) -> int:
         return 0 if self.base is None else self.base.epoch
 
+    # Beginning and giving up
+
     def _start_epoch(self, event: StartEpoch) -> list[Instruction]:
-        if self.phase is not Phase.IDLE or event.epoch != self.next_epoch:
+        may_begin = self.phase is Phase.IDLE or (self._tasks_stay and self.phase in _MAY_OVERLAP)
+        if not may_begin or event.epoch != self.next_epoch:
             raise self._out_of_order(event)
-        self._pending = PendingCheckpoint(event, self.base, self._returned)
-        self.phase = Phase.RUNNING
-        return [RunPipe(event.epoch)]
+        self._pending[event.epoch] = PendingCheckpoint(
+            event, self.base, self._returned, tasks_stay=self._tasks_stay
+        )
+        self._last_begun = event.epoch
+        return [TriggerSources(event.epoch) if self._tasks_stay else RunPipe(event.epoch)]
 
     def _ack(self, event: Ack) -> list[Instruction]:
-        # Acks, failures and ends of a pipe that was given up may still come in: they mean nothing.
-        if self._is_running(event.epoch):
-            assert self._pending is not None
-            self._pending.add(event)
-        return []
+        # Acks, failures and ends of what was given up may still come in: they mean nothing.
+        pending = self._pending.get(event.epoch)
+        if pending is None:
+            return []
+        pending.add(event)
+        return self._complete_next() if self._tasks_stay else []
+
+    def _abort_epoch(self, event: AbortEpoch) -> list[Instruction]:
+        if not self._tasks_stay:
+            raise self._out_of_order(event)
+        return self._abort([event.epoch], event.reason)
+
+    def _abort(self, epochs: list[int], reason: str) -> list[Instruction]:
+        known = [epoch for epoch in epochs if self._pending.pop(epoch, None) is not None]
+        self._left_files = self._left_files or bool(known)
+        return [EpochAborted(epoch, reason) for epoch in known]
 
     def _task_failed(self, event: TaskFailed) -> list[Instruction]:
-        if not self._is_running(event.epoch):
+        if event.epoch not in self._pending:
             return []
         where = "" if event.task is None else f"{event.task}: "
         return self._fail(event.epoch, where + event.reason)
 
     def _pipe_finished(self, event: PipeFinished) -> list[Instruction]:
-        if not self._is_running(event.epoch):
+        if event.epoch not in self._pending:
             return []
-        assert self._pending is not None
-        problems = self._pending.problems()
+        return self._complete(event.epoch, event.now_ms)
+
+    # Completing
+
+    def _complete_next(self) -> list[Instruction]:
+        """Go on with the oldest checkpoint that is acknowledged: one after another, each builds on what the last has committed."""
+        if self.phase is not Phase.RUNNING:
+            return []
+        ready = [epoch for epoch, each in self._pending.items() if each.is_acknowledged]
+        if not ready:
+            return []
+        epoch = min(ready)
+        return self._complete(epoch, self._pending[epoch].acknowledged_ms)
+
+    def _complete(self, epoch: int, now_ms: int) -> list[Instruction]:
+        pending = self._pending.pop(epoch)
+        pending.rebase(self.base, self._returned)
+        problems = pending.problems()
         if problems:
             more = len(problems) - MAX_PROBLEMS
             shown = problems[:MAX_PROBLEMS] + ([f"and {more} more"] if more > 0 else [])
-            return self._fail(event.epoch, "; ".join(shown))
-        requests = self._pending.commit_requests(event.now_ms)
+            return self._fail(epoch, "; ".join(shown))
+        requests = pending.commit_requests(now_ms)
         try:
-            manifest = self._pending.to_manifest(self.job_id, self.job_name, event.now_ms, requests)
+            manifest = pending.to_manifest(self.job_id, self.job_name, now_ms, requests)
         except CheckpointError as error:  # something does not pickle
-            return self._fail(event.epoch, str(error))
+            return self._fail(epoch, str(error))
         self._requests = requests
         self._written = manifest
-        self.phase = Phase.WRITING
         return [WriteManifest(manifest)]
 
     def _manifest_written(self, event: ManifestWritten) -> list[Instruction]:
-        if self.phase is Phase.FAILED:
+        if self._failed:
             return []
-        if self.phase is not Phase.WRITING or event.epoch != self.next_epoch:
-            raise self._out_of_order(event)
         manifest, requests = self._written, self._requests
-        assert manifest is not None
-        self._leave_epoch()
+        if manifest is None or event.epoch != manifest.epoch:
+            raise self._out_of_order(event)
+        self._written, self._requests = None, {}
         self.base = manifest
         self._completed.append(CompletedCheckpoint.of(manifest))
-        return self._commit(requests, Phase.COMMITTING)
+        older = [epoch for epoch in self._pending if epoch < manifest.epoch]
+        subsumed = self._abort(sorted(older), f"checkpoint {manifest.epoch} was complete before it")
+        return [*subsumed, *self._commit(requests)]
 
     def _manifest_failed(self, event: ManifestFailed) -> list[Instruction]:
-        if self.phase is not Phase.WRITING or event.epoch != self.next_epoch:
+        if self._written is None or event.epoch != self._written.epoch:
             return []
-        return self._fail(event.epoch, f"the manifest could not be written: {event.reason}")
+        reason = f"the manifest could not be written: {event.reason}"
+        if event.fatal or not self._tasks_stay:
+            return self._fail(event.epoch, reason)
+        self._written, self._requests = None, {}
+        self._in_doubt.add(event.epoch)
+        self._left_files = True
+        return [EpochAborted(event.epoch, reason), *self._complete_next()]
 
     def _commit_finished(self, event: CommitFinished) -> list[Instruction]:
-        if self.phase is Phase.FAILED:
+        if self._failed:
             return []
         if event.operator not in self._uncommitted or event.epoch != self._base_epoch:
             raise self._out_of_order(event)
@@ -217,6 +305,58 @@ class CheckpointCoordinator:
         reason = f"sink '{event.operator}' could not commit: {event.reason}"
         return self._fail(event.epoch, reason, durable=True)
 
+    def _commit(self, requests: dict[str, CommitRequest]) -> list[Instruction]:
+        """Let the sinks of the base commit, now that it is durable."""
+        self._returned = {}
+        self._uncommitted = set(requests)
+        if not requests:
+            return self._commits_done()
+        return [CommitSink(operator, requests[operator]) for operator in requests]
+
+    def _commits_done(self) -> list[Instruction]:
+        final = self.base is not None and self.base.final
+        outcome: Instruction = EpochCompleted(self._base_epoch, final)
+        if self._restoring:
+            outcome = Restored(self._base_epoch, final)
+        self._restoring = False
+        done = [*self._retention(), outcome]
+        if final:
+            return [*done, *self._abort(self.pending_epochs, "the job has finished")]
+        return [*done, *self._complete_next()]
+
+    def _retention(self) -> list[Instruction]:
+        in_use = frozenset(name for each in self._pending.values() for name in each.files())
+        decision = retain(
+            self._completed,
+            self._retained,
+            set(self._pinned),
+            in_use=in_use,
+            spared=self._spared,
+        )
+        self._completed, self._spared = list(decision.kept), decision.spared
+        dropped = sorted({*decision.dropped, *self._in_doubt})
+        instructions: list[Instruction] = [DeleteCheckpoint(epoch) for epoch in dropped]
+        if decision.files:
+            instructions.append(DeleteFiles(decision.files))
+        if self._left_files:
+            kept = frozenset(name for checkpoint in decision.kept for name in checkpoint.files)
+            instructions.append(DeleteOrphans(self._base_epoch, kept | in_use))
+        self._in_doubt, self._left_files = set(), False
+        return instructions
+
+    # Failing and going back
+
+    def _fail(self, epoch: int, reason: str, *, durable: bool = False) -> list[Instruction]:
+        self._give_up()
+        self._failed = True
+        return [FailEpoch(epoch, reason, durable=durable)]
+
+    def _give_up(self) -> None:
+        self._pending = {}
+        self._written, self._requests = None, {}
+        self._uncommitted = set()
+        self._restoring = False
+
     def _restore(self, event: Restore) -> list[Instruction]:
         manifest = event.manifest
         own = {checkpoint.epoch: checkpoint for checkpoint in event.retained}
@@ -226,10 +366,15 @@ class CheckpointCoordinator:
         requests = (
             {} if manifest is None else {n: manifest.load_commit(n) for n in manifest.commits}
         )
-        self._leave_epoch()
+        self._give_up()
         self.base = manifest
         self._completed = [CompletedCheckpoint.of(own[epoch]) for epoch in sorted(own)]
-        return self._commit(requests, Phase.RESTORING)
+        # Storage tells what there is. Files that nobody needs are looked for by whoever restores.
+        self._in_doubt, self._spared, self._left_files = set(), frozenset(), False
+        self._last_begun = 0
+        self._failed = False
+        self._restoring = True
+        return self._commit(requests)
 
     def _check_restore(self, manifest: Manifest | None, own: dict[int, Manifest]) -> None:
         newest = max(own, default=0)
@@ -245,45 +390,6 @@ class CheckpointCoordinator:
                     f"the manifest of job {manifest.job_id} names '{names[0]}' without its directory",
                     hint="restore Manifest.relocated(directory)",
                 )
-
-    def _commit(self, requests: dict[str, CommitRequest], phase: Phase) -> list[Instruction]:
-        """Let the sinks of the base commit, now that it is durable."""
-        self.phase = phase
-        self._returned = {}
-        self._uncommitted = set(requests)
-        if not requests:
-            return self._commits_done()
-        return [CommitSink(operator, requests[operator]) for operator in requests]
-
-    def _commits_done(self) -> list[Instruction]:
-        final = self.base is not None and self.base.final
-        outcome: Instruction = EpochCompleted(self._base_epoch, final)
-        if self.phase is Phase.RESTORING:
-            outcome = Restored(self._base_epoch, final)
-        self.phase = Phase.FINISHED if final else Phase.IDLE
-        return [*self._retention(), outcome]
-
-    def _retention(self) -> list[Instruction]:
-        decision = retain(self._completed, self._retained, set(self._pinned))
-        self._completed = list(decision.kept)
-        instructions: list[Instruction] = [DeleteCheckpoint(epoch) for epoch in decision.dropped]
-        if decision.files:
-            instructions.append(DeleteFiles(decision.files))
-        return instructions
-
-    def _fail(self, epoch: int, reason: str, *, durable: bool = False) -> list[Instruction]:
-        self._leave_epoch()
-        self._uncommitted = set()
-        self.phase = Phase.FAILED
-        return [FailEpoch(epoch, reason, durable=durable)]
-
-    def _leave_epoch(self) -> None:
-        self._pending = None
-        self._written = None
-        self._requests = {}
-
-    def _is_running(self, epoch: int) -> bool:
-        return self.phase is Phase.RUNNING and epoch == self.next_epoch
 
     def _out_of_order(self, event: Event) -> CheckpointError:
         return CheckpointError(

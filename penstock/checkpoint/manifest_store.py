@@ -126,7 +126,7 @@ class ManifestStore:
             self.storage.write_atomic(name, data)
             return
         self.check_lease()
-        raise CheckpointError(
+        raise CheckpointExistsError(
             f"checkpoint {manifest.epoch} of job {self.job_id} exists already",
             detail=f"'{self.storage.path(name)}' was written by another run of the job",
             hint="stop the other run, or start this one under a new job id",
@@ -330,6 +330,10 @@ def warn_of_fallback(epoch: int, problem: str, before: int) -> None:
 
 class UnreadableCheckpointError(RestoreRefusedError):
     """The last checkpoint of a job is damaged or gone."""
+
+
+class CheckpointExistsError(CheckpointError):
+    """Another run of the job has written the checkpoint that this one was to write."""
 
 
 class CheckpointDeletedError(CheckpointError):

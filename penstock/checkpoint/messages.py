@@ -54,7 +54,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class StartEpoch(Event):
-    """Open an epoch.
+    """Begin a checkpoint: the one that ends this epoch.
 
     `expected` are the tasks that will run. A subtask that is left out keeps what the last checkpoint says of it, which
     needs an unchanged parallelism. `sources` holds the sources whose splits or enumerator may have changed; the others
@@ -80,6 +80,9 @@ class Ack(Event):
     operator that is left out has not changed. `committables` are by sink operator. `splits` must hold every split that was
     assigned to the subtask, by source operator. `local` is the subtask's other state, `in_flight` what its channels held if its
     barriers have overtaken records.
+
+    `carried` are committables that the task has handed over before, for checkpoints that it does not know to be complete: by
+    checkpoint, then by sink operator. `now_ms` is when the ack came in.
     """
 
     epoch: int
@@ -94,6 +97,8 @@ class Ack(Event):
     finished: bool = False
     local: bytes | None = None
     in_flight: StateHandle | None = None
+    carried: Mapping[int, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
+    now_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,14 @@ class PipeFinished(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class AbortEpoch(Event):
+    """A checkpoint is given up, and the tasks stay: one declined it, it took too long, or some have gone back."""
+
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ManifestWritten(Event):
     """The manifest of an epoch is durable."""
 
@@ -122,10 +135,11 @@ class ManifestWritten(Event):
 
 @dataclass(frozen=True, slots=True)
 class ManifestFailed(Event):
-    """Writing the manifest failed; whether it is there, only storage knows."""
+    """Writing the manifest failed; whether it is there, only storage knows. `fatal`: nor can a later one be written."""
 
     epoch: int
     reason: str
+    fatal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +186,13 @@ class RunPipe(Instruction):
 
 
 @dataclass(frozen=True, slots=True)
+class TriggerSources(Instruction):
+    """Let the sources of the tasks that stay send the barrier; hand over every ack, or AbortEpoch."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class WriteManifest(Instruction):
     """Make the manifest durable; report ManifestWritten or ManifestFailed."""
 
@@ -201,11 +222,27 @@ class DeleteFiles(Instruction):
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteOrphans(Instruction):
+    """Delete all state files up to an epoch that are not needed: tasks wrote some that no ack has told of."""
+
+    up_to_epoch: int
+    needed: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class EpochCompleted(Instruction):
     """Nothing is left to do for this epoch; if `final`, for the job."""
 
     epoch: int
     final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EpochAborted(Instruction):
+    """A checkpoint will never be complete, and the job goes on: whoever waits for its barriers need not."""
+
+    epoch: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
-"""A checkpoint in the making: what its epoch plans, and the acks that came in. Pure data and checks."""
+"""A checkpoint in the making: what was planned for it, and the acks that came in. Pure data and checks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from penstock.checkpoint.handles import StateChain
+from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.manifest import (
     Manifest,
     OperatorSnapshot,
@@ -24,23 +24,65 @@ MAX_PROBLEMS = 5
 
 
 class PendingCheckpoint:
-    """The epoch that is running, on top of the last completed one."""
+    """A checkpoint that was begun, on top of the last completed one.
 
-    def __init__(self, plan: StartEpoch, base: Manifest | None, pending: Mapping[str, Any]) -> None:
-        # The plan never changes while the epoch runs.
+    `tasks_stay`: its tasks have run since the last restore. They may have taken snapshots for checkpoints that came to
+    nothing, and go on from those.
+    """
+
+    def __init__(
+        self,
+        plan: StartEpoch,
+        base: Manifest | None,
+        pending: Mapping[str, Any],
+        *,
+        tasks_stay: bool = False,
+    ) -> None:
+        # The plan never changes.
         self.plan = plan
-        # The checkpoint that every task of the epoch starts from; its epoch is plan.epoch - 1.
+        # The checkpoint before this one. Another may be completed in between, if the tasks stay: see `rebase`.
         self.base = base
         # What the committers returned for the base's epoch; every operator in it is a committer of the plan.
         self.pending = dict(pending)
         # Parallelism by vertex; all operators of a vertex agree on it.
         self.parallelism = _check_plan(plan, base, pending)
-        # Acks by task, in order of arrival; exactly one each if the epoch is to complete.
+        # Acks by task, in order of arrival; exactly one each if the checkpoint is to complete.
         self.acks: dict[TaskId, list[Ack]] = {}
+        self._tasks_stay = tasks_stay
+        # Tasks may share files with the checkpoint that was in force when they took their snapshots.
+        self._files_at_start = frozenset() if base is None else base.files()
 
     def add(self, ack: Ack) -> None:
-        """Take an ack. It is judged when the pipe has finished."""
-        self.acks.setdefault(ack.task, []).append(ack)
+        """Take an ack. It is judged when no more are to come. One that comes twice from a task that stays came once."""
+        acks = self.acks.setdefault(ack.task, [])
+        if not (self._tasks_stay and any(ack.attempt == other.attempt for other in acks)):
+            acks.append(ack)
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether all tasks have acknowledged."""
+        return self.acks.keys() >= self.plan.expected
+
+    @property
+    def acknowledged_ms(self) -> int:
+        """When the last ack came in."""
+        return max((ack.now_ms for acks in self.acks.values() for ack in acks), default=0)
+
+    def rebase(self, base: Manifest | None, pending: Mapping[str, Any]) -> None:
+        """Build on the last completed checkpoint, now that this one is to be completed."""
+        self.base = base
+        self.pending = dict(pending)
+
+    def files(self) -> frozenset[str]:
+        """Return the names of all state files that it may need, as far as they are known."""
+        named = {
+            name
+            for acks in self.acks.values()
+            for ack in acks
+            for handle in _handles(ack)
+            for name in handle.names()
+        }
+        return self._files_at_start | named
 
     def problems(self) -> list[str]:
         """Return the reasons why this epoch must not complete."""
@@ -86,12 +128,17 @@ class PendingCheckpoint:
         operators = {op.operator: op for op in self.plan.operators if op.vertex == task.vertex}
         found += [
             f"{task} acknowledged for operator '{operator}', which it does not run"
-            for operator in {**ack.states, **ack.committables, **ack.splits}
+            for operator in {**ack.states, **_committables(ack), **ack.splits}
             if operator not in operators
         ]
         found += [
+            f"{task} carries committables of checkpoint {epoch}, which is not before this one"
+            for epoch in ack.carried
+            if epoch >= self.plan.epoch
+        ]
+        found += [
             f"{task} has committables of '{operator}', which has no committer"
-            for operator in ack.committables
+            for operator in _committables(ack)
             if operator in operators and not operators[operator].committer
         ]
         found += [
@@ -104,12 +151,22 @@ class PendingCheckpoint:
             chain = ack.states.get(operator)
             if before is None and chain is None and self._had_state(operator):
                 found.append(f"{task} lost the state of '{operator}' when its parallelism changed")
-            elif before is not None and chain is not None and not chain.continues(before):
+            elif before is not None and not self._follows(chain, before):
                 found.append(f"{task} did not start '{operator}' from the last completed state")
         for operator, source in self.plan.sources.items():
             if operator in operators:
                 found += _wrong_splits(ack, operator, source)
         return found
+
+    def _follows(self, chain: StateChain | None, before: StateChain) -> bool:
+        """Whether a task may have come from the state of the base to this one.
+
+        A task that stays goes on from its own last snapshot, be it part of a completed checkpoint or not. So its chain need not be the
+        base's with more deltas; but to leave it out does not mean that it is the base's.
+        """
+        if self._tasks_stay:
+            return chain is not None or not before
+        return chain is None or chain.continues(before)
 
     def _chain_before(self, op: OperatorPlan, subtask: int) -> StateChain | None:
         """Return the chain that the subtask started from, or None if rescaling made it of several."""
@@ -123,16 +180,27 @@ class PendingCheckpoint:
         return before is not None and before.is_stateful
 
     def commit_requests(self, now_ms: int) -> dict[str, CommitRequest]:
-        """Return one request for each committer, committables in order of the subtasks."""
+        """Return one request for each committer, committables in order of the subtasks.
+
+        First come those of earlier checkpoints that came to nothing. All that were handed over up to the base are committed.
+        """
         final = self.plan.flush or self._is_final()
+        base_epoch = 0 if self.base is None else self.base.epoch
+        epochs = {epoch for acks in self.acks.values() for ack in acks for epoch in ack.carried}
+        uncommitted = sorted(epoch for epoch in epochs if epoch > base_epoch)
         requests = {}
         for op in self.plan.operators:
             if not op.committer:
                 continue
-            acks = (self._ack(op.vertex, subtask) for subtask in range(op.parallelism))
+            found = (self._ack(op.vertex, subtask) for subtask in range(op.parallelism))
+            acks = [ack for ack in found if ack is not None]
             committables = [
-                item for ack in acks if ack for item in ack.committables.get(op.operator, ())
+                item
+                for epoch in uncommitted
+                for ack in acks
+                for item in ack.carried.get(epoch, {}).get(op.operator, ())
             ]
+            committables += [item for ack in acks for item in ack.committables.get(op.operator, ())]
             requests[op.operator] = CommitRequest(
                 epoch=self.plan.epoch,
                 committables=committables,
@@ -223,6 +291,19 @@ class PendingCheckpoint:
             enumerator = Pickled.of(planned.enumerator, f"the enumerator of '{op.operator}'")
             sources[op.operator] = SourceSnapshot(enumerator, tuple(splits), planned.complete)
         return sources
+
+
+def _handles(ack: Ack) -> Iterator[StateHandle]:
+    for chain in ack.states.values():
+        yield from chain
+    if ack.in_flight is not None:
+        yield ack.in_flight
+
+
+def _committables(ack: Ack) -> dict[str, tuple[Any, ...]]:
+    """Return the operators that an ack has committables of, carried ones among them."""
+    carried = {name: items for by_name in ack.carried.values() for name, items in by_name.items()}
+    return {**carried, **ack.committables}
 
 
 def _wrong_splits(ack: Ack, operator: str, source: SourcePlan) -> list[str]:

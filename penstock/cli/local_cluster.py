@@ -8,7 +8,7 @@ from penstock.common.configuration import Configuration
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
-from penstock.jobmanager.running.epochs.runner import StepHook
+from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.rest.publish import publish
 from penstock.testing.mini_cluster import MiniCluster
 

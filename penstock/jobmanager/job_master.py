@@ -64,10 +64,10 @@ from penstock.jobmanager.reporting import Reporting
 from penstock.jobmanager.requests import RescaleRequest, SavepointRequest
 from penstock.jobmanager.restart_strategies import create_restart_strategy
 from penstock.jobmanager.restore_checks import check_restore
+from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.jobmanager.running.driver import Driver, EpochFailedError
 from penstock.jobmanager.running.epochs.driver import EpochDriver
 from penstock.jobmanager.running.epochs.pipe import Pipe
-from penstock.jobmanager.running.epochs.runner import StepHook
 from penstock.jobmanager.savepoints import SavepointService, savepoint_target
 from penstock.jobmanager.starting_point import find_start, refused_fallback, set_aside
 from penstock.jobmanager.writer_states import check_writer_states

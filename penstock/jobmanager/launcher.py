@@ -24,7 +24,7 @@ from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.job import CheckpointSettings, Job, Program
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.progress import create_progress
-from penstock.jobmanager.running.epochs.runner import StepHook
+from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.jobmanager.starting_point import find_recovery
 from penstock.runtime.state.backends import backend_settings
 from penstock.spark.pipe import SparkPipe

@@ -148,8 +148,13 @@ class SourceCoordinator:
     def advance(
         self, subtask: int, progress: Sequence[SplitProgress], redelivered: int = 0
     ) -> None:
-        """Take over how far a subtask has read, once the epoch is complete, and how many records it has dropped."""
-        self._splits[subtask] = [split for split in progress if not split.finished]
+        """Take over how far a subtask has read, once the checkpoint is complete, and how many records it has dropped.
+
+        Splits that were assigned since the checkpoint was begun are not in it, and stay.
+        """
+        told = {each.split.split_id: each for each in progress}
+        latest = [told.get(each.split.split_id, each) for each in self._splits[subtask]]
+        self._splits[subtask] = [each for each in latest if not each.finished]
         if redelivered and not self._redelivered:
             self._redelivered = True
             _log.info(

@@ -17,7 +17,7 @@ from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.progress import QuietProgress
-from penstock.jobmanager.running.epochs.runner import StepHook
+from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.local_pipe import run_pipe_locally
 

@@ -139,8 +139,8 @@ class Driver:
         while todo:
             instruction = todo.pop(0)
             match instruction:
-                case RunPipe():
-                    todo += self.run_pipe(step, fault)
+                case RunPipe(epoch):
+                    todo += self.run_pipe(epoch, step, fault)
                 case WriteManifest(manifest):
                     if fault == "crash before the manifest":
                         raise CrashError
@@ -187,8 +187,8 @@ class Driver:
         )
         return self.coordinator.handle(plan)
 
-    def run_pipe(self, step, fault):
-        epoch, base = self.coordinator.next_epoch, self.coordinator.base
+    def run_pipe(self, epoch, step, fault):
+        base = self.coordinator.base
         position = base.sources["source"].load_splits(0)[0].position if base else 0
 
         def read(count):
@@ -210,7 +210,7 @@ class Driver:
             if fault == "source runs again for one receiver" and task == SUM1:
                 seen_token, seen_end = second
             values = [v for v in range(position, seen_end) if v % 2 == task.subtask]
-            acks.append(self.sum(task, values, seen_token, step))
+            acks.append(self.sum(epoch, task, values, seen_token, step))
             if fault == "task fails" and task == SUM0:
                 return self.coordinator.handle(TaskFailed(epoch, "ValueError", SUM0))
         if fault == "crash in the pipe":
@@ -223,8 +223,8 @@ class Driver:
             assert self.coordinator.handle(one) == []
         return self.coordinator.handle(PipeFinished(epoch, epoch))
 
-    def sum(self, task, values, seen_token, step):
-        world, base, epoch = self.world, self.coordinator.base, self.coordinator.next_epoch
+    def sum(self, epoch, task, values, seen_token, step):
+        world, base = self.world, self.coordinator.base
         before = base.operators["total"].subtasks[task.subtask] if base else StateChain()
         attempt = f"t{next(world.attempts)}"
         name = file_of(epoch, task, attempt)

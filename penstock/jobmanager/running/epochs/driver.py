@@ -11,11 +11,12 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.common import clock
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
+from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.jobmanager.running.driver import Interrupts, Listener, Span
 from penstock.jobmanager.running.epochs.journal import EpochJournal
 from penstock.jobmanager.running.epochs.pacing import Pacing, discover
 from penstock.jobmanager.running.epochs.pipe import EpochPipe, EpochSettings, Pipe
-from penstock.jobmanager.running.epochs.runner import EpochRunner, StepHook
+from penstock.jobmanager.running.epochs.runner import EpochRunner
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime.network.messages import TaskAck
 from penstock.savepoint.state_io import SnapshotStateIO

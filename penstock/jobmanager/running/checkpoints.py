@@ -1,0 +1,426 @@
+"""The checkpoints of one plan of a job: events into the pure coordinator, its instructions into the world.
+
+Both ways of running use it: in epochs a checkpoint is a run of the pipe, otherwise it is triggered in tasks that stay.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator
+from penstock.checkpoint.handles import StateChain
+from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.manifest_store import CheckpointExistsError, ManifestStore
+from penstock.checkpoint.messages import (
+    AbortEpoch,
+    Ack,
+    Channel,
+    CommitFailed,
+    CommitFinished,
+    CommitSink,
+    DeleteCheckpoint,
+    DeleteFiles,
+    DeleteOrphans,
+    EpochAborted,
+    EpochCompleted,
+    Event,
+    FailEpoch,
+    Instruction,
+    ManifestFailed,
+    ManifestWritten,
+    OperatorPlan,
+    PipeFinished,
+    Restore,
+    Restored,
+    RunPipe,
+    StartEpoch,
+    TaskFailed,
+    TriggerSources,
+    WriteManifest,
+)
+from penstock.checkpoint.retention import orphaned, unneeded_files
+from penstock.common import clock
+from penstock.connectors.sink import CommitRequest, Committer
+from penstock.errors import CheckpointError, FencedError, PenstockError
+from penstock.graph.task_id import TaskId
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.running.driver import EpochFailedError, Listener
+from penstock.jobmanager.sources import SourceCoordinator
+from penstock.runtime.network.messages import TaskAck
+from penstock.runtime.network.routing import connected_sources
+from penstock.runtime.operators.redelivery import REDELIVERED
+
+_log = logging.getLogger(__name__)
+
+StepHook = Callable[[str, int], None]
+Outcome = EpochCompleted | EpochAborted
+_Deletion = DeleteCheckpoint | DeleteFiles | DeleteOrphans
+
+
+class Checkpoints:
+    """Takes checkpoints of one plan, completes them, and restores the last.
+
+    `begin(number)` lets the tasks begin one. In epochs it runs the pipe to its end, and calls `on_ack` meanwhile. If the tasks
+    stay it sends the trigger to the sources, and `on_ack` is called as the acks come in. What comes of a checkpoint is returned by the
+    method during which it was decided: the tasks that stay are to be told. EpochFailedError: the way on is `restore`.
+
+    `step_hooks` are called as `(step, number)` around every instruction (`before write_manifest`, `after write_manifest`, ...):
+    tests interrupt the protocol there.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        store: ManifestStore,
+        begin: Callable[[int], None],
+        listener: Listener | None = None,
+        step_hooks: Sequence[StepHook] = (),
+        *,
+        tasks_stay: bool = False,
+    ) -> None:
+        self._job = job
+        self._store = store
+        self._begin = begin
+        self._listener = listener
+        self._step_hooks = step_hooks
+        self._what = "checkpoint" if tasks_stay else "epoch"
+        # By vertex: a source is the head of its chain.
+        self._heads = {each.id: each.operators[0].operator_id for each in job.plan.vertices}
+        self._committers: dict[str, Committer] = _create_committers(job)
+        self._operators = _operator_plans(job, self._committers)
+        self._channels = _expected_channels(job)
+        self.coordinator = CheckpointCoordinator(
+            job.job_id, job.name, retained=job.checkpoints.retained, tasks_stay=tasks_stay
+        )
+        self.sources = [
+            SourceCoordinator(operator_id, vertex, source, parallelism)
+            for vertex, operator_id, source, parallelism in job.sources()
+        ]
+        self.acks: list[TaskAck] = []  # of the last completed checkpoint
+        self._collected: dict[int, list[TaskAck]] = {}  # of those that were begun, by number
+        self._outcomes: list[Outcome] = []  # that whoever calls has not been told yet
+        self._cause: BaseException | None = None
+        # What retention could not delete yet, in the order in which it may be deleted.
+        self._undeleted: deque[_Deletion] = deque()
+        self._sweeps_later = False
+        self.finished = False  # whether the last completed checkpoint is the last of the job
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The last completed checkpoint."""
+        return self.coordinator.base
+
+    @property
+    def next_number(self) -> int:
+        """The number of the checkpoint that is begun next."""
+        return self.coordinator.next_epoch
+
+    @property
+    def pending(self) -> list[int]:
+        """The numbers of the checkpoints that were begun and are not over, oldest first."""
+        return self.coordinator.pending_epochs
+
+    @property
+    def expected(self) -> frozenset[TaskId]:
+        """The tasks that must acknowledge each checkpoint."""
+        return frozenset(self._channels)
+
+    # What a driver does
+
+    def restore(self, manifest: Manifest | None) -> None:
+        """Go back to a checkpoint: commit its output again, delete what failed attempts left, rewind sources."""
+        self._undeleted.clear()
+        self._collected.clear()
+        retained = tuple(self._store.read_all())
+        self._handle(Restore(manifest, retained))
+        # What the driver before this one left may yet become its checkpoint: then it stays until there is one of this driver's.
+        self._sweeps_later = self._store.contested
+        if not self._sweeps_later:
+            self.sweep()
+        for source in self.sources:
+            self.restore_source(source, manifest)
+
+    def restore_source(self, source: SourceCoordinator, manifest: Manifest | None) -> None:
+        """Go back with one source; only those whose tasks go back with it."""
+        known = manifest.sources.get(source.operator_id) if manifest is not None else None
+        foreign = manifest is not None and manifest.job_id != self._job.job_id
+        source.restore(known, foreign=foreign)
+
+    def trigger(self, *, flush: bool = False) -> list[Outcome]:
+        """Begin the next checkpoint; with `flush` the sinks publish all they have.
+
+        The plan of the sources is taken here: splits that are assigned later belong to the checkpoint after it.
+        """
+        number = self.next_number
+        self._collected[number] = []
+        return self._handle(
+            StartEpoch(
+                epoch=number,
+                operators=self._operators,
+                expected=self.expected,
+                now_ms=clock.now_ms(),
+                sources={source.operator_id: source.plan() for source in self.sources},
+                channels=self._channels,
+                flush=flush,
+            )
+        )
+
+    def on_ack(self, number: int, ack: TaskAck) -> list[Outcome]:
+        """Take an ACK; one of a checkpoint that is over means nothing."""
+        if number in self._collected:
+            self._collected[number].append(ack)
+            if self._listener is not None:
+                self._listener.on_ack(number, ack)
+        return self._handle(self._to_event(number, ack))
+
+    def abort(self, number: int, reason: str) -> list[Outcome]:
+        """Give up a checkpoint in tasks that stay; one that is over stays as it is."""
+        return self._handle(AbortEpoch(number, reason))
+
+    def abort_all(self, reason: str) -> list[Outcome]:
+        """Give up all checkpoints that are under way: some tasks go back to the last completed one."""
+        return [outcome for number in self.pending for outcome in self.abort(number, reason)]
+
+    def sweep(self) -> None:
+        """Delete what failed attempts left: state files, parts of checkpoints, and sinks' output that was never committed.
+
+        Only while no task is at work: what a running attempt has written, no checkpoint names yet.
+        """
+        self._store.check_lease()
+        retained = self._store.read_all()
+        self._tidy(DeleteFiles(tuple(orphaned(self._store.list_state_files(), retained))))
+        self._store.sweep_checkpoints()
+        for plan in self._operators:
+            if plan.committer:
+                requests = [
+                    manifest.load_commit(plan.operator)
+                    for manifest in retained
+                    if plan.operator in manifest.commits
+                ]
+                self._store.check_lease()
+                self._committer(plan.operator).clean_up(requests, self._job.job_id)
+
+    def commit_wakeup(self) -> int | None:
+        """Return when (epoch milliseconds) a checkpoint is due because sinks have output that waits for one."""
+        wakeups = [
+            self._committer(operator).next_wakeup(pending)
+            for operator, pending in self.coordinator.returned.items()
+            if pending is not None
+        ]
+        return min((wakeup for wakeup in wakeups if wakeup is not None), default=None)
+
+    def close(self) -> None:
+        """Release enumerators and committers. One that fails to close does no harm to the others, nor to the job."""
+        committers, self._committers = self._committers, {}
+        users: list[SourceCoordinator | Committer] = [*self.sources, *committers.values()]
+        for each in users:
+            try:
+                each.close()
+            except Exception:  # noqa: BLE001 - users' code may raise anything
+                _log.warning("%s could not be closed", type(each).__name__, exc_info=True)
+
+    # Events in, instructions out
+
+    def _handle(self, event: Event) -> list[Outcome]:
+        events: deque[Event] = deque([event])
+        while events:
+            for instruction in self.coordinator.handle(events.popleft()):
+                events.extend(self._carry_out(instruction))
+        outcomes, self._outcomes = self._outcomes, []
+        return outcomes
+
+    def _carry_out(self, instruction: Instruction) -> list[Event]:
+        match instruction:
+            case RunPipe(epoch):
+                return self._step("run_pipe", epoch, lambda: self._run_pipe(epoch))
+            case TriggerSources(epoch):
+                return self._step("trigger", epoch, lambda: self._start(epoch))
+            case WriteManifest(manifest):
+                return self._step("write_manifest", manifest.epoch, lambda: self._write(manifest))
+            case CommitSink(operator, request):
+                return self._step(
+                    "commit_sink", request.epoch, lambda: self._commit(operator, request)
+                )
+            case DeleteCheckpoint(epoch):
+                return self._step("delete_checkpoint", epoch, lambda: self._tidy(instruction))
+            case DeleteFiles() | DeleteOrphans():
+                assert self.manifest is not None
+                return self._step(
+                    "delete_files", self.manifest.epoch, lambda: self._tidy(instruction)
+                )
+            case EpochCompleted():
+                self._completed(instruction)
+            case EpochAborted(epoch, _):
+                self._collected.pop(epoch, None)
+                self._outcomes.append(instruction)
+            case Restored(_, final):
+                self.finished = final
+            case FailEpoch(epoch, reason, _):
+                cause, self._cause = self._cause, None
+                raise EpochFailedError(f"{self._what} {epoch} failed", detail=reason) from cause
+            case _:
+                raise CheckpointError(f"unknown instruction {type(instruction).__name__}")
+        return []
+
+    def _step(self, name: str, epoch: int, action: Callable[[], list[Event] | None]) -> list[Event]:
+        try:
+            for hook in self._step_hooks:
+                hook(f"before {name}", epoch)
+            events = action()
+            for hook in self._step_hooks:
+                hook(f"after {name}", epoch)
+        except Exception as error:  # whatever it was, the restart strategy decides
+            raise EpochFailedError(
+                f"{self._what} {epoch} failed", detail=f"{name}: {type(error).__name__}: {error}"
+            ) from error
+        return events or []
+
+    def _run_pipe(self, epoch: int) -> list[Event]:
+        return self._start(epoch) or [PipeFinished(epoch, clock.now_ms())]
+
+    def _start(self, epoch: int) -> list[Event]:
+        try:
+            self._store.check_lease()  # what a driver does that has lost its job is work for nothing
+            if self._listener is not None:
+                self._listener.on_trigger(epoch)
+            self._begin(epoch)
+        except Exception as error:  # noqa: BLE001 - whatever it was, it has failed
+            self._cause = error
+            return [TaskFailed(epoch, str(error))]
+        return []
+
+    def _write(self, manifest: Manifest) -> list[Event]:
+        try:
+            self._store.write(manifest)
+        except PenstockError as error:
+            self._cause = error
+            fatal = isinstance(error, FencedError | CheckpointExistsError)
+            return [ManifestFailed(manifest.epoch, str(error), fatal=fatal)]
+        return [ManifestWritten(manifest.epoch)]
+
+    def _commit(self, operator: str, request: CommitRequest) -> list[Event]:
+        try:
+            self._store.check_lease()
+            pending = self._committer(operator).commit(request)
+        except Exception as error:  # noqa: BLE001 - the user's committer may raise anything
+            self._cause = error
+            return [CommitFailed(operator, request.epoch, f"{type(error).__name__}: {error}")]
+        return [CommitFinished(operator, request.epoch, pending)]
+
+    def _completed(self, outcome: EpochCompleted) -> None:
+        self.finished = outcome.final
+        self.acks = self._collected.pop(outcome.epoch, [])
+        for ack in self.acks:
+            for source in self.sources:
+                if source.vertex == ack.task.vertex and ack.progress is not None:
+                    counted = ack.metrics.get(source.operator_id, {})
+                    _, redelivered = counted.get(REDELIVERED, ("counter", 0))
+                    source.advance(ack.task.subtask, ack.progress, redelivered)
+        self._sweep_if_due()
+        self._outcomes.append(outcome)
+
+    def _tidy(self, instruction: _Deletion) -> None:
+        """Delete what is needed no more. The checkpoint is complete: storage that cannot delete is no reason to repeat it."""
+        self._undeleted.append(instruction)
+        try:
+            while self._undeleted:
+                match self._undeleted[0]:
+                    case DeleteCheckpoint(epoch):
+                        self._store.delete(epoch)
+                    case DeleteFiles(names):
+                        self._store.delete_files(names)
+                    case DeleteOrphans(up_to_epoch, needed):
+                        files = self._store.list_state_files()
+                        self._store.delete_files(tuple(unneeded_files(files, needed, up_to_epoch)))
+                self._undeleted.popleft()
+        except FencedError:
+            raise
+        except CheckpointError as error:
+            _log.warning("%s; it is tried again after the next epoch", error.message)
+
+    def _sweep_if_due(self) -> None:
+        if not self._sweeps_later or self._store.contested:
+            return
+        self._sweeps_later = False
+        try:
+            self.sweep()
+        except FencedError as error:
+            raise EpochFailedError(error.message, detail=error.detail) from error
+        except Exception:  # noqa: BLE001 - surplus files are no reason to fail
+            _log.warning("files of failed attempts could not be deleted", exc_info=True)
+
+    def _to_event(self, number: int, ack: TaskAck) -> Ack:
+        states: dict[str, StateChain] = ack.keyed
+        return Ack(
+            epoch=number,
+            task=ack.task,
+            attempt=ack.attempt,
+            upstream=tuple(Channel(task, token) for task, token in ack.upstream.items()),
+            states=states,
+            local=ack.local,
+            in_flight=ack.in_flight,
+            committables={name: tuple(items) for name, items in ack.committables.items()},
+            carried={
+                epoch: {name: tuple(items) for name, items in by_name.items()}
+                for epoch, by_name in ack.carried.items()
+            },
+            splits={}
+            if ack.progress is None
+            else {self._heads[ack.task.vertex]: tuple(ack.progress)},
+            watermark=ack.watermark,
+            next_wakeup=ack.next_wakeup,
+            finished=ack.finished,
+            now_ms=clock.now_ms(),
+        )
+
+    def _committer(self, operator: str) -> Committer:
+        committer = self._committers.get(operator)
+        if committer is None:
+            sink = self._job.sinks().get(operator)
+            created = sink.create_committer() if sink is not None else None
+            if created is None:
+                raise CheckpointError(
+                    f"the checkpoint has output of sink '{operator}' to commit, and the job has no such sink",
+                    hint="give the sink the uid it had when the checkpoint was taken",
+                )
+            committer = self._committers[operator] = created
+        return committer
+
+
+def _create_committers(job: Job) -> dict[str, Committer]:
+    created = {name: sink.create_committer() for name, sink in job.sinks().items()}
+    return {name: committer for name, committer in created.items() if committer is not None}
+
+
+def _operator_plans(job: Job, committers: Mapping[str, Committer]) -> tuple[OperatorPlan, ...]:
+    return tuple(
+        OperatorPlan(
+            operator=operator.operator_id,
+            name=operator.name,
+            vertex=vertex.id,
+            parallelism=vertex.parallelism,
+            max_parallelism=vertex.max_parallelism,
+            uid=operator.uid,
+            committer=operator.operator_id in committers,
+        )
+        for vertex in job.plan.vertices
+        for operator in vertex.operators
+    )
+
+
+def _expected_channels(job: Job) -> dict[TaskId, frozenset[TaskId]]:
+    """Return, for every task of the plan, the tasks that it must hear from."""
+    vertices = job.plan.vertices
+    channels: dict[TaskId, frozenset[TaskId]] = {}
+    for vertex in vertices:
+        for subtask in range(vertex.parallelism):
+            channels[TaskId(vertex.id, subtask)] = frozenset(
+                TaskId(vertices[gate.source_vertex].id, source)
+                for gate in vertex.inputs
+                for source in connected_sources(
+                    gate.partitioning.NAME, subtask, gate.source_parallelism, vertex.parallelism
+                )
+            )
+    return channels
