@@ -1,0 +1,237 @@
+"""Windows as numbers, and slots that all send to each other in schedules that hypothesis makes up."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections import defaultdict, deque
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.runtime.network import frames
+from penstock.runtime.network.channels import ChannelId, Inputs, OutputChannel, Outputs
+from penstock.runtime.network.credits import ITEM_OVERHEAD, ReceiveWindow, SendWindow, windows
+from penstock.runtime.network.messages import END, WATERMARK
+from penstock.runtime.network.peers import Peer, RemoteInput, RemoteOutput
+
+
+@given(
+    window=st.integers(1, 2000),
+    sizes=st.lists(st.integers(0, 900), max_size=60),
+    schedule=st.lists(st.booleans(), max_size=400),
+)
+def test_at_most_a_window_and_one_item_are_under_way_and_all_gets_through(
+    window: int, sizes: list[int], schedule: list[bool]
+) -> None:
+    sender, receiver = SendWindow(), ReceiveWindow(window)
+    first = receiver.open()
+    if first is not None:
+        sender.allow(first)
+    waiting, under_way = deque(sizes), deque[int]()
+
+    def step(send: bool) -> bool:
+        if send and waiting and sender.is_open:
+            sender.send(waiting[0])
+            under_way.append(waiting.popleft())
+        elif not send and under_way:
+            limit = receiver.take(under_way.popleft())
+            if limit is not None:
+                sender.allow(limit)
+        else:
+            return False
+        counted = sum(size + ITEM_OVERHEAD for size in under_way)
+        assert counted < window + max(sizes) + ITEM_OVERHEAD
+        return True
+
+    for send in schedule:
+        step(send)
+    while step(True) or step(False):
+        pass
+    assert not waiting
+    assert not under_way
+
+
+def test_a_limit_is_told_only_when_half_a_window_was_taken() -> None:
+    receiver = ReceiveWindow(1000)
+    assert receiver.open() == 1000
+    told = [limit for _ in range(100) if (limit := receiver.take(100 - ITEM_OVERHEAD)) is not None]
+    assert told[0] == 1500
+    assert len(told) == 100 * 100 // 500
+
+
+def test_a_window_that_shrinks_takes_nothing_back() -> None:
+    receiver = ReceiveWindow(1000)
+    assert receiver.open() == 1000
+    receiver.window = 100
+    assert receiver.take(500 - ITEM_OVERHEAD) is None
+    assert receiver.take(500 - ITEM_OVERHEAD) == 1100
+
+
+@pytest.mark.parametrize(
+    ("gates", "expected"),
+    [
+        ([], []),
+        ([1], [180]),
+        ([2, 4], [140, 120]),
+        ([8, 8], [55, 55]),
+        ([2000], [1]),
+    ],
+    ids=["none", "alone", "shared by gate", "limited by the slot", "an item at a time"],
+)
+def test_windows_share_what_a_gate_and_a_slot_may_hold(gates, expected) -> None:
+    assert windows(gates, channel=100, gate=80, slot=880) == expected
+
+
+class Wire:
+    """Stands for a socket: what was sent waits until the schedule delivers it."""
+
+    def __init__(self) -> None:
+        self.messages: deque[list[bytes]] = deque()
+
+    def send_multipart(self, message: list[bytes], _flags: int) -> None:
+        self.messages.append(message)
+
+
+class Subtask:
+    """Passes every number on, several times and to all subtasks of the next vertex, or keeps it if it is the last."""
+
+    def __init__(self, copies: int) -> None:
+        self.inputs, self.outputs = Inputs(), Outputs()
+        self.channels: list[OutputChannel] = []
+        self.copies = copies
+        self.got: dict[int, list[int]] = defaultdict(list)  # by sending subtask
+        self.ended = 0
+
+    def step(self) -> bool:
+        """Take one item, if what it makes has somewhere to go."""
+        if not self.outputs.has_room or (channel := self.inputs.next()) is None:
+            return False
+        item = channel.take()
+        channel.offer()
+        number = pickle.loads(item.content)
+        if item.kind == END:
+            self.ended += 1
+            if self.ended == len(self.inputs.channels):
+                self.emit(END, None)
+            return True
+        self.got[channel.id.source].append(number)
+        for copy in range(self.copies):
+            self.emit(WATERMARK, (number, copy))
+        return True
+
+    def emit(self, kind: int, content: Any) -> None:
+        for output in self.channels:
+            output.send(kind, content)
+
+
+class Stage:
+    """Slots with a subtask of each of three vertices, every exchange all-to-all, and no thread but the schedule."""
+
+    def __init__(self, slots: int, window: int, copies: int) -> None:
+        self.wires = {(a, b): Wire() for a in range(slots) for b in range(slots) if a != b}
+        self.peers = {ends: Peer(*ends) for ends in self.wires}
+        for ends, peer in self.peers.items():
+            peer.connected(self.wires[ends])  # type: ignore[arg-type]
+        self.subtasks = {
+            (vertex, slot): Subtask(copies if vertex == 1 else 0)
+            for vertex in range(3)
+            for slot in range(slots)
+        }
+        self.outputs: dict[bytes, RemoteOutput] = {}
+        self.inputs: dict[bytes, RemoteInput] = {}
+        self.window = window
+        for vertex in (0, 1):
+            for a, b in self.wires:
+                self.connect(vertex, a, b)
+        self.budget = dict.fromkeys(range(slots), 0)
+
+    def connect(self, vertex: int, source: int, target: int) -> None:
+        channel = ChannelId(vertex + 1, target, 0, source)
+        key = frames.channel_key(channel)
+        sender, receiver = self.subtasks[vertex, source], self.subtasks[vertex + 1, target]
+        output = RemoteOutput(channel, self.peers[source, target], sender.outputs)
+        sender.channels.append(output)
+        self.outputs[key] = output
+        end = self.inputs[key] = RemoteInput(channel, self.peers[target, source], receiver.inputs)
+        end.resize(self.window)
+        end.open()
+
+    def deliver(self, ends: tuple[int, int]) -> bool:
+        """Deliver one message, as a network's `pump` does, and send what that allows."""
+        if not self.wires[ends].messages:
+            return False
+        message = self.wires[ends].messages.popleft()
+        frames.read_origin(message[0])
+        for entry in frames.read_entries(message):
+            if entry.kind == frames.CREDIT:
+                self.outputs[entry.channel].allow(entry.limit)
+            else:
+                self.inputs[entry.channel].arrived(entry)
+        self.flush(ends[1])
+        return True
+
+    def flush(self, slot: int) -> None:
+        for (a, _), peer in self.peers.items():
+            if a == slot:
+                peer.flush()
+
+    def act(self, vertex: int, slot: int, numbers: dict[int, deque[int]]) -> bool:
+        """Let a subtask do one thing."""
+        subtask = self.subtasks[vertex, slot]
+        if vertex:
+            done = subtask.step()
+        elif done := bool(numbers[slot]) and subtask.outputs.has_room:
+            number = numbers[slot].popleft()
+            subtask.emit(*((END, None) if number < 0 else (WATERMARK, number)))
+        self.flush(slot)
+        return done
+
+    def check(self) -> None:
+        """No channel holds more than its window, and what one step makes."""
+        for end in self.inputs.values():
+            held = sum(item.size + ITEM_OVERHEAD for item in end.receiver.items)
+            assert held <= self.window + 2 * ITEM_OVERHEAD
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    slots=st.integers(2, 4),
+    window=st.integers(1, 400),
+    copies=st.integers(1, 30),
+    count=st.integers(0, 12),
+    seed=st.integers(0, 2**32),
+    steps=st.integers(0, 600),
+)
+def test_slots_that_all_send_to_each_other_lose_nothing_and_never_stop(
+    slots: int, window: int, copies: int, count: int, seed: int, steps: int
+) -> None:
+    stage = Stage(slots, window, copies)
+    numbers = {slot: deque([*range(count), -1]) for slot in range(slots)}
+    actions: list[Any] = [("deliver", ends) for ends in stage.wires]
+    actions += [("act", each) for each in stage.subtasks]
+    chance = random.Random(seed)
+
+    def do(action: Any) -> bool:
+        kind, what = action
+        done = stage.deliver(what) if kind == "deliver" else stage.act(*what, numbers)
+        stage.check()
+        return done
+
+    for _ in range(steps):
+        do(chance.choice(actions))
+    while any(do(action) for action in chance.sample(actions, len(actions))):
+        pass
+    others = slots - 1
+    expected = [(number, copy) for number in range(count) for copy in range(copies)]
+    for slot in range(slots):
+        passed, kept = stage.subtasks[1, slot], stage.subtasks[2, slot]
+        assert passed.ended == kept.ended == others
+        assert dict(passed.got) == {s: [*range(count)] for s in range(slots) if s != slot and count}
+        for source, got in kept.got.items():
+            # Each number came from all others to the subtask that passed it on; those orders are mixed, copies are not.
+            assert source != slot
+            assert sorted(got) == sorted(expected * others)
+            assert [copy for _, copy in got] == [*range(copies)] * (count * others)
