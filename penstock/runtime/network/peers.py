@@ -107,9 +107,9 @@ class RemoteOutput:
                 overtaken.append(item)
         return []
 
-    def allow(self, limit: int) -> None:
+    def arrived(self, entry: frames.Entry) -> None:
         """The receiver has told how much may be sent."""
-        self._window.allow(limit)
+        self._window.allow(entry.limit)
         while self._queue and self._window.is_open:
             item, _ = self._queue.popleft()
             self._transmit(item.kind, item.content)

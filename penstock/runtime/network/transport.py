@@ -37,8 +37,9 @@ from penstock.runtime.network.wakeup import Wakeup
 _LOOK_EVERY_S: Final = 0.001
 # A slot that ends closes its connections, perhaps before others know that they are to end, too.
 _GRACE_S: Final = 2.0
-_LAST_DATA_MS: Final = 200  # how long a closed network tries to send what is left for other slots
-_LAST_REPORTS_MS: Final = 2000  # and what is left for the driver
+_LAST_REPORTS_MS: Final = (
+    2000  # how long a closed network tries to send what is left for the driver
+)
 
 
 class Network:
@@ -89,7 +90,7 @@ class Network:
     def connect(self, addresses: Sequence[str]) -> None:
         """Connect to the other slots; `addresses` has one for each slot of the stage, this one's too."""
         for slot, peer in self._peers.items():
-            socket = sockets.new_socket(self._context, zmq.PUSH, _LAST_DATA_MS)
+            socket = sockets.new_socket(self._context, zmq.PUSH, 0)
             identify(socket, self._keys)
             sockets.connect(socket, addresses[slot])
             peer.connected(socket)
@@ -175,12 +176,10 @@ class Network:
             self.wake()
 
     def close(self) -> None:
-        """Send what was to be sent, as far as that is possible at once, and let go of everything."""
+        """Let go of everything. The last reports still go to the driver; nobody waits for what is left for other slots."""
         if self._closed:
             return
         self._closed = True
-        for peer in self._peers.values():
-            peer.flush()
         self._send_reports()
         self._connections.close()
         if self._driver_connections is not None:
@@ -249,18 +248,13 @@ class Network:
         return slot
 
     def _hand_over(self, slot: int, entry: frames.Entry) -> None:
-        end: RemoteInput | RemoteOutput | None
-        if entry.kind == frames.CREDIT:
-            end = output = self._outputs.get(entry.channel)
-            if output is not None:
-                output.allow(entry.limit)
-        else:
-            end = source = self._inputs.get(entry.channel)
-            if source is not None:
-                source.arrived(entry)
+        ends = self._outputs if entry.kind == frames.CREDIT else self._inputs
+        end: RemoteOutput | RemoteInput | None = ends.get(entry.channel)
         if end is None:
             self._early.setdefault(entry.channel, []).append((slot, entry))
-        elif end.slot != slot:
+        elif end.slot == slot:
+            end.arrived(entry)
+        else:
             raise ChannelError(
                 f"slot {slot} sent to a channel of slot {end.slot}",
                 detail=str(frames.channel_of(entry.channel)),
@@ -279,6 +273,7 @@ class Network:
         commands = _all_of(self._driver)
         self._commands += commands
         if not commands and self._driver_connections.closed():
+            self._driver.linger = 0
             raise ChannelError("the connection to the driver was lost")
         return bool(commands)
 

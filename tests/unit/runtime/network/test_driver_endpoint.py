@@ -1,0 +1,258 @@
+"""The driver's end of the connections to slots, with real sockets and real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import zmq
+
+from penstock.graph.stage import NetworkSettings, StageKeys
+from penstock.runtime.network.driver_endpoint import Arrival, ConnectionLost, DriverEndpoint
+from penstock.runtime.network.frames import ChannelError
+from penstock.runtime.network.keys import identify, make_keys
+from penstock.runtime.network.transport import Network
+from tests.unit.runtime.network.slots import HOST, PATIENCE_S
+
+
+class Driver:
+    """An endpoint that keeps what arrives, and the networks that are connected to it."""
+
+    def __init__(self) -> None:
+        self.endpoint = DriverEndpoint(HOST)
+        self.arrived: list[Arrival] = []
+        self.networks: list[Network] = []
+
+    def slot(self, stage: str, slot: int, keys: StageKeys, address: str) -> Network:
+        network = Network(slot, 1 + slot, keys, NetworkSettings(), HOST)
+        network.connect_driver(address, slot)
+        network.report((stage, slot))
+        self.networks.append(network)
+        return network
+
+    def until(self, condition: Callable[[], object], seconds: float = PATIENCE_S) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"it did not become so; arrived: {self.arrived}"
+            self.arrived += self.endpoint.poll(0.001)
+            for network in self.networks:
+                network.pump()
+
+    def expect(self, stage: str, slot: int, message: object, seconds: float = PATIENCE_S) -> None:
+        self.until(lambda: Arrival(stage, slot, message) in self.arrived, seconds)
+
+    def close(self) -> None:
+        for network in self.networks:
+            network.close()
+        self.endpoint.close()
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    made = Driver()
+    yield made
+    made.close()
+
+
+def test_slots_of_several_stages_report_and_are_told(driver: Driver) -> None:
+    slots = {}
+    for stage in ("one", "two"):
+        keys = make_keys()
+        address = driver.endpoint.open_stage(stage, keys)
+        for slot in range(2):
+            slots[stage, slot] = driver.slot(stage, slot, keys, address)
+    for stage, slot in slots:
+        driver.expect(stage, slot, (stage, slot))
+        for number in range(100):
+            driver.endpoint.send(stage, slot, (stage, slot, number))
+    for (stage, slot), network in slots.items():
+        told: list[object] = []
+
+        def all_told(network: Network = network, told: list[object] = told) -> bool:
+            told += network.commands()
+            return len(told) == 100
+
+        driver.until(all_told)
+        assert told == [(stage, slot, number) for number in range(100)]
+
+
+def test_what_several_threads_report_arrives_and_wakes_the_driver(driver: Driver) -> None:
+    keys = make_keys()
+    network = driver.slot("one", 0, keys, driver.endpoint.open_stage("one", keys))
+    driver.expect("one", 0, ("one", 0))
+    threads = [threading.Thread(target=network.report, args=[number]) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    network.wait(10)  # each of them ends it
+    driver.until(lambda: len(driver.arrived) == 21)
+    assert sorted(arrival.message for arrival in driver.arrived[1:]) == [*range(20)]
+
+
+def test_waiting_for_reports_is_ended_from_another_thread(driver: Driver) -> None:
+    timer = threading.Timer(0.05, driver.endpoint.wake)
+    timer.start()
+    started = time.monotonic()
+    assert driver.endpoint.poll(10) == []
+    assert time.monotonic() - started < 5
+    timer.join()
+
+
+def test_the_last_report_arrives_although_the_slot_is_closed_at_once(driver: Driver) -> None:
+    keys = make_keys()
+    network = driver.slot("one", 0, keys, driver.endpoint.open_stage("one", keys))
+    driver.expect("one", 0, ("one", 0))
+    network.report("x" * 1_000_000)
+    network.close()
+    driver.networks.clear()
+    driver.expect("one", 0, "x" * 1_000_000)
+    driver.expect("one", 0, ConnectionLost())
+
+
+def test_a_slot_ends_when_the_driver_closes_its_stage(driver: Driver) -> None:
+    keys = make_keys()
+    driver.slot("one", 0, keys, driver.endpoint.open_stage("one", keys))
+    driver.expect("one", 0, ("one", 0))
+    driver.endpoint.close_stage("one")
+    with pytest.raises(ChannelError, match="connection to the driver was lost"):
+        driver.until(lambda: False)
+    driver.endpoint.send("one", 0, "to nobody")
+
+
+def test_commands_that_were_sent_before_the_stage_was_closed_are_taken_first(
+    driver: Driver,
+) -> None:
+    keys = make_keys()
+    network = driver.slot("one", 0, keys, driver.endpoint.open_stage("one", keys))
+    driver.expect("one", 0, ("one", 0))
+    driver.networks.clear()
+    driver.endpoint.send("one", 0, "leave")
+    driver.endpoint.close_stage("one")
+    time.sleep(0.2)
+    network.wait(1)
+    network.pump()
+    assert network.commands() == ["leave"]
+    network.close()
+
+
+@pytest.mark.parametrize("stranger", ["plain", "other keys", "another stage's keys"])
+def test_a_stranger_is_refused_and_does_no_harm(driver: Driver, stranger: str) -> None:
+    keys, others = make_keys(), make_keys()
+    address = driver.endpoint.open_stage("one", keys)
+    driver.endpoint.open_stage("two", others)
+    with zmq.Context() as context:
+        socket = context.socket(zmq.DEALER)
+        socket.linger = 0
+        socket.routing_id = b"0"
+        if stranger != "plain":
+            identify(socket, others if stranger.startswith("another") else make_keys())
+            socket.curve_serverkey = keys.public  # the most that can be known of a server
+        socket.connect(address)
+        socket.send(b"not even a pickle")
+        driver.slot("one", 0, keys, address)
+        driver.expect("one", 0, ("one", 0))
+        assert len(driver.arrived) == 1
+        socket.close()
+    driver.arrived += driver.endpoint.poll(0.2)
+    assert len(driver.arrived) == 1
+
+
+SLOT = """
+import sys, time
+from penstock.graph.stage import NetworkSettings, StageKeys
+from penstock.runtime.network.transport import Network
+address, public, secret, busy = sys.argv[1:]
+network = Network(0, 1, StageKeys(public.encode(), secret.encode()), NetworkSettings(), "127.0.0.1")
+network.connect_driver(address, 0)
+network.report("here")
+end = time.monotonic() + float(busy)
+while time.monotonic() < end:  # never lets go of the interpreter for long, and never pumps
+    sum(range(1000))
+network.report("still here")
+while True:
+    network.wait(1)
+    network.pump()
+"""
+
+
+@pytest.fixture
+def process(driver: Driver) -> Iterator[Callable[[float], subprocess.Popen[bytes]]]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(busy_s: float) -> subprocess.Popen[bytes]:
+        keys = make_keys()
+        address = driver.endpoint.open_stage("one", keys)
+        command = [sys.executable, "-c", SLOT, address, keys.public, keys.secret, str(busy_s)]
+        started.append(subprocess.Popen(command))
+        driver.expect("one", 0, "here")
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.kill()
+        each.wait()
+
+
+def test_a_killed_process_is_noticed_at_once(driver: Driver, process) -> None:
+    process(0).kill()
+    driver.expect("one", 0, ConnectionLost(), seconds=1)
+
+
+def test_a_frozen_process_is_noticed_within_five_seconds(driver: Driver, process) -> None:
+    frozen = process(0)
+    driver.expect("one", 0, "still here")
+    os.kill(frozen.pid, signal.SIGSTOP)
+    driver.expect("one", 0, ConnectionLost(), seconds=5)
+
+
+def test_a_process_that_is_busy_for_longer_than_that_is_not_taken_for_dead(
+    driver: Driver, process
+) -> None:
+    process(6)
+    driver.expect("one", 0, "still here")
+    assert [arrival.message for arrival in driver.arrived] == ["here", "still here"]
+
+
+DRIVER = """
+import sys
+from penstock.graph.stage import StageKeys
+from penstock.runtime.network.driver_endpoint import DriverEndpoint
+public, secret = sys.argv[1:]
+endpoint = DriverEndpoint("127.0.0.1")
+print(endpoint.open_stage("one", StageKeys(public.encode(), secret.encode())), flush=True)
+while True:
+    for arrival in endpoint.poll(1):
+        endpoint.send(arrival.stage, arrival.slot, "welcome")
+"""
+
+
+def test_a_slot_whose_driver_is_frozen_ends_within_five_seconds() -> None:
+    keys = make_keys()
+    command = [sys.executable, "-c", DRIVER, keys.public, keys.secret]
+    network = Network(0, 1, keys, NetworkSettings(), HOST)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as frozen:
+        assert frozen.stdout is not None
+        network.connect_driver(frozen.stdout.readline().strip(), 0)
+        network.report("here")
+        while not network.commands():
+            network.wait(1)
+            network.pump()
+        os.kill(frozen.pid, signal.SIGSTOP)
+        deadline = time.monotonic() + 5
+        with pytest.raises(ChannelError, match="connection to the driver was lost"):
+            work_until(network, deadline)
+        frozen.kill()
+    network.close()
+
+
+def work_until(network: Network, deadline: float) -> None:
+    while time.monotonic() < deadline:
+        network.wait(0.1)
+        network.pump()
