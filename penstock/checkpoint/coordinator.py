@@ -219,12 +219,12 @@ class CheckpointCoordinator:
     def _abort_epoch(self, event: AbortEpoch) -> list[Instruction]:
         if not self._tasks_stay:
             raise self._out_of_order(event)
-        return self._abort([event.epoch], event.reason)
+        return self._abort([event.epoch], event.reason, failed=event.failed)
 
-    def _abort(self, epochs: list[int], reason: str) -> list[Instruction]:
+    def _abort(self, epochs: list[int], reason: str, *, failed: bool = False) -> list[Instruction]:
         known = [epoch for epoch in epochs if self._pending.pop(epoch, None) is not None]
         self._left_files = self._left_files or bool(known)
-        return [EpochAborted(epoch, reason) for epoch in known]
+        return [EpochAborted(epoch, reason, failed) for epoch in known]
 
     def _task_failed(self, event: TaskFailed) -> list[Instruction]:
         if event.epoch not in self._pending:
@@ -288,7 +288,7 @@ class CheckpointCoordinator:
         self._written, self._requests = None, {}
         self._in_doubt.add(event.epoch)
         self._left_files = True
-        return [EpochAborted(event.epoch, reason), *self._complete_next()]
+        return [EpochAborted(event.epoch, reason, failed=True), *self._complete_next()]
 
     def _commit_finished(self, event: CommitFinished) -> list[Instruction]:
         if self._failed:

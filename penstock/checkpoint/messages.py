@@ -120,10 +120,14 @@ class PipeFinished(Event):
 
 @dataclass(frozen=True, slots=True)
 class AbortEpoch(Event):
-    """A checkpoint is given up, and the tasks stay: one declined it, it took too long, or some have gone back."""
+    """A checkpoint is given up, and the tasks stay: one declined it, it took too long, or some have gone back.
+
+    `failed`: the checkpoint itself is at fault.
+    """
 
     epoch: int
     reason: str
+    failed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +243,14 @@ class EpochCompleted(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class EpochAborted(Instruction):
-    """A checkpoint will never be complete, and the job goes on: whoever waits for its barriers need not."""
+    """A checkpoint will never be complete, and the job goes on: whoever waits for its barriers need not.
+
+    `failed`: the checkpoint itself is at fault.
+    """
 
     epoch: int
     reason: str
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,14 @@ class CheckpointExpiredError(CheckpointError):
     """A checkpoint was not complete in time."""
 
     @classmethod
+    def of(cls, timeout_ms: int) -> CheckpointExpiredError:
+        """Return the error of a checkpoint that had so much time."""
+        return cls(
+            f"the checkpoint was not complete after {timeout_ms} ms",
+            hint="raise execution.checkpointing.timeout, or give the job more parallelism",
+        )
+
+    @classmethod
     @contextmanager
     def after(cls, timeout_ms: int | None, give_up: Callable[[], None]) -> Iterator[None]:
         """Call `give_up` when the time is over, and raise if the body has not ended before; None: never."""
@@ -33,16 +41,17 @@ class CheckpointExpiredError(CheckpointError):
         finally:
             timer.cancel()
         if time.monotonic() - started >= timeout_ms / 1000:
-            raise cls(
-                f"the checkpoint was not complete after {timeout_ms} ms",
-                hint="raise execution.checkpointing.timeout, or give the job more parallelism",
-            ) from failure
+            raise cls.of(timeout_ms) from failure
         if failure is not None:
             raise failure
 
 
 class CheckpointFailures:
-    """Counts failed checkpoints in a row against execution.checkpointing.tolerable-failed-checkpoints."""
+    """Counts failed checkpoints in a row against execution.checkpointing.tolerable-failed-checkpoints.
+
+    In epochs the JobMaster counts: a failure that is tolerated means that the epoch is run again, and the restart strategy is not
+    asked. Where tasks stay they go on, and `Checkpoints` counts: to it one that is not tolerated is a failure of the job.
+    """
 
     def __init__(self, tolerable: int) -> None:
         self._tolerable = tolerable
@@ -53,9 +62,9 @@ class CheckpointFailures:
         self._in_a_row = 0
 
     def tolerates(self, cause: BaseException) -> bool:
-        """Take note of a failure; return whether the epoch is simply run again.
+        """Take note of a failure; return whether the job is to go on as if nothing had happened.
 
-        Only failures of the checkpoint itself are tolerated. What it had processed is processed again in any case: output
+        Only failures of the checkpoint itself are tolerated. What an epoch had processed is processed again in any case: output
         becomes visible with the checkpoint.
         """
         if not isinstance(cause, CheckpointError) or isinstance(

@@ -37,6 +37,7 @@ class CheckpointSettings:
     signer: Signer | None = None
     savepoint_directory: str | None = None
     min_pause_ms: int = 0
+    max_concurrent: int = 1
     timeout_ms: int | None = None
     tolerable_failures: int = 0
 

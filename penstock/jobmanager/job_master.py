@@ -110,7 +110,9 @@ class JobMaster:
         checkpointing = job.checkpoints.interval_ms is not None
         self._core = JobCore(
             create_restart_strategy(job.restart_strategy, checkpointing=checkpointing),
-            tolerable_failures=job.checkpoints.tolerable_failures,
+            tolerable_failures=0
+            if self._driver.tolerates_failures
+            else job.checkpoints.tolerable_failures,
             interval_s=self._driver.interval_s,
         )
         self._reporting = Reporting(job, progress, pipe.cores)

@@ -135,6 +135,7 @@ def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettin
             signer=Signer.from_configuration(configuration),
             allow_fallback=configuration.get(options.RECOVERY_ALLOW_FALLBACK),
             savepoint_directory=configuration.get(options.SAVEPOINT_DIR),
+            max_concurrent=configuration.get(options.CHECKPOINT_MAX_CONCURRENT),
             min_pause_ms=configuration.get(options.CHECKPOINT_MIN_PAUSE).to_millis(),
             timeout_ms=None
             if interval is None

@@ -45,6 +45,7 @@ from penstock.common import clock
 from penstock.connectors.sink import CommitRequest, Committer
 from penstock.errors import CheckpointError, FencedError, PenstockError
 from penstock.graph.task_id import TaskId
+from penstock.jobmanager.checkpoint_failures import CheckpointFailures
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.driver import EpochFailedError, Listener
 from penstock.jobmanager.sources import SourceCoordinator
@@ -102,6 +103,7 @@ class Checkpoints:
         self._collected: dict[int, list[TaskAck]] = {}  # of those that were begun, by number
         self._outcomes: list[Outcome] = []  # that whoever calls has not been told yet
         self._cause: BaseException | None = None
+        self._failures = CheckpointFailures(job.checkpoints.tolerable_failures)
         # What retention could not delete yet, in the order in which it may be deleted.
         self._undeleted: deque[_Deletion] = deque()
         self._sweeps_later = False
@@ -175,13 +177,24 @@ class Checkpoints:
                 self._listener.on_ack(number, ack)
         return self._handle(self._to_event(number, ack))
 
-    def abort(self, number: int, reason: str) -> list[Outcome]:
-        """Give up a checkpoint in tasks that stay; one that is over stays as it is."""
-        return self._handle(AbortEpoch(number, reason))
+    def abort(
+        self, number: int, why: str | CheckpointError, *, failed: bool = True
+    ) -> list[Outcome]:
+        """Give up a checkpoint in tasks that stay; one that is over stays as it is.
+
+        If it has `failed` by itself (it was declined, it took too long), and so have more in a row than the job tolerates, the job
+        has failed: EpochFailedError.
+        """
+        self._cause = why if isinstance(why, CheckpointError) else None
+        return self._handle(AbortEpoch(number, str(why), failed=failed))
 
     def abort_all(self, reason: str) -> list[Outcome]:
         """Give up all checkpoints that are under way: some tasks go back to the last completed one."""
-        return [outcome for number in self.pending for outcome in self.abort(number, reason)]
+        return [
+            outcome
+            for number in self.pending
+            for outcome in self.abort(number, reason, failed=False)
+        ]
 
     def sweep(self) -> None:
         """Delete what failed attempts left: state files, parts of checkpoints, and sinks' output that was never committed.
@@ -252,9 +265,8 @@ class Checkpoints:
                 )
             case EpochCompleted():
                 self._completed(instruction)
-            case EpochAborted(epoch, _):
-                self._collected.pop(epoch, None)
-                self._outcomes.append(instruction)
+            case EpochAborted():
+                self._aborted(instruction)
             case Restored(_, final):
                 self.finished = final
             case FailEpoch(epoch, reason, _):
@@ -311,6 +323,7 @@ class Checkpoints:
 
     def _completed(self, outcome: EpochCompleted) -> None:
         self.finished = outcome.final
+        self._failures.on_success()
         self.acks = self._collected.pop(outcome.epoch, [])
         for ack in self.acks:
             for source in self.sources:
@@ -320,6 +333,19 @@ class Checkpoints:
                     source.advance(ack.task.subtask, ack.progress, redelivered)
         self._sweep_if_due()
         self._outcomes.append(outcome)
+
+    def _aborted(self, outcome: EpochAborted) -> None:
+        self._collected.pop(outcome.epoch, None)
+        self._outcomes.append(outcome)
+        cause, self._cause = self._cause, None
+        if not outcome.failed:
+            return
+        failure = CheckpointError(f"checkpoint {outcome.epoch} failed", detail=outcome.reason)
+        failure.__cause__ = cause
+        if self._failures.tolerates(failure):
+            _log.warning("checkpoint %d failed, the job goes on: %s", outcome.epoch, outcome.reason)
+            return
+        raise EpochFailedError(failure.message, detail=outcome.reason) from (cause or failure)
 
     def _tidy(self, instruction: _Deletion) -> None:
         """Delete what is needed no more. The checkpoint is complete: storage that cannot delete is no reason to repeat it."""

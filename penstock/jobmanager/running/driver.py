@@ -100,6 +100,10 @@ class Driver(Protocol):
     def interval_s(self) -> float:
         """The time from one checkpoint to the next, if there is no hurry."""
 
+    @property
+    def tolerates_failures(self) -> bool:
+        """Whether the job goes on in spite of a failed checkpoint, and the driver counts them: its tasks stay."""
+
     def restore(self, manifest: Manifest | None, *, attempt: int, at_once: bool) -> None:
         """Go back to a checkpoint, None is the beginning; what ran of the plan before is given up.
 

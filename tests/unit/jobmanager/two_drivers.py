@@ -138,7 +138,7 @@ def tiny_job(world):
         job_id="job",
         name="job",
         plan=SimpleNamespace(vertices=[vertex]),
-        checkpoints=SimpleNamespace(retained=1),
+        checkpoints=SimpleNamespace(retained=1, tolerable_failures=0),
         sinks=lambda: {"sink": sink},
         sources=list,
     )

@@ -82,6 +82,11 @@ class EpochDriver:
         """How long an epoch reads, if there is so much to read."""
         return self._pacing.interval_s
 
+    @property
+    def tolerates_failures(self) -> bool:
+        """Whether it counts failed checkpoints itself: no, an epoch that fails is run again."""
+        return False
+
     def restore(self, manifest: Manifest | None, *, attempt: int, at_once: bool) -> None:
         """Go back to a checkpoint, None is the beginning."""
         self._runner.restore(manifest)
