@@ -86,6 +86,7 @@ class Checkpoints:
         self._begin = begin
         self._listener = listener
         self._step_hooks = step_hooks
+        self._tasks_stay = tasks_stay
         self._what = "checkpoint" if tasks_stay else "epoch"
         # By vertex: a source is the head of its chain.
         self._heads = {each.id: each.operators[0].operator_id for each in job.plan.vertices}
@@ -367,7 +368,8 @@ class Checkpoints:
             _log.warning("%s; it is tried again after the next epoch", error.message)
 
     def _sweep_if_due(self) -> None:
-        if not self._sweeps_later or self._store.contested:
+        # Where tasks stay they are at work now: what they have written, no checkpoint names yet. The job's end sweeps.
+        if self._tasks_stay or not self._sweeps_later or self._store.contested:
             return
         self._sweeps_later = False
         try:
