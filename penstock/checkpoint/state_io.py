@@ -87,6 +87,14 @@ class CheckpointStateIO:
             signed=self.signed,
         )
 
+    def store_in_flight(self, name: Any, payload: bytes) -> StateHandle:
+        """Write what was under way between subtasks."""
+        return self._write(name, payload, "full")
+
+    def load_in_flight(self, handle: StateHandle) -> bytes:
+        """Read what `store_in_flight` has written."""
+        return read_state(CheckpointStorage(self.directory), handle)
+
     def store_files(
         self, chain: StateChain | None, name: Any, directory: Path, settings: Any
     ) -> StateChain:

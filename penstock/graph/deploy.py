@@ -72,6 +72,7 @@ def _deploy_vertex(plan: StagePlan, vertex: StageVertex) -> VertexDeployment:
                 target_max_parallelism=output.target_max_parallelism,
                 partitioning=output.partitioning.NAME,
                 local=output.local,
+                target_id=plan.vertices[output.target_vertex].id,
             )
             for index, output in enumerate(vertex.outputs)
         ),

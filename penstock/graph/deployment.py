@@ -47,6 +47,7 @@ class ResultEdge:
     target_max_parallelism: int
     partitioning: str
     local: bool
+    target_id: str = ""  # of the vertex that receives
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ class SubtaskRestore:
     chains of state handles, read with the task's StateIO; `owned` are the key groups to keep, or None to keep all.
     `local` is the subtask's other state, or None if the vertex ran with another parallelism or chain. `former` has such
     state of all former subtasks, by the id of the vertex that they belonged to; a subtask that has no `local` takes its part
-    of it. `anew` says that the job has just started: upstream tells its watermarks again.
+    of it. `anew` says that the job has just started: upstream tells its watermarks again. `in_flight` has handles of what was under
+    way between subtasks: of all former subtasks of this vertex and of those that it sends to, by vertex id; empty if nothing was.
     """
 
     snapshot: str | None = None
@@ -101,6 +103,7 @@ class SubtaskRestore:
     local: bytes | None = None
     former: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
     anew: bool = False
+    in_flight: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.checkpoint.handles import StateChain
+from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.manifest import Manifest, OperatorSnapshot
+from penstock.errors import CheckpointError
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.key_groups import key_group_range
 from penstock.graph.stage_plan import StagePlan, StageVertex
@@ -22,10 +23,12 @@ def restore_points(
     """
     if base is None:
         return {}
+    _check_in_flight(plan, base)
     points = {}
     for vertex in plan.vertices:
         before = base.vertices.get(vertex.id)
         former = _former_subtasks(vertex, base)
+        in_flight = _in_flight(plan, vertex, base)
         for subtask in range(vertex.parallelism):
             own = None
             if before is not None and before.parallelism == vertex.parallelism:
@@ -38,8 +41,40 @@ def restore_points(
                 local=own.local if own is not None else None,
                 former=former,
                 anew=anew,
+                in_flight=in_flight,
             )
     return points
+
+
+def _check_in_flight(plan: StagePlan, base: Manifest) -> None:
+    """Refuse a plan that has no place for records that were under way."""
+    known = {vertex.id for vertex in plan.vertices}
+    for name, vertex in base.vertices.items():
+        if name not in known and any(each.in_flight is not None for each in vertex.subtasks):
+            raise CheckpointError(
+                f"checkpoint {base.epoch} has records in flight to or from vertex '{name}', and the job has no such vertex",
+                detail="an unaligned checkpoint fits only the program that took it, at any parallelism",
+                hint="take a savepoint of the old program, and start the new one from that",
+            )
+
+
+def _in_flight(
+    plan: StagePlan, vertex: StageVertex, base: Manifest
+) -> dict[str, tuple[StateHandle | None, ...]]:
+    """Return what was in the channels of a vertex, and at their other ends: by vertex id and former subtask."""
+    if not base.has_in_flight_data:
+        return {}
+    ends = [
+        vertex.index,
+        *(output.target_vertex for output in vertex.outputs),
+        *(gate.source_vertex for gate in vertex.inputs),
+    ]
+    names = dict.fromkeys(plan.vertices[index].id for index in ends)
+    return {
+        name: tuple(each.in_flight for each in base.vertices[name].subtasks)
+        for name in names
+        if name in base.vertices
+    }
 
 
 def _keyed_state(

@@ -82,6 +82,16 @@ class ReplayStateIO:
         with _explaining():
             self._inner.fetch_files(handle, directory, settings)
 
+    def load_in_flight(self, handle: Any) -> bytes:
+        """Read what was under way between subtasks."""
+        with _explaining():
+            payload: bytes = self._inner.load_in_flight(handle)
+            return payload
+
+    def store_in_flight(self, name: Any, payload: bytes) -> StateHandle:
+        """Refuse: a replayed epoch overtakes nothing."""
+        raise NotImplementedError
+
     def prepare(
         self,
         chain: StateChain | None,

@@ -100,7 +100,9 @@ def vertex(
 
 
 def edge(target, partitioning="FORWARD", *, index=0, operator=0, gate=0, targets=1, local=False):
-    return ResultEdge(index, operator, None, target, gate, targets, 128, partitioning, local)
+    return ResultEdge(
+        index, operator, None, target, gate, targets, 128, partitioning, local, f"v{target}"
+    )
 
 
 def gate(source, partitioning="FORWARD", *, number=0, sources=1, local=False):

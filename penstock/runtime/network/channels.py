@@ -10,11 +10,11 @@ the sender's subtask (`Outputs.has_room`) until it is gone. A receiver takes wha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
-from penstock.runtime.network.messages import DATA
+from penstock.runtime.network.messages import BARRIER, DATA
 
 
 class ChannelId(NamedTuple):
@@ -99,17 +99,22 @@ class InputChannel:
         self._queued = False
         inputs.add(self)
         self.offer()
+        inputs.hurry += [self] * len(self._first)
+        inputs.announced += [item for item in self.items if item.kind == BARRIER]
 
     def put(self, item: Item) -> None:
         """Take what the sender sent."""
         self.items.append(item)
         self.offer()
+        if item.kind == BARRIER:
+            self._inputs.announced.append(item)
 
     def put_first(self, item: Item) -> None:
         """Take a message that overtakes all that waits here, but for others that did so before."""
         first = len(self._first)
         self._first.append(len(self.items) - first)
         self.items.insert(first, item)
+        self._inputs.hurry.append(self)
         self.offer()
 
     def hasten(self, is_it: Callable[[Item], bool]) -> bool:
@@ -121,6 +126,7 @@ class InputChannel:
                     del self.items[position]
                     self._first.append(position - first)
                     self.items.insert(first, item)
+                    self._inputs.hurry.append(self)
                 return True
         return False
 
@@ -130,6 +136,11 @@ class InputChannel:
         self._overtaken = self._first.popleft() if self._first else 0
         self._link.taken(item)
         return item
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the next item has overtaken others."""
+        return bool(self._first)
 
     def overtaken(self) -> list[Item]:
         """Return the records that the message which was taken last has overtaken, in order; what arrived after it does not count."""
@@ -168,11 +179,14 @@ class Link(Protocol):
 class Inputs:
     """All input channels of one subtask: those with something to read stand in line, so that each gets its turn."""
 
-    __slots__ = ("channels", "line")
+    __slots__ = ("announced", "channels", "hurry", "line")
 
     def __init__(self) -> None:
         self.channels: dict[tuple[int, int], InputChannel] = {}  # by gate and sending subtask
         self.line: deque[InputChannel] = deque()
+        self.hurry: list[InputChannel] = []  # for each message that overtakes, where it is
+        # Barriers that were put at the end of a queue, since somebody looked: they may lie behind many records.
+        self.announced: list[Item] = []
 
     def add(self, channel: InputChannel) -> None:
         """Add a channel."""
@@ -189,6 +203,13 @@ class Inputs:
             if channel.items and not channel.blocked:
                 return channel
         return None
+
+    def urgent(self) -> Iterator[InputChannel]:
+        """Iterate over channels whose next item has overtaken others, while there are any; whether they are blocked does not matter."""
+        while self.hurry:
+            channel = self.hurry.pop(0)
+            if channel.is_urgent:
+                yield channel
 
     def unblock_all(self) -> None:
         """Let all channels be read again."""

@@ -50,6 +50,12 @@ class StateIO(Protocol):
     def fetch_files(self, handle: Any, directory: Path, settings: Any) -> None:
         """Read the files of a database (`chain.database`) into a directory."""
 
+    def store_in_flight(self, name: SnapshotName, payload: bytes) -> Any:
+        """Write what was under way between subtasks; return its handle."""
+
+    def load_in_flight(self, handle: Any) -> bytes:
+        """Read what was under way between subtasks."""
+
 
 # Writes what a snapshot has taken hold of, perhaps in another thread; returns the chain of each operator that has state.
 Upload = Callable[[], dict[str, Any]]

@@ -1,0 +1,203 @@
+"""Records that were under way between subtasks when a checkpoint was taken: how they are kept, and where they go afterwards.
+
+A subtask keeps what lay before the barriers in its input channels, and what its own barriers have overtaken in its output channels. So
+what a channel held is in two snapshots: the older part in that of the receiver, the younger part in that of the sender.
+
+After a restore a subtask sends what was in its output channels before anything else, and gets what was in its input channels before what the
+channels bring. If the parallelism of either end has changed, channels are others: then all of it is sent anew by the senders, through the
+edge's router. What one former channel held stays in order. On a broadcast edge a subtask gets what that former subtask lacked
+whose broadcast state it has taken over.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.errors import CheckpointError
+from penstock.graph.deployment import ResultEdge, VertexDeployment
+from penstock.runtime.network.channels import Item
+
+Channel = tuple[int, int]  # gate, source subtask
+
+
+@dataclass(slots=True)
+class InFlight:
+    """What was in the channels of one subtask, as encoded batches. Channels without records are left out.
+
+    `inputs` are by gate and sending subtask, `outputs` by edge and receiving subtask. `gates` and `edges` have the ids of the vertices at
+    the other end, to notice a program that is another.
+    """
+
+    gates: dict[int, str] = field(default_factory=dict)
+    edges: dict[int, str] = field(default_factory=dict)
+    inputs: dict[Channel, list[bytes]] = field(default_factory=dict)
+    outputs: dict[tuple[int, int], list[bytes]] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all batches."""
+        return sum(
+            len(payload)
+            for channels in (self.inputs, self.outputs)
+            for payloads in channels.values()
+            for payload in payloads
+        )
+
+    def dump(self) -> bytes:
+        """Return it as the bytes that a checkpoint holds."""
+        return pickle.dumps((1, self.gates, self.edges, self.inputs, self.outputs), 5)
+
+    @classmethod
+    def load(cls, payload: bytes) -> InFlight:
+        """Read what `dump` returned."""
+        _version, *content = pickle.loads(payload)
+        return cls(*content)
+
+
+class Capture:
+    """Collects what is in flight for one checkpoint of one subtask."""
+
+    def __init__(self, deployment: VertexDeployment) -> None:
+        self._deployment = deployment
+        self._inputs: dict[Channel, list[bytes]] = defaultdict(list)
+        self._outputs: dict[tuple[int, int], list[bytes]] = defaultdict(list)
+
+    def add_inputs(self, channel: Channel, items: Sequence[Item]) -> None:
+        """Keep records of an input channel; they are processed all the same."""
+        if items:
+            self._inputs[channel] += map(_encoded, items)
+
+    def add_outputs(self, edge: int, target: int, items: Sequence[Item]) -> None:
+        """Keep records of an output channel; they are sent all the same."""
+        if items:
+            self._outputs[edge, target] += map(_encoded, items)
+
+    def result(self) -> InFlight | None:
+        """Return all that was collected, None if that is nothing."""
+        if not (self._inputs or self._outputs):
+            return None
+        gates = {gate.gate: gate.source_id for gate in self._deployment.gates}
+        edges = {edge.index: edge.target_id for edge in self._deployment.edges}
+        return InFlight(gates, edges, dict(self._inputs), dict(self._outputs))
+
+
+def _encoded(item: Item) -> bytes:
+    content: Any = item.content
+    payload: bytes = content if type(content) is bytes else content.encode()
+    return payload
+
+
+@dataclass(frozen=True, slots=True)
+class Resent:
+    """Records that go out again over an edge: to one target, or (None) to whom the edge's router picks."""
+
+    edge: int
+    target: int | None
+    payload: bytes
+
+
+Load = Callable[[Any], bytes]  # a handle -> what `dump` returned
+
+
+class RestoredInFlight:
+    """What one subtask starts with.
+
+    `handles` are those of all former subtasks of its vertex, of those that it sends to and of those that send to it, by vertex id.
+    """
+
+    def __init__(
+        self,
+        deployment: VertexDeployment,
+        index: int,
+        handles: Mapping[str, Sequence[Any]],
+        load: Load,
+    ) -> None:
+        self._deployment = deployment
+        self._index = index
+        self._handles = handles
+        self._load = load
+        self._loaded: dict[tuple[str, int], InFlight | None] = {}
+
+    def inputs(self) -> Iterator[tuple[Channel, bytes]]:
+        """Iterate over what is processed before anything that the channels bring."""
+        deployment = self._deployment
+        if self._former_parallelism(deployment.id) != deployment.parallelism:
+            return
+        mine = self._of(deployment.id, self._index)
+        gates = {gate.gate: gate for gate in deployment.gates}
+        for (number, source), payloads in ({} if mine is None else mine.inputs).items():
+            gate = gates[number]
+            if self._former_parallelism(gate.source_id) == gate.source_parallelism:
+                for payload in payloads:
+                    yield (number, source), payload
+
+    def outputs(self) -> Iterator[Resent]:
+        """Iterate over what is sent before anything else."""
+        deployment = self._deployment
+        former = self._former_parallelism(deployment.id)
+        for edge in deployment.edges:
+            targets = self._former_parallelism(edge.target_id)
+            if former == deployment.parallelism and targets == edge.target_parallelism:
+                yield from self._as_before(edge)
+            else:
+                yield from self._anew(edge, former, targets)
+
+    def _as_before(self, edge: ResultEdge) -> Iterator[Resent]:
+        mine = self._of(self._deployment.id, self._index)
+        for (index, target), payloads in ({} if mine is None else mine.outputs).items():
+            if index == edge.index:
+                for payload in payloads:
+                    yield Resent(index, target, payload)
+
+    def _anew(self, edge: ResultEdge, sources: int, targets: int) -> Iterator[Resent]:
+        """Send what the channels of some former senders held, to those who own it now."""
+        for source in range(self._index, sources, self._deployment.parallelism):
+            for target in range(targets):
+                held = [*self._held(edge, source, target)]
+                receivers: Sequence[int | None] = (None,)
+                if edge.partitioning == "BROADCAST":
+                    receivers = range(target, edge.target_parallelism, targets)
+                for receiver in receivers:
+                    for payload in held:
+                        yield Resent(edge.index, receiver, payload)
+
+    def _held(self, edge: ResultEdge, source: int, target: int) -> Iterator[bytes]:
+        """Iterate over what a former channel held, the oldest first."""
+        receiver = self._of(edge.target_id, target)
+        if receiver is not None:
+            yield from receiver.inputs.get((edge.target_gate, source), ())
+        sender = self._of(self._deployment.id, source)
+        if sender is not None:
+            yield from sender.outputs.get((edge.index, target), ())
+
+    def _former_parallelism(self, vertex: str) -> int:
+        return len(self._handles.get(vertex, ()))
+
+    def _of(self, vertex: str, subtask: int) -> InFlight | None:
+        if (vertex, subtask) not in self._loaded:
+            handle = self._handles[vertex][subtask]
+            found = None if handle is None else InFlight.load(self._load(handle))
+            if vertex == self._deployment.id:
+                _check(self._deployment, found)
+            self._loaded[vertex, subtask] = found
+        return self._loaded[vertex, subtask]
+
+
+def _check(deployment: VertexDeployment, found: InFlight | None) -> None:
+    """Refuse records of channels that the job does not have."""
+    if found is None:
+        return
+    gates = {gate.gate: gate.source_id for gate in deployment.gates}
+    edges = {edge.index: edge.target_id for edge in deployment.edges}
+    used = [(gates.get(gate), found.gates[gate]) for gate, _ in found.inputs]
+    used += [(edges.get(edge), found.edges[edge]) for edge, _ in found.outputs]
+    if any(here != there for here, there in used):
+        raise CheckpointError(
+            f"the checkpoint has records in flight to or from '{deployment.name}' on an exchange that the job does not have",
+            detail="an unaligned checkpoint fits only the program that took it, at any parallelism",
+            hint="take a savepoint of the old program, and start the new one from that",
+        )

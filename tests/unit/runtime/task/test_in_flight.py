@@ -1,0 +1,195 @@
+"""What was in the channels of subtasks comes back: each record once, in the order of its channel, at any parallelism."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.errors import CheckpointError
+from penstock.graph.key_groups import key_group_of, subtask_of
+from penstock.graph.partitioning import Hash
+from penstock.runtime.network.buffers import decode
+from penstock.runtime.network.channels import Item
+from penstock.runtime.network.messages import DATA
+from penstock.runtime.network.routing import connected_targets, create_router
+from penstock.runtime.records import RowBatch
+from penstock.runtime.task.in_flight import Capture, InFlight, RestoredInFlight
+from tests.builders import pipes
+
+
+def vertices(partitioning, sources, targets):
+    """A vertex that sends, and one that receives."""
+    edge = pipes.edge(1, partitioning, targets=targets)
+    gate = pipes.gate(0, partitioning, sources=sources)
+    return (
+        pipes.vertex(0, "sends", parallelism=sources, edges=[edge]),
+        pipes.vertex(1, "receives", parallelism=targets, gates=[gate]),
+    )
+
+
+def data(values):
+    return Item(DATA, RowBatch(list(values)), 0)
+
+
+class Exchange:
+    """One exchange: records (former sender, former receiver, number) in its channels, then a restore with others at its ends."""
+
+    def __init__(self, partitioning, sources, targets):
+        self.partitioning = partitioning
+        sender, receiver = vertices(partitioning, sources, targets)
+        self.captures = {
+            "v0": [Capture(sender) for _ in range(sources)],
+            "v1": [Capture(receiver) for _ in range(targets)],
+        }
+
+    def hold(self, source, target, at_receiver, at_sender):
+        self.captures["v1"][target].add_inputs((0, source), [data(each) for each in at_receiver])
+        self.captures["v0"][source].add_outputs(0, target, [data(each) for each in at_sender])
+
+    def restore(self, sources, targets, partitioning=None):
+        """Return what each receiver gets, in order of arrival: what it finds first, then sender after sender."""
+        partitioning = partitioning or self.partitioning
+        sender, receiver = vertices(partitioning, sources, targets)
+        handles = {
+            name: [None if (found := each.result()) is None else found.dump() for each in captures]
+            for name, captures in self.captures.items()
+        }
+        got = [[] for _ in range(targets)]
+        for index, into in enumerate(got):
+            for _, payload in restored(receiver, index, handles).inputs():
+                into += decode(payload).values
+        for index in range(sources):
+            router = create_router(
+                sender.edges[0], Hash(lambda value: value[0]), index, sources, 1 << 16
+            )
+            router.bind(Sent(got))
+            for resent in restored(sender, index, handles).outputs():
+                batch = decode(resent.payload)
+                if resent.target is None:
+                    router.route(batch)
+                    for target in range(targets):
+                        router.flush(target)
+                else:
+                    got[resent.target] += batch.values
+        return got
+
+
+class Sent:
+    def __init__(self, got):
+        self.got = got
+
+    def send(self, target, kind, batch):
+        self.got[target] += batch.values
+        return 0
+
+    def shares(self, target):
+        return False
+
+
+def restored(vertex, index, handles):
+    return RestoredInFlight(vertex, index, handles, lambda handle: handle)
+
+
+def test_nothing_in_flight_is_nothing_to_keep():
+    sender, _ = vertices("HASH", 1, 1)
+    capture = Capture(sender)
+    capture.add_inputs((0, 0), [])
+    assert capture.result() is None
+
+
+def test_what_is_kept_is_read_again():
+    found = InFlight({0: "a"}, {1: "b"}, {(0, 3): [b"xy"]}, {(1, 2): [b"z"]})
+    assert InFlight.load(found.dump()) == found
+    assert found.size == 3
+
+
+SIZES = st.integers(1, 4)
+PARTITIONINGS = st.sampled_from(
+    ["HASH", "REBALANCE", "RESCALE", "SHUFFLE", "GLOBAL", "FORWARD", "BROADCAST"]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    partitioning=PARTITIONINGS,
+    before=st.tuples(SIZES, SIZES),
+    after=st.tuples(SIZES, SIZES),
+    content=st.data(),
+)
+def test_each_record_comes_back_once_in_the_order_of_its_channel(
+    partitioning, before, after, content
+):
+    if partitioning == "FORWARD":
+        before, after = (before[0],) * 2, (after[0],) * 2
+    exchange = Exchange(partitioning, *before)
+    held = {}
+    numbers = iter(range(1000))
+    for source in range(before[0]):
+        for target in connected_targets(partitioning, source, *before):
+            if partitioning == "GLOBAL" and target:
+                continue
+            batches = [
+                [
+                    (key, source, target, next(numbers))
+                    for key in range(20)
+                    if partitioning != "HASH" or owner(key, before[1]) == target
+                ][: content.draw(st.integers(1, 3))]
+                for _ in range(content.draw(st.integers(0, 4)))
+            ]
+            batches = [batch for batch in batches if batch]
+            cut = content.draw(st.integers(0, len(batches)))
+            exchange.hold(source, target, batches[:cut], batches[cut:])
+            held[source, target] = [record for batch in batches for record in batch]
+    got = exchange.restore(*after)
+    everything = [record for records in held.values() for record in records]
+    if partitioning == "BROADCAST":
+        for target, records in enumerate(got):
+            lacked = [record for record in everything if record[2] == target % before[1]]
+            assert sorted(records) == sorted(lacked)
+    else:
+        assert sorted(record for records in got for record in records) == sorted(everything)
+    for target, records in enumerate(got):
+        for channel in held:
+            order = [record[3] for record in records if record[1:3] == channel]
+            if partitioning != "SHUFFLE":
+                assert order == sorted(order)
+        for record in records:
+            if partitioning == "HASH":
+                assert owner(record[0], after[1]) == target
+            if before == after and partitioning != "BROADCAST":
+                assert record[2] == target
+
+
+def owner(key, parallelism):
+    return subtask_of(key_group_of(key, 128), parallelism, 128)
+
+
+def test_a_forward_exchange_may_become_another_when_one_end_is_rescaled():
+    exchange = Exchange("FORWARD", 2, 2)
+    exchange.hold(0, 0, [[("a", 0, 0, 1)]], [[("b", 0, 0, 2)]])
+    exchange.hold(1, 1, [[("c", 1, 1, 3)]], [])
+    got = exchange.restore(2, 3, "REBALANCE")
+    assert sorted(record[0] for records in got for record in records) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("end", ["sends", "receives"])
+def test_records_of_an_exchange_that_is_gone_are_refused(end):
+    sender, receiver = vertices("HASH", 1, 1)
+    vertex = sender if end == "sends" else receiver
+    capture = Capture(vertex)
+    capture.add_outputs(0, 0, [data([1])] if end == "sends" else [])
+    capture.add_inputs((0, 0), [data([1])] if end == "receives" else [])
+    handles = {vertex.id: [capture.result().dump()], "v0": [None], "v1": [None]}
+    handles[vertex.id] = [capture.result().dump()]
+    changed = replace(
+        vertex,
+        gates=tuple(replace(gate, source_id="v7") for gate in vertex.gates),
+        edges=tuple(replace(edge, target_id="v7") for edge in vertex.edges),
+    )
+    handles["v7"] = [None]
+    found = restored(changed, 0, handles)
+    with pytest.raises(CheckpointError, match="on an exchange that the job does not have"):
+        list(found.outputs() if end == "sends" else found.inputs())
