@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,6 +96,36 @@ class ReadLimits:
         return self._end is not None and time.monotonic() >= self._end
 
 
+class OneLook(ReadLimits):
+    """Limits of a reader that must not wait: it may look once at what is there.
+
+    `expired` is False when it is first asked, so that a reader which asks before it looks does look.
+
+    >>> limits = OneLook()
+    >>> limits.remaining, limits.expired, limits.expired
+    (0.0, False, True)
+    """
+
+    __slots__ = ("_looked",)
+    _looked: bool
+
+    def __init__(self, batch_size: int = 1024) -> None:
+        super().__init__(clock.now(), batch_size)
+        object.__setattr__(self, "_looked", False)
+
+    @property
+    def remaining(self) -> float:
+        """Nothing is left: waiting is not allowed."""
+        return 0.0
+
+    @property
+    def expired(self) -> bool:
+        """Whether the reader has looked."""
+        looked = self._looked
+        object.__setattr__(self, "_looked", True)
+        return looked
+
+
 class SplitEnumerator(ABC):
     """Finds the splits of a source. Lives on the driver."""
 
@@ -165,6 +195,20 @@ class SourceReader(ABC):
         caller stops only where it has got on before.
         """
         return False
+
+    def next_ready(self, split: SourceSplit, position: Any) -> float | None:
+        """Return in how many seconds the split may have something again, after all that was read; None if the reader cannot tell.
+
+        0 is at once, infinity only after a call of `wake`. Where records flow, a split is asked again then; if this is None, after a
+        pause that grows to 10 ms.
+        """
+        return None
+
+    def use_wake(self, wake: Callable[[], None]) -> None:
+        """Take what this reader calls, from any thread, when a split that had nothing has something.
+
+        Where records flow, all splits are asked at once then. It is called before `open`.
+        """
 
     def open(self, context: Any) -> None:
         """Prepare; `context` is a RuntimeContext."""

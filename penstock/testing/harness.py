@@ -130,7 +130,8 @@ class OperatorHarness:
     `operator` is a stream, whose last operator is taken with its key selectors and declared types, or a spec, or an operator
     object. With `key_selector` (one, or one per input) records get their keys; a key may also be given with each record.
     `state_backend` is `hashmap` or `rocksdb`; `keyed_state` is a
-    backend that is in use already. The operator is open after construction.
+    backend that is in use already. `pipelined`: records flow between barriers; `woken` counts the operator's calls of `wake`.
+    The operator is open after construction.
     """
 
     def __init__(
@@ -148,7 +149,10 @@ class OperatorHarness:
         job_parameters: dict[str, str] | None = None,
         state_backend: str = "hashmap",
         keyed_state: KeyedStateBackend | None = None,
+        pipelined: bool = False,
+        auto_watermark_interval: int = 200,
     ) -> None:
+        self.woken = 0
         self.clock = clock or ManualClock()
         self.metrics = MetricGroup()
         self.keyed_state = keyed_state or _backend(state_backend, self.clock, max_parallelism, name)
@@ -195,6 +199,9 @@ class OperatorHarness:
             clock=self.clock,
             batch_mode=batch_mode,
             job_parameters=job_parameters or {},
+            auto_watermark_interval=auto_watermark_interval,
+            pipelined=pipelined,
+            wake=self._on_wake,
         )
         self.operator.open(self.context)
 
@@ -228,6 +235,9 @@ class OperatorHarness:
             self._deltas = (pickle.dumps(self.keyed_state.full_snapshot(), protocol=5),)
         states = [pickle.loads(snapshot.operator_state) for snapshot in snapshots]
         return OperatorStateBackend(redistribute(states, parallelism, subtask))
+
+    def _on_wake(self) -> None:
+        self.woken += 1
 
     # -- input
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import time
-from collections import deque
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 from penstock.connectors.source import (
     Boundedness,
-    ReadLimits,
     SourceAssignment,
-    SourceBatch,
     SourceReader,
     SplitProgress,
 )
 from penstock.errors import InvalidProgramError, PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader
+from penstock.runtime.operators.source_turns import EpochTurns, SideBySide, SplitReading, Turns
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import EMITTED, IDLE
-from penstock.runtime.time.assigning import TimestampAssignment
 from penstock.runtime.time.valve import combine
 from penstock.runtime.user_code import RecordFailedError
 
@@ -35,53 +31,31 @@ class Polled(enum.Enum):
     FINISHED = "there will never be more"
 
 
-class _Split:
-    """A split while it is read."""
+class MoreSplits(Protocol):
+    """What a source subtask is given: a SourceAssignment, or an Assign message."""
 
-    __slots__ = (
-        "active_ms",
-        "assignment",
-        "batches",
-        "finished",
-        "idle",
-        "position",
-        "progress",
-        "read",
-        "visited",
-    )
+    @property
+    def splits(self) -> Sequence[SplitProgress]:
+        """More splits to read."""
 
-    def __init__(self, progress: SplitProgress, strategy: Any, now: int, *, periodic: bool) -> None:
-        self.progress = progress
-        self.position = progress.position
-        self.finished = progress.finished
-        self.idle = progress.idle
-        self.active_ms = progress.active_ms or now
-        self.assignment = TimestampAssignment(strategy, periodic=periodic)
-        self.assignment.restore(progress.generator)
-        self.read = False  # has it given records in this epoch?
-        self.visited = False  # has it had its turn in this epoch?
-        self.batches: Iterator[SourceBatch] | None = None  # what its reader gives, while it reads
+    @property
+    def no_more_splits(self) -> bool:
+        """Whether these are the last ones."""
 
-    def to_progress(self) -> SplitProgress:
-        """Return how far it was read, for the checkpoint."""
-        return dataclasses.replace(
-            self.progress,
-            position=self.position,
-            finished=self.finished,
-            generator=None if self.finished else self.assignment.snapshot(),
-            watermark=self.assignment.watermark,
-            active_ms=self.active_ms,
-            idle=self.idle,
-        )
+    @property
+    def idle(self) -> bool:
+        """Whether this subtask has no splits while others have some."""
 
 
 class SourceOperator(StreamOperator):
-    """The head of a source chain: splits are assigned, then it is polled; the subtask calls nothing else but `barrier`.
+    """The head of a source chain.
 
-    The subtask's watermark is the minimum over its splits that are not finished before this epoch and not idle, from the moment
-    of their assignment: one without records holds it back. If all are idle, it is the maximum. A split that ends in this epoch
-    still counts until the barrier. Splits are read one after another although
-    they stand for the same span of time, so time stands still until the last one has its turn.
+    One epoch is read by `run`. Where records flow, splits come at any time (`add_splits`), and the subtask calls `poll` whenever it has
+    room; after NOTHING_NOW it need not ask before `next_poll`. All that the clock brings about (watermarks by their interval, idle splits)
+    is done by `advance_processing_time` at `next_wakeup`.
+
+    The subtask's watermark is the minimum over its splits that are not finished and not idle, from the moment of their assignment: one
+    without records holds it back. If all are idle, it is the maximum. A split that ends in an epoch still counts until its barrier.
     """
 
     def open(self, context: OperatorContext) -> None:
@@ -89,122 +63,142 @@ class SourceOperator(StreamOperator):
         super().open(context)
         self._reader = self.spec.source.create_reader()
         self._bounded = self.spec.source.get_boundedness() is Boundedness.BOUNDED
+        self._reader.use_wake(context.wake)
         self._reader.open(context.runtime_context)
         self._emitted: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
         self._idle: bool = context.operator_state.get(IDLE, False)
+        self._interval = context.auto_watermark_interval / 1000
+        self._next_emission = time.monotonic() + self._interval
+        self._next_check_ms: int | None = None  # when the next periodic watermark is due
+        self._plan_check(context.clock())
+        self._splits: list[SplitReading] = []
+        self._newly_finished: list[str] = []
+        self._no_more_splits = False
         self._drained = False
         self.records = 0
         self._once = OnceReader(self._reader, self._on_redelivered)
+        tells = type(self._reader).next_ready is not SourceReader.next_ready
+        self._flow = SideBySide(ends=self._bounded, next_ready=self._next_ready if tells else None)
+        self._turns: Turns = self._flow
+
+    def _next_ready(self, split: SplitReading) -> float | None:
+        try:
+            seconds: float | None = self._reader.next_ready(split.progress.split, split.position)
+        except Exception as error:
+            raise self._reader_failed(split, error) from error
+        return seconds
+
+    # Splits
 
     def run(self, assignment: SourceAssignment, seconds: float | None) -> Iterator[None]:
-        """Read what there is, for so long; yields after every batch so that the caller can pass rows on."""
-        self.assign(assignment)
-        self.start_round(seconds)
+        """Read what there is in one epoch, for so long; yields after every batch so that the caller can pass rows on."""
+        self._interval = self.context.auto_watermark_interval / 1000
+        self._splits = [self._begin_reading(progress) for progress in assignment.splits]
+        self._no_more_splits = assignment.no_more_splits
+        self._drained = assignment.drain
+        if not self._drained:
+            self._take_status(assignment)
+        self._turns = EpochTurns(self._splits, seconds, self.context.pace)
+        self._next_emission = time.monotonic() + self._interval
         while self.poll() is Polled.MORE:
             yield
 
-    def assign(self, assignment: SourceAssignment) -> None:
-        """Take the splits that are to be read from now on, in the place of those before."""
-        strategy = self.spec.watermark_strategy
-        now = self.context.clock()
-        self._interval = self.context.auto_watermark_interval / 1000
-        self._splits = [
-            _Split(progress, strategy, now, periodic=self._interval > 0)
-            for progress in assignment.splits
-        ]
-        self._waiting: deque[_Split] = deque()
-        self._current: _Split | None = None
-        self._no_more_splits = assignment.no_more_splits
-        self._drained = assignment.drain
-        if self._drained:
-            return
-        if assignment.idle:
+    def add_splits(self, more: MoreSplits) -> None:
+        """Take splits that are to be read from now on, besides those before."""
+        found = [self._begin_reading(progress) for progress in more.splits]
+        self._splits += found
+        self._no_more_splits = more.no_more_splits
+        if not self._drained:
+            self._flow.add(found)
+            self._take_status(more)
+
+    def _begin_reading(self, progress: SplitProgress) -> SplitReading:
+        return SplitReading(
+            progress,
+            self.spec.watermark_strategy,
+            self.context.clock(),
+            bounded=self._bounded or progress.split.bounded,
+            periodic=self._interval > 0,
+        )
+
+    def _take_status(self, more: MoreSplits) -> None:
+        if more.idle:
             self._set_idle(idle=True)
         elif any(not split.idle for split in self._splits):
             self._set_idle(idle=False)
 
-    def start_round(self, seconds: float | None = None, *, interleaved: bool = False) -> None:
-        """Give every split a turn, which lasts until it has nothing more now or its part of the time is over.
+    def drain(self) -> None:
+        """Read nothing more: time goes to its end, and so does the source."""
+        self._drained = True
+        self._emit_end()
 
-        If turns are `interleaved`, each is one batch, and rounds follow one another until no split has given any.
-        """
-        self._interleaved = interleaved
-        self._round_read = False
-        self._end = None if seconds is None else time.monotonic() + seconds
-        self._next_emission = time.monotonic() + self._interval
-        self._queue_splits()
+    def take_finished(self) -> list[str]:
+        """Return the ids of the splits that have ended since this was last asked."""
+        found, self._newly_finished = self._newly_finished, []
+        return found
 
-    def _queue_splits(self) -> None:
-        if not self._drained:
-            self._waiting.extend(split for split in self._splits if not split.finished)
+    def on_completed(self, checkpoint: int) -> None:
+        """Forget the splits that a durable checkpoint knows to be finished."""
+        known = [
+            split
+            for split in self._splits
+            if split.reported is not None and split.reported <= checkpoint
+        ]
+        if known:
+            gone = set(map(id, known))
+            self._splits = [split for split in self._splits if id(split) not in gone]
+
+    # Reading
 
     def poll(self) -> Polled:
-        """Read at most one batch of the split whose turn it is. Reading does not wait if turns are interleaved."""
-        if self._current is None:
-            if not self._waiting and not self._start_next_round():
-                return Polled.FINISHED if self.finished else Polled.NOTHING_NOW
-            self._begin_turn(self._waiting.popleft())
-        split = self._current
-        assert split is not None
-        if not self._read_batch(split):
-            split.batches = None
-            split.finished = self._ends(split)
-            self._end_turn()
+        """Read at most one batch of the split whose turn it is."""
+        split = None if self._drained else self._turns.next()
+        if split is None:
+            return self._nothing_now()
+        if split.batches is None:
+            # What is recorded and what is replayed are batches without what was delivered again.
+            split.batches = self.context.pace.batches(
+                self._reader_of(split), split.progress.split, split.position, self._turns.limits()
+            )
+        records = self._read_batch(split)
+        if records is None:
+            self._end_reading(split)
             return Polled.MORE
-        due, now = self.context.pace.due, time.monotonic()
-        if due("watermark", now >= self._next_emission):
+        if self.context.pipelined:
+            self.advance_processing_time(split.active_ms)
+        elif self.context.pace.due("watermark", time.monotonic() >= self._next_emission):
             self._next_emission = time.monotonic() + self._interval
-            if self._all_visited():
+            if not self._turns.time_stands:
                 self._emit(self._combined(periodic=True))
-        if self._interleaved:
-            self._current = None
-        elif due("split", self._turn_end is not None and time.monotonic() >= self._turn_end):
-            split.batches = None
-            self._end_turn()
+        self._turns.on_batch(split, records)
         return Polled.MORE
 
-    def _start_next_round(self) -> bool:
-        """Let the next round follow, if turns are interleaved; return whether it can begin at once."""
-        if not self._interleaved:
-            return False
-        gave_records, self._round_read = self._round_read, False
-        self._queue_splits()
-        return gave_records and bool(self._waiting)
+    def _nothing_now(self) -> Polled:
+        if not self.finished:
+            return Polled.NOTHING_NOW
+        if self._turns is self._flow:
+            self._emit_end()
+        return Polled.FINISHED
 
-    def _begin_turn(self, split: _Split) -> None:
-        self._current = split
-        split.visited = True
-        self._turn_end = self._share(split)
-        if split.batches is not None:
-            return
-        if self._interleaved:
-            limits = ReadLimits.lasting(0.0)
-        elif self._turn_end is None:
-            limits = ReadLimits()
-        else:
-            limits = ReadLimits.lasting(self._turn_end - time.monotonic())
-        # What is recorded and what is replayed are batches without what was delivered again.
-        split.batches = self.context.pace.batches(
-            self._reader_of(split), split.progress.split, split.position, limits
-        )
+    def _end_reading(self, split: SplitReading) -> None:
+        split.batches = None
+        if split.bounded:
+            if self._turns is self._flow:
+                self._emit(self._combined(periodic=True))  # while it still counts
+            split.finished = True
+            self._newly_finished.append(split.progress.split.split_id)
+        self._turns.on_end(split)
 
-    def _end_turn(self) -> None:
-        self._current = None
-        if self._interleaved:
-            return
-        over = self._end is not None and time.monotonic() >= self._end
-        if self.context.pace.due("next split", over):
-            self._waiting.clear()
+    def next_poll(self) -> float | None:
+        """Return when (on time.monotonic()) to poll again after NOTHING_NOW; None: after a wake-up, or when something is assigned."""
+        return None if self._drained else self._flow.next_poll()
 
-    def _share(self, split: _Split) -> float | None:
-        """Return when a split's turn ends: one without an end leaves the others their part of the time."""
-        if self._end is None or self._ends(split):
-            return self._end
-        now = time.monotonic()
-        return now + (self._end - now) / (len(self._waiting) + 1)
+    def on_wakeup(self) -> None:
+        """Ask all splits at once: the reader says that there is something."""
+        self._flow.ask_all()
 
-    def _read_batch(self, split: _Split) -> bool:
-        """Read a batch and send it down the chain; return False if the split has nothing more."""
+    def _read_batch(self, split: SplitReading) -> int | None:
+        """Read a batch, send it down the chain and return its size; None if the split has nothing more."""
         assert split.batches is not None
         try:
             found = next(split.batches, None)
@@ -213,12 +207,11 @@ class SourceOperator(StreamOperator):
         except Exception as error:
             raise self._reader_failed(split, error) from error
         if found is None:
-            return False
+            return None
         if found.positions is not None or found.start is not None:
             raise self._not_ordered()
         if found.records:
             self.records += len(found.records)
-            self._round_read = split.read = True
             split.active_ms = self.context.clock()
             split.idle = False
             self._set_idle(idle=False)
@@ -230,9 +223,9 @@ class SourceOperator(StreamOperator):
             except RecordFailedError as failed:
                 raise self.guard(failed.cause, failed.record, known=True) from failed.cause
         split.position = found.position
-        return True
+        return len(found.records)
 
-    def _reader_of(self, split: _Split) -> SourceReader:
+    def _reader_of(self, split: SplitReading) -> SourceReader:
         """Return the reader, or one that leaves out what the reader delivers again."""
         try:
             return self._once if self._reader.ordered(split.progress.split) else self._reader
@@ -241,7 +234,7 @@ class SourceOperator(StreamOperator):
         except Exception as error:
             raise self._reader_failed(split, error) from error
 
-    def _reader_failed(self, split: _Split, error: Exception) -> PenstockError:
+    def _reader_failed(self, split: SplitReading, error: Exception) -> PenstockError:
         wrapped = self.guard(error)
         wrapped.detail = f"{wrapped.detail}, split {split.progress.split.split_id}"
         return wrapped
@@ -256,18 +249,13 @@ class SourceOperator(StreamOperator):
     def _on_redelivered(self, records: int) -> None:
         self.context.runtime_context.get_metrics_group().counter(REDELIVERED).inc(records)
 
-    def _ends(self, split: _Split) -> bool:
-        """Whether a split ends when its reader has nothing more."""
-        return self._bounded or split.progress.split.bounded
-
-    def _all_visited(self) -> bool:
-        return all(split.visited or split.finished for split in self._splits)
+    # Time
 
     def _combined(self, *, periodic: bool) -> int | None:
         """Return the time of all splits together, or None if there are none."""
         times: list[tuple[int, bool]] = []
         for split in self._splits:
-            if split.finished and not split.read:
+            if not self._turns.counts(split):
                 continue
             idle = split.idle and not split.finished
             if periodic and not idle:
@@ -279,7 +267,7 @@ class SourceOperator(StreamOperator):
         return combine(times)
 
     def _on_event_watermark(self, watermark: int) -> None:
-        if self._all_visited():
+        if not self._turns.time_stands:
             self._emit(self._combined(periodic=False))
 
     def _emit(self, watermark: int | None) -> None:
@@ -300,7 +288,12 @@ class SourceOperator(StreamOperator):
         )
 
     def next_wakeup(self) -> int | None:
-        """Return when the next split will count as idle."""
+        """Return when the next split will count as idle, or the next watermark is due where records flow."""
+        if self.context.pipelined:
+            return None if self.finished else self._next_check()
+        return self._next_idle()
+
+    def _next_idle(self) -> int | None:
         timeout = self.spec.watermark_strategy.idle_timeout_ms
         if timeout is None:
             return None
@@ -310,6 +303,34 @@ class SourceOperator(StreamOperator):
             if not split.finished and not split.idle
         ]
         return min(waiting, default=None)
+
+    def _next_check(self) -> int | None:
+        """Return when `check_time` has something to do, where records flow."""
+        moments = [] if self._next_check_ms is None else [self._next_check_ms]
+        timeout = self.spec.watermark_strategy.idle_timeout_ms
+        if timeout is not None:
+            moments += [
+                split.active_ms + timeout
+                for split in self._splits
+                if split.quiet and not split.idle and not split.finished
+            ]
+        return min(moments, default=None)
+
+    def advance_processing_time(self, now: int) -> None:
+        """Do what the clock brings about where records flow: in an epoch the barrier does it."""
+        if not self.context.pipelined or self.finished:
+            return
+        due = self._next_check()
+        if due is None or due - self.context.auto_watermark_interval > now:
+            # Nothing is to be done ever, or the clock was set back.
+            self._plan_check(now)
+        elif due <= now:
+            self._plan_check(now)
+            self.check_time()
+
+    def _plan_check(self, now: int) -> None:
+        periodic = self._interval > 0 and self.spec.watermark_strategy.emits_watermarks
+        self._next_check_ms = now + self.context.auto_watermark_interval if periodic else None
 
     def check_time(self) -> None:
         """Emit the watermark if it is due by the clock, and see which splits are idle: before a barrier, or at any time."""
@@ -325,30 +346,54 @@ class SourceOperator(StreamOperator):
         """Emit the watermark (MAX at the end of input) and check for idleness."""
         if not self.finished:
             self.check_time()
-        elif self._emitted != MAX_WATERMARK:
-            self._set_idle(idle=False)
-            self._emitted = MAX_WATERMARK
-            self.output.emit_watermark(MAX_WATERMARK)
+        else:
+            self._emit_end()
         self.context.operator_state.put(EMITTED, self._emitted)
         self.context.operator_state.put(IDLE, self._idle)
         return []
+
+    def _emit_end(self) -> None:
+        """Say that time is over, once."""
+        if self._emitted != MAX_WATERMARK:
+            self._set_idle(idle=False)
+            self._emitted = MAX_WATERMARK
+            self.output.emit_watermark(MAX_WATERMARK)
 
     def _mark_idle_splits(self) -> None:
         timeout = self.spec.watermark_strategy.idle_timeout_ms
         now = self.context.clock()
         for split in self._splits:
-            if not split.visited:
-                continue  # whether it has records is not known
+            if not self._turns.may_be_idle(split):
+                continue
             split.active_ms = min(split.active_ms, now)  # a clock that was set back
             quiet = timeout is not None and now - split.active_ms >= timeout
             if quiet or split.assignment.idle:
                 split.idle = True
 
-    def progress(self) -> list[SplitProgress]:
-        """Return how far each split was read; those without an end that had no turn come first next time."""
-        waiting = [s for s in self._splits if not (s.visited or s.finished or self._ends(s))]
-        others = [split for split in self._splits if split not in waiting]
-        return [split.to_progress() for split in (*waiting, *others)]
+    # Alignment with other sources
+
+    def allow_time(self, slowest: int) -> None:
+        """Let splits wait that are ahead of the slowest source of the group by more than the strategy allows."""
+        alignment = self.spec.watermark_strategy.alignment
+        assert alignment is not None
+        self._flow.allowed = min(slowest + alignment.max_drift_ms, MAX_WATERMARK)
+
+    def reached_time(self) -> int | None:
+        """Return the watermark that others of the group have to wait for; None if they need not: idle, at the end, without splits."""
+        if self.finished or self._idle:
+            return None
+        return combine(
+            (split.assignment.watermark, False)
+            for split in self._splits
+            if self._turns.counts(split) and not split.idle
+        )
+
+    def progress(self, checkpoint: int = 0) -> list[SplitProgress]:
+        """Return how far each split was read, for a checkpoint, in the order in which they should be read after a restart."""
+        for split in self._splits:
+            if split.finished and split.reported is None:
+                split.reported = checkpoint
+        return [split.to_progress() for split in self._turns.in_order(self._splits)]
 
     def close(self) -> None:
         """Close the reader."""

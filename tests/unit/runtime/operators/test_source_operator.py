@@ -19,7 +19,6 @@ from penstock.connectors.source import (
 )
 from penstock.errors import RecordError
 from penstock.graph.operator_specs import SourceSpec
-from penstock.runtime.operators.source import Polled
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 
@@ -453,62 +452,3 @@ def test_the_reader_is_opened_and_closed_and_records_are_counted():
     run.harness.close()
     assert run.source.calls == ["open", ("a", 0), "close"]
     assert run.harness.operator.records == 3
-
-
-def polled(run):
-    """Poll with interleaved turns until there is nothing more; return what each poll emitted, and the last answer."""
-    operator, seen = run.harness.operator, []
-    while (answer := operator.poll()) is Polled.MORE:
-        seen.append(run.harness.values())
-        run.harness.clear()
-    return [values for values in seen if values], answer
-
-
-def start(run, *, no_more_splits=True):
-    run.harness.operator.assign(SourceAssignment(run.progress, no_more_splits))
-    run.harness.operator.start_round(interleaved=True)
-
-
-def test_a_poll_reads_one_batch_and_splits_take_turns():
-    run = Run()
-    run.assign(a=[[1, 2], [3], [5]], b=[[2]])
-    start(run)
-    seen, answer = polled(run)
-    assert seen == [["a1", "a2"], ["b2"], ["a3"], ["a5"]]
-    assert answer is Polled.FINISHED
-    run.harness.operator.barrier()
-    assert run.harness.watermarks() == [MAX]
-
-
-def test_a_source_without_an_end_has_nothing_now_and_more_later():
-    run = Run(bounded=False)
-    run.assign(a=[[1]], b=[[4]])
-    start(run, no_more_splits=False)
-    assert polled(run) == ([["a1"], ["b4"]], Polled.NOTHING_NOW)
-    payload = run.progress[0].split.payload
-    payload.append([7])
-    assert polled(run) == ([["a7"]], Polled.NOTHING_NOW)
-    assert polled(run) == ([], Polled.NOTHING_NOW)
-    assert [each.position for each in run.harness.operator.progress()] == [2, 1]
-
-
-def test_a_split_that_is_polled_goes_on_where_it_was_instead_of_being_opened_again():
-    run = Run(bounded=False)
-    run.assign(a=[[1], [2], [3]])
-    start(run, no_more_splits=False)
-    polled(run)
-    assert run.source.calls == ["open", ("a", 0)]
-
-
-def test_watermarks_and_idleness_need_no_barrier():
-    run = Run(bounded=False, strategy=IDLE_100)
-    run.harness.context.auto_watermark_interval = 1_000_000
-    run.assign(a=[[5]])
-    start(run, no_more_splits=False)
-    polled(run)
-    assert run.harness.watermarks() == []
-    run.harness.operator.check_time()
-    assert (run.harness.watermarks(), run.harness.statuses()) == ([4], [])
-    run.harness.clock.advance(100)
-    run.harness.operator.check_time()
-    assert run.harness.statuses() == [True]

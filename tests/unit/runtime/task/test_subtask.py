@@ -114,6 +114,7 @@ class Running:
         )
         self.sources = [Subtask(source, index) for index in range(2)]
         self.target = Subtask(target, 0, immediate)
+        self.payloads = [[], []]  # what there is to read
         for subtask in (*self.sources, self.target):
             task = environment(self.channels)
             subtask.open(task, SubtaskRestore())
@@ -122,9 +123,11 @@ class Running:
 
     def read(self, index, *records):
         """Let a source find these records, and read them batch by batch."""
-        head = self.sources[index].operators[0]
-        head.assign(SourceAssignment([SplitProgress(SourceSplit("s", list(records), 0), 0)]))
-        head.start_round(interleaved=True)
+        head, payload = self.sources[index].operators[0], self.payloads[index]
+        if not payload:
+            head.add_splits(SourceAssignment([SplitProgress(SourceSplit("s", payload, 0), 0)]))
+        payload.extend(records)
+        head.on_wakeup()
         while head.poll() is Polled.MORE:
             pass
         head.check_time()
