@@ -310,7 +310,7 @@ class Subtask:
             keyed=self._keyed.begin(self._task.state_io, number, self._task.attempt)(),
             local=pack_local(self.gates.snapshot(), self._contexts, finished=self.finished),
             committables=committables,
-            progress=None if source is None else source.progress(),
+            progress=None if source is None else source.progress(number),
             watermark=self._watermark(),
             next_wakeup=self.next_wakeup(),
             finished=self.finished,
