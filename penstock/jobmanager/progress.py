@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock.checkpoint.manifest import Manifest
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.live_metrics import LiveMetrics, VertexFigures
-from penstock.runtime.network.messages import TaskAck
+from penstock.jobmanager.totals import Counts
 from penstock.runtime.task.task_metrics import LatencyHistogram
 
 if TYPE_CHECKING:
@@ -40,25 +40,20 @@ class EpochReport:
     sinks: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, job: Job, manifest: Manifest, acks: Sequence[TaskAck], duration_s: float
-    ) -> EpochReport:
-        """Summarise an epoch that has just been completed."""
-        sources = {vertex for vertex, _, _, _ in job.sources()}
+    def of(cls, job: Job, manifest: Manifest, counts: Counts, duration_s: float) -> EpochReport:
+        """Summarise an epoch that has just been completed, by what was counted in it."""
         return cls(
             epoch=manifest.epoch,
             records_in=sum(
-                _count(report, "numRecordsIn")
-                for ack in acks
-                if ack.task.vertex in sources
-                for report in ack.metrics.values()
+                counts.get(operator, {}).get("numRecordsIn", 0)
+                for _, operator, _, _ in job.sources()
             ),
             duration_s=duration_s,
             watermark=min(manifest.watermarks.values(), default=_MIN),
             state_bytes=manifest.state_size,
             final=manifest.final,
             checkpoint_s=min(max(time.time() - manifest.created_ms / 1000, 0.0), duration_s),
-            sinks=_written(job, acks),
+            sinks=_written(job, counts),
         )
 
 
@@ -93,12 +88,7 @@ class LiveReport:
         )
 
 
-def _count(report: Mapping[str, Any], name: str) -> int:
-    count: int = report.get(name, ("counter", 0))[1]
-    return count
-
-
-def _written(job: Job, acks: Sequence[TaskAck]) -> dict[str, int]:
+def _written(job: Job, counts: Counts) -> dict[str, int]:
     names = {
         operator.operator_id: operator.name.removeprefix("Sink: ")
         for vertex in job.plan.vertices
@@ -106,10 +96,8 @@ def _written(job: Job, acks: Sequence[TaskAck]) -> dict[str, int]:
         if operator.spec.writes_to is not None
     }
     written = dict.fromkeys(names.values(), 0)
-    for ack in acks:
-        for operator_id, report in ack.metrics.items():
-            if operator_id in names:
-                written[names[operator_id]] += _count(report, "numRecordsSend")
+    for operator_id, name in names.items():
+        written[name] += counts.get(operator_id, {}).get("numRecordsSend", 0)
     return written
 
 

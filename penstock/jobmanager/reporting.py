@@ -17,7 +17,7 @@ from penstock.jobmanager.requests import RescaleRequest
 from penstock.jobmanager.running.driver import Driver, Span
 from penstock.jobmanager.scaling import JobScaling
 from penstock.jobmanager.starting_point import dispose_of_claimed
-from penstock.runtime.metrics import merge
+from penstock.jobmanager.totals import Counts, Totals
 from penstock.runtime.task.stage_messages import SlotReport
 
 _log = logging.getLogger(__name__)
@@ -35,10 +35,14 @@ class Reporting:
             None  # when the last checkpoint was completed, if none failed since
         )
         self._cores = cores
-        # Totals over the completed checkpoints of this run, by operator id: what failed is not in them.
-        self.metrics: dict[str, dict[str, Any]] = {}
+        self._totals = Totals()
         self._claimed = job.checkpoints.claimed  # whether a claimed savepoint may still be there
         progress.watch(lambda: LiveReport.of(self._job, self.live))
+
+    @property
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """Totals over the completed checkpoints of this run, by operator id: what failed is not in them."""
+        return self._totals.metrics
 
     def on_trigger(self, driver: Driver) -> None:
         """Take note that a checkpoint is begun: of epochs it is the time before their first record."""
@@ -60,15 +64,9 @@ class Reporting:
         manifest = driver.manifest
         assert manifest is not None
         self._dispose_of_claimed(job, manifest)
-        metrics = dict(self.metrics)  # others read the one that is there
-        for ack in driver.acks:
-            for operator, report in ack.metrics.items():
-                metrics[operator] = merge(metrics.get(operator, {}), report)
-        self.metrics = metrics
-        self.progress.on_epoch(
-            EpochReport.of(job, manifest, driver.acks, span.ended_s - span.started_s)
-        )
-        decision = self._observe(job, driver, manifest.epoch, span)
+        counts = self._totals.take(driver.acks)
+        self.progress.on_epoch(EpochReport.of(job, manifest, counts, span.ended_s - span.started_s))
+        decision = self._observe(job, driver, counts, span)
         if decision is None:
             return None
         return RescaleRequest((decision.parallelism,), str(decision), former=decision.former)
@@ -78,7 +76,9 @@ class Reporting:
         self.scaling.reset()
         self._completed_s = None
 
-    def _observe(self, job: Job, driver: Driver, epoch: int, span: Span) -> ScalingDecision | None:
+    def _observe(
+        self, job: Job, driver: Driver, counts: Counts, span: Span
+    ) -> ScalingDecision | None:
         """Let the autoscaler see what lies between the last checkpoint and the one before.
 
         An epoch is what its span says. Subtasks that stay have worked since the checkpoint before, for a part of the time.
@@ -91,9 +91,9 @@ class Reporting:
             interval_s = span.ended_s - started_s
         return self.scaling.after_epoch(
             job,
-            epoch,
+            0 if driver.manifest is None else driver.manifest.epoch,
             driver.sources,
-            driver.acks,
+            counts,
             span_ms=(int(started_s * 1000), int(span.ended_s * 1000)),
             interval_ms=int(interval_s * 1000),
             cores=self._cores,

@@ -13,7 +13,7 @@ from penstock.jobmanager.job import Job
 from penstock.jobmanager.load import EpochObservation, SourceObservation
 from penstock.jobmanager.replanning import rescaled
 from penstock.jobmanager.sources import SourceCoordinator
-from penstock.runtime.network.messages import TaskAck
+from penstock.jobmanager.totals import Counts
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class JobScaling:
         job: Job,
         epoch: int,
         sources: Sequence[SourceCoordinator],
-        acks: Sequence[TaskAck],
+        counts: Counts,
         *,
         span_ms: tuple[int, int],
         interval_ms: int,
@@ -56,7 +56,7 @@ class JobScaling:
         if not self._settings.enabled:
             return None
         start_ms, end_ms = span_ms
-        observed = tuple(self._observe(source, acks) for source in sources)
+        observed = tuple(self._observe(source, counts) for source in sources)
         if (
             busy_share is not None
         ):  # sources read all the time: what waits now is what waits before the next records
@@ -109,15 +109,10 @@ class JobScaling:
             )
             return None
 
-    def _observe(self, source: SourceCoordinator, acks: Sequence[TaskAck]) -> SourceObservation:
-        records = sum(
-            ack.metrics.get(source.operator_id, {}).get("numRecordsIn", ("counter", 0))[1]
-            for ack in acks
-            if ack.task.vertex == source.vertex
-        )
+    def _observe(self, source: SourceCoordinator, counts: Counts) -> SourceObservation:
         return SourceObservation(
             operator_id=source.operator_id,
-            records=records,
+            records=counts.get(source.operator_id, {}).get("numRecordsIn", 0),
             backlog_before=self._backlogs.get(source.operator_id),
             backlog_after=self._backlog(source),
             unit=source.backlog_unit,

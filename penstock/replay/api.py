@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.replay.debugging import Debugger, Stop
+from penstock.replay.epochs import EpochReplay
 from penstock.replay.recording import Attempt, find_epoch
 from penstock.replay.result import ReplayResult
-from penstock.replay.running import EpochReplay, Target
+from penstock.replay.running import Replay, Target
 from penstock.replay.targets import find_target
 
 
@@ -27,7 +28,7 @@ class ReplayRequest:
 
 
 @contextlib.contextmanager
-def _prepared(request: ReplayRequest) -> Iterator[tuple[EpochReplay, Target | None]]:
+def _prepared(request: ReplayRequest) -> Iterator[tuple[Replay, Target | None]]:
     recording = find_epoch(request.job_directory, request.epoch, request.attempt)
     target = None
     if request.vertex is not None:

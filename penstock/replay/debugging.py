@@ -21,8 +21,8 @@ from typing import Any, Final, TextIO
 
 from penstock.replay.errors import ReplayError
 from penstock.replay.running import (
-    EpochReplay,
     Failed,
+    Replay,
     Target,
     Watcher,
     breakpoints,
@@ -53,7 +53,7 @@ class Stop:
 class Debugger:
     """Runs a replay with `pdb` on standard input and output."""
 
-    def __init__(self, replay: EpochReplay, output: TextIO | None = None) -> None:
+    def __init__(self, replay: Replay, output: TextIO | None = None) -> None:
         self._replay = replay
         self._output = output or sys.stdout
         self.left = False  # whether the user has left before the end

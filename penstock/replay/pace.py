@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from penstock.common import clock
 from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.graph.task_id import TaskId
 from penstock.replay.errors import ReplayError
-from penstock.runtime.time.pace import READER_ENDED, ClockLog, SubtaskTrace
+from penstock.runtime.time.pace import READER_ENDED, TURN, ClockLog, SubtaskTrace
 
 _PATIENCE_S = 2.0
 _POLL_S = 0.02
@@ -53,11 +53,14 @@ class ReplayedPace:
     def __init__(
         self, trace: SubtaskTrace | None, begin: int, end: int | None, seconds: float | None
     ) -> None:
-        self._trace = trace
-        self._clock = ReplayedClock(trace.opening if trace is not None else None, begin, end)
         self._begin = begin
         self._end = end
         self._seconds = seconds
+        self._take(trace)
+        self._clock = ReplayedClock(trace.opening if trace is not None else None, begin, end)
+
+    def _take(self, trace: SubtaskTrace | None) -> None:
+        self._trace = trace
         self._decisions: dict[str, Iterator[Any]] = {}
         self._sizes: Iterator[int] = iter(())
         if trace is not None:
@@ -79,6 +82,10 @@ class ReplayedPace:
     def due(self, place: str, due: bool) -> bool:
         """Whether the moment had come."""
         return bool(next(self._decisions.get(place, iter(())), due))
+
+    def turn(self, split: str | None) -> str | None:
+        """Return the split that was read next."""
+        return next(self._decisions.get(TURN, iter(())), split)
 
     def answered(self, place: str, answer: int) -> None:
         """Leave no trace."""
@@ -186,3 +193,19 @@ class Rereading:
             detail=f"after {self._taken} records and a part of a batch, with {missing} of it missing: {why}",
             hint="an epoch can be replayed as long as its input is where it was and has not changed",
         )
+
+
+class IntervalPace(ReplayedPace):
+    """The pace of one subtask between two completed checkpoints; there is a part for each barrier in between, and one at the end."""
+
+    def __init__(self, parts: Sequence[SubtaskTrace], begin: int) -> None:
+        self._parts = iter(parts)
+        super().__init__(next(self._parts, None), begin, None, None)
+        self._first = True
+
+    def begin_epoch(self) -> None:
+        """Go on with the next part."""
+        if not self._first:
+            self._take(next(self._parts, None))
+        self._first = False
+        super().begin_epoch()

@@ -21,7 +21,7 @@ from penstock.errors import CheckpointError
 from penstock.files.paths import normalize, split_options
 from penstock.graph.deployment import SubtaskRestore, VertexCode
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.running.epochs.journal import (
+from penstock.jobmanager.running.journal import (
     EpochRecord,
     PlanRecord,
     list_records,

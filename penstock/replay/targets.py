@@ -21,6 +21,8 @@ def find_target(recording: Recording, vertex: str | int, subtask: int | None) ->
             f"vertex '{deployment.name}' has no subtask {number}",
             hint=f"its subtasks are 0 to {deployment.parallelism - 1}",
         )
+    if recording.record.flows:  # subtasks run by themselves, vertex after vertex
+        return Target(index, number, index, number)
     return Target(deployment.level, deployment.slot_offset + number, index, number)
 
 

@@ -23,7 +23,7 @@ from fault_log import Fault, KillLog
 import penstock
 from penstock.checkpoint.manifest_store import LATEST, ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.jobmanager.running.epochs.journal import list_records, read_record, record_name
+from penstock.jobmanager.running.journal import list_records, read_record, record_name
 
 ROOT = Path(penstock.__file__).parents[1]
 LEDGER = Path(__file__).parent / "jobs" / "ledger.py"

@@ -17,11 +17,16 @@ from typing import Any, Final, Protocol
 from penstock.common.clock import now_ms
 from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.graph.task_id import TaskId
+from penstock.runtime.time.calls import PackedCalls
 
 ANSWERS_TAKEN: Final = 2**62  # in a log of answers: the operator went on without waiting for more
 CALL_FAILED: Final = ANSWERS_TAKEN + 1  # there, too: the job failed
+TURN: Final = "turn"  # the place of which split is read next
 READER_ENDED: Final = -1  # in the log of batch sizes: the reader had nothing more
 MAX_RUNS: Final = 4_000  # of one log in one epoch; what comes after them is not recorded
+FLOW_RUNS: Final = (
+    100_000  # the same between two checkpoints of a job whose records flow, which may be minutes
+)
 
 
 def wall_clock() -> int:
@@ -41,6 +46,9 @@ class Pace(Protocol):
 
     def due(self, place: str, due: bool) -> bool:
         """Whether the moment that `place` waits for has come; `due` is what the clock says."""
+
+    def turn(self, split: str | None) -> str | None:
+        """Return the id of the split to read next, None for none now; `split` is the one that is ready."""
 
     def answered(self, place: str, answer: int) -> None:
         """Take note of which call was answered next, or of ANSWERS_TAKEN."""
@@ -75,6 +83,10 @@ class WallPace:
         """Believe the clock."""
         return due
 
+    def turn(self, split: str | None) -> str | None:
+        """Read what is ready."""
+        return split
+
     def answered(self, place: str, answer: int) -> None:
         """Leave no trace."""
 
@@ -102,9 +114,10 @@ class WallPace:
 class RunLog:
     """A sequence of values as runs of equal ones, up to a bound."""
 
-    __slots__ = ("_count", "_runs", "_value", "cut")
+    __slots__ = ("_count", "_limit", "_runs", "_value", "cut")
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = MAX_RUNS) -> None:
+        self._limit = limit
         self._runs: list[tuple[Any, int]] = []
         self._value: Any = None
         self._count = 0
@@ -119,7 +132,7 @@ class RunLog:
         self._value, self._count = value, 1
 
     def _close(self) -> None:
-        if len(self._runs) >= MAX_RUNS:
+        if len(self._runs) >= self._limit:
             self.cut = True
         elif self._count:
             self._runs.append((self._value, self._count))
@@ -194,7 +207,11 @@ class ClockLog:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskTrace:
-    """What was decided in one subtask in one epoch. `opening` is the clock before the epoch, if it was opened for it."""
+    """What was decided in one subtask in one epoch. `opening` is the clock before the epoch, if it was opened for it.
+
+    Where records flow it lies between two barriers, and it has the order of the subtask's calls; `checkpoint` is the number of the
+    second barrier, None if the subtask failed or left before it came.
+    """
 
     task: TaskId
     opening: ClockLog
@@ -202,11 +219,16 @@ class SubtaskTrace:
     decisions: dict[str, Packed]
     batches: Packed
     routers: tuple[Any, ...] = ()
+    calls: PackedCalls | None = None
+    checkpoint: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SlotTrace:
-    """What was decided in one slot in one epoch; `arrivals` are rows by (vertex, gate, channel)."""
+    """What was decided in one slot in one epoch; `arrivals` are rows by (vertex, gate, channel).
+
+    Where records flow there are no levels and no rows: `subtasks` has the traces of any subtasks, each in the order of its barriers.
+    """
 
     level: int
     slot: int
@@ -222,8 +244,9 @@ class RecordingPace:
 
     traces = True
 
-    def __init__(self, clock: Callable[[], int] = wall_clock) -> None:
+    def __init__(self, clock: Callable[[], int] = wall_clock, limit: int = MAX_RUNS) -> None:
         self._wall = clock
+        self._limit = limit
         self._opening = ClockLog()
         self._opened = False
         self._begin()
@@ -234,7 +257,7 @@ class RecordingPace:
         self._count = 0
         self._cut = False
         self._decisions: dict[str, RunLog] = {}
-        self._batches = RunLog()
+        self._batches = RunLog(self._limit)
         self._routers: tuple[Any, ...] = ()
 
     def begin_epoch(self) -> None:
@@ -254,7 +277,7 @@ class RecordingPace:
 
     def _close_run(self) -> None:
         if self._count:
-            if len(self._readings) < MAX_RUNS:
+            if len(self._readings) < self._limit:
                 self._readings.append((self._now, self._count))
             else:
                 self._cut = True
@@ -269,12 +292,20 @@ class RecordingPace:
         self.answered(place, due)
         return due
 
+    def turn(self, split: str | None) -> str | None:
+        """Note what is ready."""
+        self._log(TURN).add(split)
+        return split
+
     def answered(self, place: str, answer: int) -> None:
         """Note which call was answered."""
+        self._log(place).add(answer)
+
+    def _log(self, place: str) -> RunLog:
         log = self._decisions.get(place)
         if log is None:
-            log = self._decisions[place] = RunLog()
-        log.add(answer)
+            log = self._decisions[place] = RunLog(self._limit)
+        return log
 
     def answers(self, place: str) -> None:
         """Let calls be answered in their own time."""
@@ -296,19 +327,25 @@ class RecordingPace:
 
     def trace(self, task: TaskId) -> SubtaskTrace:
         """Return what was noted since the epoch began; the next epoch has an opening only if the subtask is opened."""
+        return self.detach(task)()
+
+    def detach(self, task: TaskId) -> Callable[[], SubtaskTrace]:
+        """End the trace; what is returned makes it, at any time and by any thread: that takes longer."""
         if not self._opened:  # it failed before
             self.begin_epoch()
-        trace = SubtaskTrace(
-            task,
-            self._opening,
-            self._clock_log(),
-            {place: log.pack() for place, log in self._decisions.items()},
-            self._batches.pack(),
-            self._routers,
-        )
+        self._close_run()
+        opening, readings, cut = self._opening, self._readings, self._cut
+        decisions, batches, routers = self._decisions, self._batches, self._routers
         self._opening = ClockLog()
         self._begin()
-        return trace
+        return lambda: SubtaskTrace(
+            task,
+            opening,
+            ClockLog.of(readings, cut=cut),
+            {place: log.pack() for place, log in decisions.items()},
+            batches.pack(),
+            routers,
+        )
 
 
 WALL: Final = WallPace()

@@ -14,8 +14,8 @@ from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, So
 from penstock.errors import FencedError
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job_master import JobMaster
-from penstock.jobmanager.running.epochs import journal as epoch_journal
-from penstock.jobmanager.running.epochs.journal import read_record, record_name
+from penstock.jobmanager.running import journal as epoch_journal
+from penstock.jobmanager.running.journal import read_record, record_name
 from penstock.replay import ReplayError, ReplayRequest, debug, recording, replay
 from penstock.replay.pace import Rereading
 from penstock.replay.recording import find_epoch

@@ -13,11 +13,10 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.errors import PenstockError
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.running.epochs import journal as epoch_journal
-from penstock.jobmanager.running.epochs.journal import list_records, read_record, record_name
-from penstock.replay import ReplayError, replay, running
+from penstock.jobmanager.running import journal as epoch_journal
+from penstock.jobmanager.running.journal import list_records, read_record, record_name
+from penstock.replay import ReplayError, epochs, replay
 from penstock.replay.pace import ReplayedClock, ReplayedPace, Rereading
-from penstock.runtime.time import pace
 from penstock.runtime.time.pace import ClockLog, Packed, RecordingPace, RunLog
 from tests.jobs.replay import failing_jobs, programs
 from tests.jobs.replay.recorded_runs import record_run
@@ -182,7 +181,7 @@ def test_input_that_has_gone_is_told(tmp_path, monkeypatch):
 
 
 def test_an_epoch_that_left_no_trace_is_replayed_as_well_as_can_be(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "UNTRACED_S", 1.0)
+    monkeypatch.setattr(epochs, "UNTRACED_S", 1.0)
     run = record_run(failing_jobs.in_a_map, tmp_path, options=OFTEN)
     storage = CheckpointStorage(run.directory)
     epoch = run.epochs[-1] + 1
@@ -219,9 +218,8 @@ def test_a_log_gives_back_what_was_added(values):
     assert not packed.cut
 
 
-def test_a_log_that_grows_too_long_says_so(monkeypatch):
-    monkeypatch.setattr(pace, "MAX_RUNS", 3)
-    log = RunLog()
+def test_a_log_that_grows_too_long_says_so():
+    log = RunLog(limit=3)
     for value in range(5):
         log.add(value)
     packed = log.pack()

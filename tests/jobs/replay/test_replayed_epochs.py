@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.jobmanager.running.epochs import journal as epoch_journal
-from penstock.jobmanager.running.epochs.journal import read_record, record_name
+from penstock.jobmanager.running import journal as epoch_journal
+from penstock.jobmanager.running.journal import read_record, record_name
 from tests.jobs.replay import programs
 from tests.jobs.replay.recorded_runs import record_run
 

@@ -13,10 +13,10 @@ from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
 from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.jobmanager.running.driver import Interrupts, Listener, Span
-from penstock.jobmanager.running.epochs.journal import EpochJournal
 from penstock.jobmanager.running.epochs.pacing import Pacing, discover
 from penstock.jobmanager.running.epochs.pipe import EpochPipe, EpochSettings, Pipe
 from penstock.jobmanager.running.epochs.runner import EpochRunner
+from penstock.jobmanager.running.journal import Journal
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime.network.messages import TaskAck
 from penstock.savepoint.state_io import SnapshotStateIO
@@ -41,7 +41,7 @@ class EpochDriver:
         self._pipe = pipe
         self._listener = listener
         self._step_hooks = step_hooks
-        self._journal = EpochJournal(store)
+        self._journal = Journal(store)
         self._pacing = Pacing(job, interrupts)
         self._runner = self._create_runner()
         self._handed_over: Manifest | None = None  # by the plan before this one

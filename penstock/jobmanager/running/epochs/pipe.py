@@ -15,7 +15,7 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.restore_points import restore_points
-from penstock.jobmanager.running.epochs.journal import EpochJournal
+from penstock.jobmanager.running.journal import Journal
 from penstock.runtime.network.messages import TaskAck
 from penstock.savepoint.state_io import SnapshotStateIO
 
@@ -62,7 +62,7 @@ class EpochPipe:
         store: ManifestStore,
         state_io: SnapshotStateIO,
         pipe: Pipe,
-        journal: EpochJournal,
+        journal: Journal,
     ) -> None:
         self._job = job
         self._store = store

@@ -1,5 +1,7 @@
 """The journal of a job: what each epoch needs to be run again, at a desk, with `penstock replay`.
 
+An epoch is what lies between two checkpoints, in either way of running; its number is that of the second one.
+
 ```
 <base>/<job id>/epochs/<N>             epoch N as it ran last: where it started, what it was to read, its traces
 <base>/<job id>/epochs/<N>.failed      epoch N as it failed last
@@ -39,7 +41,7 @@ from penstock.jobmanager.job import Job
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 from penstock.runtime.time.pace import SlotTrace
 
-VERSION = 2
+VERSION = 3
 _SIGNED = "journal"
 _HEADER = b"penstock journal %d" % VERSION
 
@@ -68,7 +70,8 @@ class EpochRecord:
     """One attempt of one epoch.
 
     `base` is the job's own checkpoint that the epoch started from; None if it started from nothing, or from another job's
-    (`foreign`), which is part of `restore` then. `failure` is what a task told, or the text of another failure.
+    (`foreign`), which is part of `restore` then. `failure` is what a task told, or the text of another failure. `flows`: subtasks stayed,
+    and their traces have the order of their calls.
     """
 
     job_id: str
@@ -85,6 +88,12 @@ class EpochRecord:
     outcome: Outcome = "running"
     failure: TaskFailure | str | None = None
     traces: tuple[SlotTrace, ...] = ()
+    flows: bool = False
+
+    @property
+    def before(self) -> int:
+        """The checkpoint that must be there to run it again, 0 if none need be."""
+        return self.base if self.base is not None else self.epoch - 1
 
     @property
     def seconds(self) -> float | None:
@@ -137,6 +146,32 @@ class _Unpickler(pickle.Unpickler):
         return self._base.vertices[owner].subtasks[subtask].local
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where an epoch begins: its number, as far as that is known, and what its subtasks start from."""
+
+    epoch: int
+    attempt: int
+    restore: Mapping[TaskId, Any]
+    assignments: Mapping[TaskId, Any]
+    state_io: Any
+    deadline: float | None = None
+    flows: bool = False
+
+    @classmethod
+    def of(cls, levels: Sequence[LevelDeployment]) -> Beginning:
+        """Return that of an epoch in levels."""
+        first = levels[0]
+        return cls(
+            first.epoch,
+            first.attempt_number,
+            {key: point for level in levels for key, point in level.restore.items()},
+            {key: each for level in levels for key, each in level.assignments.items()},
+            first.state_io,
+            first.deadline,
+        )
+
+
 class Entry:
     """The entry of the epoch that runs: gathers what its tasks told."""
 
@@ -149,8 +184,8 @@ class Entry:
             self.traces.append(ack.trace)
 
 
-class EpochJournal:
-    """Writes the records of a job while it runs. On the driver, by the thread that runs epochs."""
+class Journal:
+    """Writes the records of a job while it runs. On the driver, by the thread that drives the job."""
 
     def __init__(self, store: ManifestStore) -> None:
         self._check_lease = store.check_lease
@@ -167,19 +202,39 @@ class EpochJournal:
     ) -> Iterator[Entry]:
         """Note an epoch before the body runs it and again when it has ended, if the job keeps a journal."""
         entry = Entry()
-        if not job.settings.journal:
-            yield entry
-            return
-        record = self._attempt(self._begin, job, base, levels)
+        record = self.begin(job, base, Beginning.of(levels))
         try:
             yield entry
         except Exception as error:
-            if record is not None:
-                self._attempt(self._note_failure, record, error, entry.traces)
+            self.failed(record, error, entry.traces)
             raise
+        self.completed(record, entry.traces)
+
+    def begin(self, job: Job, base: Manifest | None, beginning: Beginning) -> EpochRecord | None:
+        """Note that an epoch begins; None if the job keeps no journal, or it cannot be written."""
+        if not job.settings.journal:
+            return None
+        record: EpochRecord | None = self._attempt(self._begin, job, base, beginning)
+        return record
+
+    def completed(
+        self, record: EpochRecord | None, traces: Sequence[SlotTrace], epoch: int | None = None
+    ) -> None:
+        """Note that an epoch was completed; by the checkpoint `epoch`, if others were given up before it."""
+        if record is None:
+            return
+        number = record.epoch if epoch is None else epoch
+        done = replace(record, epoch=number, outcome="completed", traces=tuple(traces))
+        self._attempt(self._note_end, record_name(number), done)
+        if number != record.epoch:
+            self._attempt(self._delete, record_name(record.epoch))
+
+    def failed(
+        self, record: EpochRecord | None, error: Exception, traces: Sequence[SlotTrace]
+    ) -> None:
+        """Note that an epoch failed."""
         if record is not None:
-            done = replace(record, outcome="completed", traces=tuple(entry.traces))
-            self._attempt(self._note_end, record_name(record.epoch), done)
+            self._attempt(self._note_failure, record, error, traces)
 
     def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -188,29 +243,25 @@ class EpochJournal:
             _log.warning("the journal for `penstock replay` could not be written: %s", error)
             return None
 
-    def _begin(
-        self, job: Job, base: Manifest | None, levels: Sequence[LevelDeployment]
-    ) -> EpochRecord:
+    def _begin(self, job: Job, base: Manifest | None, beginning: Beginning) -> EpochRecord:
         own = base is not None and base.job_id == self._job_id
-        restore = {key: point for level in levels for key, point in level.restore.items()}
-        assignments = {key: each for level in levels for key, each in level.assignments.items()}
-        first = levels[0]
         if self._kept is None:
             self._kept = self._find_records()
         record = EpochRecord(
             job_id=self._job_id,
-            epoch=first.epoch,
+            epoch=beginning.epoch,
             base=base.epoch if base is not None and own else None,
             foreign=base is not None and not own,
-            attempt=first.attempt_number,
+            attempt=beginning.attempt,
             started_ms=clock.now_ms(),
-            deadline=first.deadline,
+            deadline=beginning.deadline,
             plan=self._plan_of(job),
-            state_io=first.state_io,
-            restore=_dump(restore, base if own else None),
-            assignments=_dump(assignments, None),
+            state_io=beginning.state_io,
+            restore=_dump(beginning.restore, base if own else None),
+            assignments=_dump(beginning.assignments, None),
+            flows=beginning.flows,
         )
-        self._prune(record.epoch - 1, job.checkpoints.retained, record.plan)
+        self._prune(record.before, job.checkpoints.retained, record.plan)
         self._write(record_name(record.epoch), record)
         return record
 
@@ -234,7 +285,12 @@ class EpochJournal:
     def _write(self, name: str, record: EpochRecord) -> None:
         self._storage.write_atomic(name, _encode(record, self._signer))
         if self._kept is not None:
-            self._kept[name] = (record.epoch - 1, record.plan)
+            self._kept[name] = (record.before, record.plan)
+
+    def _delete(self, name: str) -> None:
+        self._storage.delete(name)
+        if self._kept is not None:
+            self._kept.pop(name, None)
 
     def _plan_of(self, job: Job) -> str:
         """Return the name of the plan's file, written when the plan is first seen."""
@@ -266,7 +322,7 @@ class EpochJournal:
         for name in self._storage.list(f"{EPOCHS}/"):
             if _RECORD_NAME.fullmatch(name):
                 record = self._attempt(read_record, self._storage, name, self._signer)
-                found[name] = (record.epoch - 1, record.plan) if record is not None else (-1, "")
+                found[name] = (record.before, record.plan) if record is not None else (-1, "")
             else:
                 found[name] = (-1, name)  # a plan: it goes unless a record names it
         return found

@@ -1,0 +1,80 @@
+"""The order of a subtask's calls: noted, packed, and given back."""
+
+from __future__ import annotations
+
+import pickle
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.runtime.time import calls
+from penstock.runtime.time.calls import Call, CallLog, Noted, joined
+
+with_channel = st.sampled_from([Call.WATERMARK, Call.STATUS, Call.END])
+alone = st.sampled_from([Call.WAKEUP, Call.FINISH, Call.BARRIER, Call.COMPLETED, Call.DRAIN])
+single = st.one_of(
+    st.builds(Noted, st.just(Call.RECORDS), st.integers(0, 500), st.integers(0, 2**20)),
+    st.builds(Noted, with_channel, st.integers(0, 500), st.integers(-(2**63), 2**63 - 1)),
+    st.builds(Noted, alone, st.just(0), st.integers(0, 2**40)),
+)
+
+
+def note(log, each):
+    if each.call is Call.RECORDS:
+        log.records(each.channel, each.value)
+    else:
+        log.note(each.call, each.value, each.channel)
+
+
+@given(st.lists(single))
+def test_calls_come_back_in_order(noted):
+    log = CallLog()
+    for each in noted:
+        note(log, each)
+    assert list(pickle.loads(pickle.dumps(log.pack()))) == noted
+
+
+def test_calls_that_say_nothing_but_that_they_were_made_are_counted():
+    log = CallLog()
+    for _ in range(3):
+        log.note(Call.POLL)
+    log.records(1, 7)
+    log.note(Call.POLL)
+    assert list(log.pack()) == [
+        Noted(Call.POLL, 0, 3),
+        Noted(Call.RECORDS, 1, 7),
+        Noted(Call.POLL, 0, 1),
+    ]
+
+
+def test_records_of_one_channel_stay_the_batches_that_they_were():
+    log = CallLog()
+    log.records(0, 5)
+    log.records(0, 5)
+    assert [each.value for each in log.pack()] == [5, 5]
+
+
+def test_a_log_that_was_taken_is_not_touched_by_what_follows():
+    log = CallLog()
+    log.records(0, 1)
+    log.keep(Call.SPLITS, "some")
+    taken = log.take()
+    log.records(0, 2)
+    log.keep(Call.SPLITS, "more")
+    first, second = taken.pack(), log.pack()
+    assert joined([first, second]) == [
+        (Noted(Call.RECORDS, 0, 1), None),
+        (Noted(Call.SPLITS, 0, 0), "some"),
+        (Noted(Call.RECORDS, 0, 2), None),
+        (Noted(Call.SPLITS, 0, 0), "more"),
+    ]
+
+
+def test_a_log_does_not_grow_without_bound_and_says_that_it_was_cut(monkeypatch):
+    monkeypatch.setattr(calls, "MAX_CALLS", 2)
+    log = CallLog()
+    for count in range(4):
+        log.records(0, count)
+    log.note(Call.TIME)
+    packed = log.pack()
+    assert ([each.value for each in packed], packed.cut) == ([0, 1], True)
