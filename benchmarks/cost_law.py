@@ -170,7 +170,7 @@ class Job:
 
     def settle(self):
         """Merge the database's files, as in a job that has run for a while; on Spark, workers have it."""
-        if isinstance(self.master._pipe, SparkPipe):
+        if isinstance(self.master._cluster, SparkPipe):
             for _ in range(5):
                 self.run()
             return

@@ -511,6 +511,13 @@ REST_BIND_PORT = _option(
 
 # Penstock's own
 
+EXECUTION_MODE = _option(
+    _key("penstock.execution.mode")
+    .enum_type(["auto", "pipelined", "epochs"])
+    .default_value("epochs"),
+    "How a job runs: pipelined, as tasks that stay and pass records on at once, or in epochs, one Spark job after another. auto: "
+    "pipelined if a source is unbounded and Spark has a core for each slot.",
+)
 EPOCH_INTERVAL = _option(
     _key("penstock.epoch.interval").duration_type().default_value(Duration.of_seconds(1)),
     "Length of an epoch of an unbounded job without checkpointing.",

@@ -30,6 +30,8 @@ def follow(
     match status:
         case JobStatus.RUNNING:
             return _scheduled(graph, now_ms)
+        case JobStatus.FAILING if error is not None and error.tasks is not None:
+            return graph  # the rest goes on
         case JobStatus.FAILING | JobStatus.FAILED:
             return _canceled(_failed(graph, error, now_ms), now_ms)
         case JobStatus.CANCELED:

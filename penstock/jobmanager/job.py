@@ -11,6 +11,7 @@ from penstock.connectors.source import Boundedness
 from penstock.graph.deployment import JobSettings, VertexDeployment
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.settings import GraphSettings
+from penstock.graph.stage import BarrierSettings, NetworkSettings
 from penstock.graph.stage_plan import StagePlan
 from penstock.graph.transformations import Transformation
 
@@ -67,6 +68,9 @@ class Job:
     spark_options: dict[str, str] = field(default_factory=dict)
     python_files: tuple[str, ...] = ()
     autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
+    mode: str = "auto"
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+    barriers: BarrierSettings = field(default_factory=BarrierSettings)
 
     def sources(self) -> list[tuple[str, str, Any, int]]:
         """Return (vertex id, operator id, source, parallelism) of each source."""
@@ -86,6 +90,14 @@ class Job:
             for operator in vertex.operators
             if operator.spec.writes_to is not None
         }
+
+    @property
+    def interval_s(self) -> float:
+        """The time from one checkpoint to the next. Epochs read for so long."""
+        checkpoints = self.checkpoints
+        if checkpoints.interval_ms is None:
+            return self.epoch_interval_ms / 1000
+        return max(checkpoints.interval_ms, checkpoints.min_pause_ms) / 1000
 
     @property
     def bounded(self) -> bool:

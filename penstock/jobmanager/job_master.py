@@ -18,6 +18,7 @@ from penstock.common.job_status import JobStatus
 from penstock.errors import JobCancelledError
 from penstock.graph import execution_graph as graphs
 from penstock.graph.execution_graph import ExecutionGraph
+from penstock.graph.placement import count_slots
 from penstock.graph.settings import check_parallelism
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager import execution_tracking as tracking
@@ -65,13 +66,15 @@ from penstock.jobmanager.requests import RescaleRequest, SavepointRequest
 from penstock.jobmanager.restart_strategies import create_restart_strategy
 from penstock.jobmanager.restore_checks import check_restore
 from penstock.jobmanager.running.checkpoints import StepHook
-from penstock.jobmanager.running.driver import Driver, EpochFailedError
+from penstock.jobmanager.running.cluster import Cluster
+from penstock.jobmanager.running.driver import Driver, EpochFailedError, Span
 from penstock.jobmanager.running.epochs.driver import EpochDriver
-from penstock.jobmanager.running.epochs.pipe import Pipe
+from penstock.jobmanager.running.modes import AUTO, NoRoomError, check_room, wants_stages
+from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
 from penstock.jobmanager.savepoints import SavepointService, savepoint_target
 from penstock.jobmanager.starting_point import find_start, refused_fallback, set_aside
 from penstock.jobmanager.writer_states import check_writer_states
-from penstock.runtime.network.messages import TaskAck, TaskFailure
+from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 from penstock.runtime.state.backends import remove_local_state
 from penstock.runtime.task.stage_messages import SlotReport
 from penstock.savepoint.state_io import SnapshotStateIO
@@ -87,7 +90,7 @@ class JobMaster:
     """
 
     def __init__(
-        self, job: Job, progress: Progress, pipe: Pipe, step_hooks: Sequence[StepHook] = ()
+        self, job: Job, progress: Progress, cluster: Cluster, step_hooks: Sequence[StepHook] = ()
     ) -> None:
         self.job = job
         self.started_ms = clock.now_ms()
@@ -97,15 +100,21 @@ class JobMaster:
         self.execution_graph: ExecutionGraph = graphs.generate(
             job.job_graph, job_id=job.job_id, now_ms=self.started_ms
         )
-        self._pipe = pipe
+        self._cluster = cluster
+        self._step_hooks = step_hooks
         self._mailbox = Mailbox()
-        state_io = SnapshotStateIO(
+        self._state_io = SnapshotStateIO(
             self.store.storage.base,
             job.checkpoints.inline_threshold,
             signed=job.checkpoints.signer is not None,
         )
-        self._driver: Driver = EpochDriver(
-            job, self.store, state_io, pipe, self, self._mailbox, step_hooks
+        self._driver = self._create_driver(
+            PipelinedDriver
+            if wants_stages(job.mode, batch=job.settings.batch_mode, bounded=job.bounded)
+            else EpochDriver
+        )
+        self._failed_part: EpochFailedError | None = (
+            None  # if the rest goes on while it is started again
         )
         checkpointing = job.checkpoints.interval_ms is not None
         self._core = JobCore(
@@ -115,11 +124,22 @@ class JobMaster:
             else job.checkpoints.tolerable_failures,
             interval_s=self._driver.interval_s,
         )
-        self._reporting = Reporting(job, progress, pipe.cores)
-        self.savepoints = SavepointService(state_io, self._run_all, job.checkpoints.signer)
+        self._reporting = Reporting(job, progress, cluster.cores)
+        self.savepoints = SavepointService(self._state_io, self._run_all, job.checkpoints.signer)
+
+    def _create_driver(self, kind: type[EpochDriver | PipelinedDriver]) -> Driver:
+        return kind(
+            self.job,
+            self.store,
+            self._state_io,
+            self._cluster,
+            self,
+            self._mailbox,
+            self._step_hooks,
+        )
 
     def _run_all(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        return self._pipe.map(self.job.job_id, f"savepoint of {self.job.name}", function, items)
+        return self._cluster.map(self.job.job_id, f"savepoint of {self.job.name}", function, items)
 
     # For other threads
 
@@ -160,7 +180,7 @@ class JobMaster:
         """Stop the job: after the epoch under way if `graceful`, else at once."""
         self._mailbox.cancel()
         if not graceful:
-            self._pipe.cancel(self.job.job_id)
+            self._cluster.cancel(self.job.job_id)
 
     def request_savepoint(
         self, directory: str | None, *, stops: bool = False, drains: bool = False
@@ -237,6 +257,7 @@ class JobMaster:
             case Acquire():
                 if not self.job.checkpoints.temporary:
                     self.store.acquire(self.job.name)
+                self._find_room()
                 return [Acquired()]
             case Restore():
                 return self._restore()
@@ -272,6 +293,20 @@ class JobMaster:
 
     # Carrying out
 
+    def _find_room(self) -> None:
+        """See whether there is room for a job that is to run as stages that stay; one that may do so runs in epochs if not."""
+        if not isinstance(self._driver, PipelinedDriver):
+            return
+        wanted = count_slots(self.job.job_graph)
+        try:
+            check_room(wanted, self._cluster.room(wanted, lambda: self._mailbox.cancelled))
+        except NoRoomError as error:
+            if self.job.mode != AUTO:
+                raise
+            _log.warning("job '%s' runs in epochs: %s", self.job.name, error.message)
+            self._driver.close()
+            self._driver = self._create_driver(EpochDriver)
+
     def _restore(self) -> list[Event]:
         start = find_start(self.store, self.job.checkpoints)
         if start is not None:
@@ -301,9 +336,12 @@ class JobMaster:
                 job = rescaled(job, step)
             if before is not None:
                 check_writer_states(job, before)
+            self._driver.check_plan(job)
         except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
             _log.warning("job '%s' is not rescaled (%s): %s", self.job.name, request.reason, error)
             return [RescaleRefused(error)]
+        self._driver.settle()
+        before = self._driver.manifest
         self._reporting.scaling.on_change(self.job, job)
         self._adopt(job)
         self._driver.restore(before, attempt=self._core.restarts, at_once=False)
@@ -316,15 +354,8 @@ class JobMaster:
 
     def _advance(self, savepoint: SavepointRequest | None) -> list[Event]:
         self.savepoints.release(self._driver.coordinator)
-        span = self._driver.advance(savepoint)
-        if span is None:
+        if not self._driver.advance(savepoint):
             return [Interrupted()]
-        self.execution_graph = tracking.completed(
-            self.execution_graph, self._driver.acks, clock.now_ms()
-        )
-        wanted = self._reporting.on_completed(self.job, self._driver, span)
-        if wanted is not None:
-            self._mailbox.add(wanted)
         return [CheckpointCompleted(time.monotonic(), self._driver.finished)]
 
     def _write_savepoint(self, request: SavepointRequest, *, beside: bool) -> list[Event]:
@@ -340,6 +371,14 @@ class JobMaster:
 
     def _set_status(self, status: JobStatus, error: EpochFailedError | None) -> None:
         self.execution_graph = tracking.follow(self.execution_graph, status, clock.now_ms(), error)
+        if error is not None and error.tasks is not None:
+            self._failed_part = error
+        elif status is JobStatus.RESTARTING and self._failed_part is not None:
+            failed, self._failed_part = self._failed_part, None
+            cause = failed.__cause__
+            failure = cause.failure if isinstance(cause, TaskFailedError) else None
+            assert failed.tasks is not None
+            self.on_restart(failed.tasks, failure)
 
     # What the driver tells
 
@@ -372,6 +411,15 @@ class JobMaster:
         self.execution_graph = tracking.acknowledged(
             self.execution_graph, epoch, ack, clock.now_ms()
         )
+
+    def on_completed(self, span: Span) -> None:
+        """Take note that a checkpoint is complete."""
+        self.execution_graph = tracking.completed(
+            self.execution_graph, self._driver.acks, clock.now_ms()
+        )
+        wanted = self._reporting.on_completed(self.job, self._driver, span)
+        if wanted is not None:
+            self._mailbox.add(wanted)
 
     # The end
 

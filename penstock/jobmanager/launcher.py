@@ -23,11 +23,14 @@ from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.job import CheckpointSettings, Job, Program
 from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.network_settings import barrier_settings, network_settings
 from penstock.jobmanager.progress import create_progress
 from penstock.jobmanager.running.checkpoints import StepHook
+from penstock.jobmanager.running.modes import wants_stages
 from penstock.jobmanager.starting_point import find_recovery
 from penstock.runtime.state.backends import backend_settings
 from penstock.spark.pipe import SparkPipe
+from penstock.spark.session import STAGE_DEFAULTS
 
 
 def submit(
@@ -43,11 +46,17 @@ def submit(
 
     job = create_job(transformations, settings, configuration, job_name)
     progress = create_progress(job.name, configuration.get(options.PROGRESS))
-    pipe = SparkPipe(job.spark_options, job.python_files)
-    controller = LocalJobController(JobMaster(job, progress, pipe, step_hooks))
+    controller = LocalJobController(JobMaster(job, progress, _spark(job), step_hooks))
     publish(controller, configuration)
     controller.start()
     return controller
+
+
+def _spark(job: Job) -> SparkPipe:
+    """Return Spark as a place for a job; if this job is the first, Spark is started with what its way to run needs."""
+    stays = wants_stages(job.mode, batch=job.settings.batch_mode, bounded=job.bounded)
+    defaults = STAGE_DEFAULTS if stays else {}
+    return SparkPipe({**defaults, **job.spark_options}, job.python_files)
 
 
 def create_job(
@@ -99,6 +108,9 @@ def create_job(
         spark_options=options.spark_options(configuration),
         autoscaler=autoscaler,
         python_files=split_python_files(configuration.get(options.PYTHON_FILES)),
+        mode=configuration.get(options.EXECUTION_MODE),
+        network=network_settings(configuration),
+        barriers=barrier_settings(configuration),
     )
 
 

@@ -20,6 +20,7 @@ class Mailbox:
         # Requests that nobody has taken, in the order in which they came; none is ever added after `close`.
         self._waiting: list[Request] = []
         self._closed: Callable[[], Exception] | None = None
+        self._wakers: list[Callable[[], None]] = []
         self.cancelled = False
 
     # For other threads
@@ -31,14 +32,23 @@ class Mailbox:
                 self._waiting.append(request)
             else:
                 request.result.set_exception(self._closed())
-        self._wake.set()
+        self._wake_up()
 
     def cancel(self) -> None:
         """Ask for the job's end."""
         self.cancelled = True
+        self._wake_up()
+
+    def _wake_up(self) -> None:
         self._wake.set()
+        for wake in self._wakers:
+            wake()
 
     # For the job's own thread
+
+    def on_interrupt(self, wake: Callable[[], None]) -> None:
+        """Let a function be called whenever somebody wants something, by the thread that does."""
+        self._wakers.append(wake)
 
     def interrupted(self) -> bool:
         """Whether somebody wants something."""

@@ -1,10 +1,10 @@
-"""What the options say about the network between the slots of a pipelined job."""
+"""What the options say about the network between the slots of a pipelined job, and about the barriers in it."""
 
 from __future__ import annotations
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
-from penstock.graph.stage import NetworkSettings
+from penstock.graph.stage import BarrierSettings, NetworkSettings
 
 
 def network_settings(configuration: Configuration) -> NetworkSettings:
@@ -16,6 +16,15 @@ def network_settings(configuration: Configuration) -> NetworkSettings:
         slot_bytes=configuration.get(options.NETWORK_MEMORY_MAX),
         buffer_timeout_ms=_buffer_timeout(configuration),
         latency_interval_ms=configuration.get(options.LATENCY_INTERVAL).to_millis(),
+    )
+
+
+def barrier_settings(configuration: Configuration) -> BarrierSettings:
+    """Read how subtasks pass barriers."""
+    return BarrierSettings(
+        exactly_once=configuration.get(options.CHECKPOINT_MODE) == "EXACTLY_ONCE",
+        unaligned=configuration.get(options.UNALIGNED),
+        aligned_timeout_ms=configuration.get(options.ALIGNED_TIMEOUT).to_millis(),
     )
 
 

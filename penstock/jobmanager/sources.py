@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.checkpoint.manifest import SourceSnapshot
@@ -22,6 +23,15 @@ from penstock.graph.task_id import TaskId
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What a look for splits has found, and what the enumerator remembers after it."""
+
+    splits: tuple[SourceSplit, ...]
+    state: Any
+    no_more_splits: bool
+
+
 class SourceCoordinator:
     """Plans what each subtask of one source reads in the next epoch.
 
@@ -31,6 +41,8 @@ class SourceCoordinator:
     A split that is found again is not read again: one that is being read is known by its id, and once a bounded source has said
     that there are no more splits, all that it finds later are old ones. Records that are delivered again are dropped in tasks
     (`penstock/runtime/operators/redelivery.py`).
+
+    Where tasks stay, another thread looks for splits (`look`), for as long as that takes. Checkpoints know of what has been `taken`.
     """
 
     def __init__(self, operator_id: str, vertex: str, source: Source, parallelism: int) -> None:
@@ -44,10 +56,18 @@ class SourceCoordinator:
         self._complete = False  # whether all splits were found, as this epoch's checkpoint will say
         self._warned = False
         self._redelivered = False
+        self._taken: Discovered | None = None  # the last, if looks are taken one by one
+        self._looking = threading.Lock()  # whoever holds it may ask the enumerator
+        self._last_backlog: int | None = None
+        self._had_data = True
 
     def restore(self, snapshot: SourceSnapshot | None, *, foreign: bool = False) -> None:
         """Start from a checkpoint, or from the beginning; a `foreign` checkpoint is another job's."""
         self.close()
+        self._taken = None
+        self._looking = (
+            threading.Lock()
+        )  # a look at the enumerator before this one may be under way
         restored = snapshot.load_enumerator() if snapshot is not None else None
         self._enumerator = self.source.create_enumerator(self.parallelism, restored)
         self._splits = [[] for _ in range(self.parallelism)]
@@ -71,16 +91,53 @@ class SourceCoordinator:
 
     def discover(self) -> None:
         """Look for new splits and assign them."""
-        assert self._enumerator is not None
-        unfinished = [progress.split for splits in self._splits for progress in splits]
-        self._enumerator.observe(unfinished)
-        reading = {split.split_id for split in unfinished}
-        for split in self._enumerator.discover():
+        self._add(self._find())
+
+    def _find(self) -> tuple[SourceSplit, ...]:
+        enumerator = self._enumerator
+        assert enumerator is not None
+        enumerator.observe([each.split for splits in self._splits for each in splits])
+        return tuple(enumerator.discover())
+
+    def _add(self, found: Sequence[SourceSplit]) -> list[tuple[int, SplitProgress]]:
+        reading = {each.split.split_id for splits in self._splits for each in splits}
+        added = []
+        for split in found:
             if self._complete or split.split_id in reading:
                 self._ignore(split)
                 continue
             reading.add(split.split_id)
-            self._assign(SplitProgress(split=split, position=split.start))
+            progress = SplitProgress(split=split, position=split.start)
+            added.append((self._assign(progress), progress))
+        return added
+
+    def begin_looking(self) -> None:
+        """From now on splits are found by `look` and `take`; what is known now is what was restored."""
+        assert self._enumerator is not None
+        self._taken = Discovered((), self._enumerator.snapshot(), self._enumerator.no_more_splits())
+
+    def look(self) -> Discovered:
+        """Look for new splits. By any thread, one at a time; nothing changes until what it returns is taken."""
+        enumerator = self._enumerator
+        assert enumerator is not None
+        with self._looking:
+            return Discovered(self._find(), enumerator.snapshot(), enumerator.no_more_splits())
+
+    def take(self, found: Discovered) -> dict[TaskId, SourceAssignment]:
+        """Assign what was found; return, by task, what is new to it."""
+        before = self.assignments()
+        added = self._add(found.splits)
+        self._taken = found
+        new = {}
+        for task, now in self.assignments().items():
+            splits = [each for subtask, each in added if subtask == task.subtask]
+            if (
+                splits
+                or now.no_more_splits != before[task].no_more_splits
+                or now.idle != before[task].idle
+            ):
+                new[task] = replace(now, splits=splits)
+        return new
 
     def _ignore(self, split: SourceSplit) -> None:
         if not self._warned:
@@ -92,9 +149,10 @@ class SourceCoordinator:
                 split.split_id,
             )
 
-    def _assign(self, progress: SplitProgress) -> None:
+    def _assign(self, progress: SplitProgress) -> int:
         least_loaded = min(range(self.parallelism), key=lambda subtask: len(self._splits[subtask]))
         self._splits[least_loaded].append(progress)
+        return least_loaded
 
     def has_data(self) -> bool:
         """Whether an epoch now may read records."""
@@ -102,12 +160,23 @@ class SourceCoordinator:
         open_splits = [split for splits in self._splits for split in splits]
         if self.bounded:
             return bool(open_splits)
-        return self._enumerator.has_data([split.position for split in open_splits])
+        if self._looking.acquire(blocking=False):  # an enumerator is asked by one thread at a time
+            try:
+                self._had_data = self._enumerator.has_data([each.position for each in open_splits])
+            finally:
+                self._looking.release()
+        return self._had_data
 
     def backlog(self) -> int | None:
         """Return about how much waits, in `backlog_unit`, or None if the source cannot tell."""
         assert self._enumerator is not None
-        return self._enumerator.backlog([split for splits in self._splits for split in splits])
+        if self._looking.acquire(blocking=False):
+            try:
+                open_splits = [split for splits in self._splits for split in splits]
+                self._last_backlog = self._enumerator.backlog(open_splits)
+            finally:
+                self._looking.release()
+        return self._last_backlog
 
     @property
     def backlog_unit(self) -> str:
@@ -119,6 +188,8 @@ class SourceCoordinator:
     def no_more_splits(self) -> bool:
         """Whether all splits have been found."""
         assert self._enumerator is not None
+        if self._taken is not None:
+            return self.bounded and self._taken.no_more_splits
         return self.bounded and self._enumerator.no_more_splits()
 
     def plan(self) -> SourcePlan:
@@ -126,7 +197,7 @@ class SourceCoordinator:
         assert self._enumerator is not None
         self._complete = self._complete or self.no_more_splits
         return SourcePlan(
-            enumerator=self._enumerator.snapshot(),
+            enumerator=self._enumerator.snapshot() if self._taken is None else self._taken.state,
             splits={subtask: tuple(splits) for subtask, splits in enumerate(self._splits)},
             complete=self._complete,
         )

@@ -8,7 +8,7 @@ takes the ACKs as they come in. To whoever uses a driver both look the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,7 +24,12 @@ from penstock.runtime.task.stage_messages import SlotReport
 
 
 class EpochFailedError(PenstockError, RuntimeError):
-    """What lies between two checkpoints was given up; `__cause__` is what went wrong where that is an exception."""
+    """What lies between two checkpoints was given up; `__cause__` is what went wrong where that is an exception.
+
+    `tasks` are those that were given up, if others go on; None: all.
+    """
+
+    tasks: Collection[TaskId] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +67,23 @@ class Listener(Protocol):
     def on_ack(self, epoch: int, ack: TaskAck) -> None:
         """A subtask has reached the barrier of a checkpoint and told its state."""
 
+    def on_completed(self, span: Span) -> None:
+        """A checkpoint is complete."""
+
 
 class Interrupts(Protocol):
     """What lets a driver stop waiting: somebody wants something of the job."""
+
+    cancelled: bool  # whether what somebody wants is the job's end
 
     def interrupted(self) -> bool:
         """Whether somebody wants something."""
 
     def wait(self, seconds: float) -> None:
         """Wait, at most until somebody wants something that `interrupted` has not been asked about since."""
+
+    def on_interrupt(self, wake: Callable[[], None]) -> None:
+        """Let a function be called, by any thread, whenever somebody wants something."""
 
 
 class Driver(Protocol):
@@ -110,11 +123,17 @@ class Driver(Protocol):
         `attempt` counts the restarts of the job. With `at_once` the next checkpoint need not wait for its interval.
         """
 
-    def advance(self, savepoint: SavepointRequest | None) -> Span | None:
-        """Run on to the next completed checkpoint; None if somebody wanted something before it was begun.
+    def advance(self, savepoint: SavepointRequest | None) -> bool:
+        """Run on to the next completed checkpoint; False if somebody wanted something before.
 
         For a savepoint it is begun at once. Raises EpochFailedError; the way on is `restore` then.
         """
+
+    def settle(self) -> None:
+        """Bring the last checkpoint up to date, so that another plan repeats nothing; raises EpochFailedError."""
+
+    def check_plan(self, job: Job) -> None:
+        """Refuse a plan of the same program that cannot be run this way, by raising."""
 
     def replan(self, job: Job) -> None:
         """Give up the plan and take up another one of the same program, which is to be restored next."""

@@ -283,7 +283,7 @@ def test_a_driver_that_lost_its_job_leaves_the_journal_alone(tmp_path):
 
 def test_a_driver_that_loses_its_job_during_an_epoch_does_not_write_how_it_ended(tmp_path):
     def take_over(job):
-        pipe = job._pipe
+        pipe = job._cluster
         run = pipe.run
 
         def lose(*arguments):

@@ -109,6 +109,6 @@ def test_the_minimum_pause_does_not_put_a_job_further_behind(
         execution__checkpointing__interval="1 s",
         execution__checkpointing__min_pause="5 s",
     )
-    assert pacing.interval_s == 5
+    assert pacing.job.interval_s == 5
     pacing.ended(now - took_s, [Splits(data=data)])
     assert pacing._next_trigger == max(now - took_s + 5, now + pause_s)

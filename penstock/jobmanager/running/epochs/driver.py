@@ -80,7 +80,7 @@ class EpochDriver:
     @property
     def interval_s(self) -> float:
         """How long an epoch reads, if there is so much to read."""
-        return self._pacing.interval_s
+        return self._job.interval_s
 
     @property
     def tolerates_failures(self) -> bool:
@@ -95,10 +95,10 @@ class EpochDriver:
         if at_once:
             self._pacing.start()
 
-    def advance(self, savepoint: SavepointRequest | None) -> Span | None:
-        """Run an epoch when it is due; None if somebody wanted something before."""
+    def advance(self, savepoint: SavepointRequest | None) -> bool:
+        """Run an epoch when it is due; False if somebody wanted something before."""
         if savepoint is None and not self._pacing.wait_for_work(self._runner, first=self._anew):
-            return None
+            return False
         started = time.monotonic()
         if savepoint is not None:
             discover(self._runner.sources)
@@ -109,16 +109,23 @@ class EpochDriver:
         )
         self._anew = False
         self._pacing.ended(started, self._runner.sources)
-        return Span(started, time.monotonic())
+        self._listener.on_completed(Span(started, time.monotonic()))
+        return True
 
     def _settings(self, savepoint: SavepointRequest | None) -> EpochSettings:
-        interval_s = self._pacing.interval_s
+        interval_s = self._job.interval_s
         deadline: float | None = clock.now() + interval_s
         if savepoint is not None:
             deadline = clock.now()  # it is wanted now: no more than a batch of each split
         elif self._pacing.reads_all:
             deadline = None
         return EpochSettings(self._attempt, deadline, interval_s, self._anew)
+
+    def settle(self) -> None:
+        """Nothing is processed between two epochs."""
+
+    def check_plan(self, job: Job) -> None:
+        """Any number of subtasks can run, one after another if need be."""
 
     def replan(self, job: Job) -> None:
         """Take up another plan of the same program; its first epoch comes when the next one would have come."""

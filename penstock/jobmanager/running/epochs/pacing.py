@@ -23,14 +23,6 @@ class Pacing:
         self._next_trigger = 0.0
 
     @property
-    def interval_s(self) -> float:
-        """How long an epoch reads: records are processed within epochs, so that is the pause between two checkpoints."""
-        checkpoints = self.job.checkpoints
-        if checkpoints.interval_ms is None:
-            return self.job.epoch_interval_ms / 1000
-        return max(checkpoints.interval_ms, checkpoints.min_pause_ms) / 1000
-
-    @property
     def reads_all(self) -> bool:
         """Whether an epoch reads all there is: of a bounded job that was not asked to checkpoint."""
         return self.job.settings.batch_mode or (
@@ -48,9 +40,11 @@ class Pacing:
         reads for so long; to wait before that would only put it further behind.
         """
         now = time.monotonic()
-        is_behind = now >= started + self.interval_s and any(each.has_data() for each in sources)
+        is_behind = now >= started + self.job.interval_s and any(
+            each.has_data() for each in sources
+        )
         pause_s = 0.0 if is_behind else self.job.checkpoints.min_pause_ms / 1000
-        self._next_trigger = max(started + self.interval_s, now + pause_s)
+        self._next_trigger = max(started + self.job.interval_s, now + pause_s)
 
     def wait_for_work(self, runner: EpochRunner, *, first: bool) -> bool:
         """Wait until an epoch is due; return False if something else came first."""

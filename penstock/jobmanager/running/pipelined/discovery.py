@@ -1,0 +1,114 @@
+"""Looks for splits beside a job whose tasks stay: a thread for each source, so that a slow enumerator keeps nobody waiting."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from penstock.jobmanager.sources import Discovered, SourceCoordinator
+
+PERIOD_S: Final = (
+    0.1  # from the end of a look to the next; one that takes longer is followed by a pause as long
+)
+
+
+class Look(NamedTuple):
+    """A look that is over: what was found, or what went wrong."""
+
+    source: SourceCoordinator
+    found: Discovered | None
+    error: Exception | None
+
+
+class Discovery:
+    """The looks of all sources of a plan. `wake` is called, by other threads, when one is over."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._over: queue.SimpleQueue[Look] = queue.SimpleQueue()
+        self._watchers: dict[str, _Watcher] = {}  # by operator id
+
+    def start(self, sources: Sequence[SourceCoordinator], patience_s: float) -> list[Look]:
+        """Begin to look for splits of sources that were just restored.
+
+        Waits for their first looks, which are returned, but not for long.
+        """
+        for source in sources:
+            source.begin_looking()
+            watcher = self._watchers[source.operator_id] = _Watcher(source, self._put)
+            watcher.start()
+        until = time.monotonic() + patience_s
+        for source in sources:
+            self._watchers[source.operator_id].looked.wait(max(0.0, until - time.monotonic()))
+        return self.take()
+
+    def stop(self, sources: Sequence[SourceCoordinator]) -> None:
+        """Look no more for splits of these; what they have found and nobody has taken is forgotten."""
+        for source in sources:
+            watcher = self._watchers.pop(source.operator_id, None)
+            if watcher is not None:
+                watcher.stop()
+
+    def take(self) -> list[Look]:
+        """Return the looks that are over and that nobody has taken."""
+        looks: list[Look] = []
+        while True:
+            try:
+                look = self._over.get_nowait()
+            except queue.Empty:
+                return looks
+            if look.source.operator_id in self._watchers:
+                looks.append(look)
+
+    def _put(self, look: Look, *, wake: bool) -> None:
+        self._over.put(look)
+        if wake:
+            self._wake()
+
+
+class _Watcher:
+    """The thread of one source.
+
+    Whoever waits for news is woken only if there are some: most looks find nothing, and the enumerator remembers little else.
+    """
+
+    def __init__(self, source: SourceCoordinator, put: Callable[..., None]) -> None:
+        self._source = source
+        self._put = put
+        self._stopped = threading.Event()
+        self.looked = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name=f"penstock-splits-{source.operator_id[:8]}", daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it; a look that takes long ends later, and what it finds is dropped."""
+        self._stopped.set()
+        self._thread.join(PERIOD_S)
+
+    def _run(self) -> None:
+        first = True
+        while not self._stopped.is_set():
+            began = time.monotonic()
+            try:
+                found = self._source.look()
+            except Exception as error:  # noqa: BLE001 - the user's enumerator may raise anything
+                self._tell(Look(self._source, None, error), wake=True)
+                return
+            is_last = found.no_more_splits and self._source.bounded
+            self._tell(Look(self._source, found, None), wake=first or is_last or bool(found.splits))
+            first = False
+            if is_last:
+                return
+            self._stopped.wait(max(PERIOD_S, time.monotonic() - began))
+
+    def _tell(self, look: Look, *, wake: bool) -> None:
+        if not self._stopped.is_set():
+            self._put(look, wake=wake)
+        self.looked.set()

@@ -1,0 +1,381 @@
+"""The driver of stages that stay: starts them, triggers their checkpoints, and starts again what has failed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator, Phase
+from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.manifest_store import ManifestStore
+from penstock.checkpoint.messages import EpochCompleted
+from penstock.checkpoint.schedule import CheckpointSchedule, SchedulePolicy
+from penstock.common import clock
+from penstock.graph.placement import StageLayout, count_slots, lay_out
+from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.requests import SavepointRequest
+from penstock.jobmanager.restore_points import restore_points
+from penstock.jobmanager.running.checkpoints import Checkpoints, Outcome, StepHook
+from penstock.jobmanager.running.cluster import Cluster
+from penstock.jobmanager.running.driver import EpochFailedError, Interrupts, Listener, Span
+from penstock.jobmanager.running.modes import check_room
+from penstock.jobmanager.running.pipelined.discovery import Discovery, Look
+from penstock.jobmanager.running.pipelined.stage_watch import NowRunning, StageFailed, StagePhase
+from penstock.jobmanager.running.pipelined.stages import Heard, StageAttempt, Stages
+from penstock.jobmanager.sources import SourceCoordinator
+from penstock.runtime.network.messages import TaskAck
+from penstock.runtime.task.stage_messages import (
+    Aborted,
+    Acknowledged,
+    Assign,
+    Completed,
+    Declined,
+    SlotReport,
+    Trigger,
+)
+from penstock.savepoint.state_io import SnapshotStateIO
+
+_LONGEST_WAIT_S: Final = 1.0
+# How long the first look for splits is waited for before tasks start without; they get their splits later then.
+_FIRST_LOOK_S: Final = 1.0
+
+
+class PipelinedDriver:
+    """Runs a job as stages that stay."""
+
+    def __init__(
+        self,
+        job: Job,
+        store: ManifestStore,
+        state_io: SnapshotStateIO,
+        cluster: Cluster,
+        listener: Listener,
+        interrupts: Interrupts,
+        step_hooks: Sequence[StepHook] = (),
+    ) -> None:
+        self._job = job
+        self._store = store
+        self._state_io = state_io
+        self._cluster = cluster
+        self._listener = listener
+        self._interrupts = interrupts
+        self._step_hooks = step_hooks
+        self._stages = Stages(cluster)
+        self._discovery = Discovery(self._stages.wake)
+        self._schedule = CheckpointSchedule(_policy(job))
+        self._checkpoints = self._create_checkpoints()
+        self._handed_over: Manifest | None = None  # by the plan before this one
+        self._attempt = 0
+        self._how = Trigger(0, 0)  # how the next checkpoint is triggered, but for its number
+        self._last: int | None = None  # the checkpoint that was begun when all sources had finished
+        self._begun: dict[int, float] = {}  # when checkpoints that are under way were begun
+        self._ran = False  # whether all slots have run since the last restore
+        self._at_once = False  # whether the first checkpoint after it need not wait
+        self._stopped = (
+            False  # whether sources read nothing any more, by a checkpoint that was to be the last
+        )
+        interrupts.on_interrupt(self._stages.wake)
+
+    def _create_checkpoints(self) -> Checkpoints:
+        return Checkpoints(
+            self._job,
+            self._store,
+            self._trigger_sources,
+            self._listener,
+            self._step_hooks,
+            tasks_stay=True,
+        )
+
+    @property
+    def coordinator(self) -> CheckpointCoordinator:
+        """What decides about the plan's checkpoints; its `base` is the last completed one."""
+        return self._checkpoints.coordinator
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The last completed checkpoint, also while another plan is taken up."""
+        return self._checkpoints.manifest or self._handed_over
+
+    @property
+    def sources(self) -> Sequence[SourceCoordinator]:
+        """The sources of the plan."""
+        return self._checkpoints.sources
+
+    @property
+    def acks(self) -> Sequence[TaskAck]:
+        """The ACKs of the last completed checkpoint."""
+        return self._checkpoints.acks
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last completed checkpoint is the last of the job."""
+        return self._checkpoints.finished
+
+    @property
+    def interval_s(self) -> float:
+        """The time from one checkpoint to the next, if there is no hurry."""
+        return self._job.interval_s
+
+    @property
+    def tolerates_failures(self) -> bool:
+        """Whether it counts failed checkpoints itself: yes, the tasks go on."""
+        return True
+
+    # Starting and starting again
+
+    def restore(self, manifest: Manifest | None, *, attempt: int, at_once: bool) -> None:
+        """Go back to a checkpoint; if only some stages have failed since it, only those go back."""
+        self._at_once = at_once and attempt > 0
+        self._attempt = attempt
+        self._ran = False
+        self._last = None
+        failed = [e for e in self._stages.attempts if e.watch.phase is StagePhase.FAILED]
+        healthy = [e for e in self._stages.attempts if e.watch.phase is not StagePhase.FAILED]
+        if failed and healthy and self._goes_on_from(manifest):
+            self._restart(failed)
+            return
+        self._discovery.stop(self.sources)
+        self._stages.end(self._stages.attempts)
+        self._checkpoints.restore(manifest)
+        self._schedule.start(time.monotonic())
+        self._begun = {}
+        self._stopped = False
+        if not self.finished:
+            self._discover_first(self.sources)
+            self._deploy(self._lay_out())
+
+    def _goes_on_from(self, manifest: Manifest | None) -> bool:
+        """Whether what has not failed goes on from the checkpoint that is to be restored."""
+        base = self._checkpoints.manifest
+        same = (None if base is None else base.epoch) == (
+            None if manifest is None else manifest.epoch
+        )
+        return same and not self._stopped and self.coordinator.phase is Phase.IDLE
+
+    def _restart(self, failed: Sequence[StageAttempt]) -> None:
+        """Let only some stages go back to the last checkpoint."""
+        vertices = {vertex for each in failed for vertex in each.layout.vertices}
+        sources = [source for source in self.sources if source.vertex in vertices]
+        self._stages.end(failed)
+        for source in sources:
+            self._checkpoints.restore_source(source, self._checkpoints.manifest)
+        self._discover_first(sources)
+        self._deploy([each.layout for each in failed])
+
+    def _deploy(self, layouts: Sequence[StageLayout]) -> None:
+        self._listener.on_deploy([task for layout in layouts for task in layout.placement])
+        self._stages.start(
+            self._job,
+            layouts,
+            attempt_number=self._attempt,
+            next_checkpoint=self._checkpoints.next_number,
+            restore=restore_points(self._job.plan, self._checkpoints.manifest, anew=True),
+            assignments={
+                task: assignment
+                for source in self.sources
+                for task, assignment in source.assignments().items()
+            },
+            state_io=self._state_io,
+            staging=self._store.staging,
+        )
+
+    def _lay_out(self) -> tuple[StageLayout, ...]:
+        graph = self._job.job_graph
+        wanted = count_slots(graph)
+        room = self._cluster.room(wanted, lambda: self._interrupts.cancelled)
+        check_room(wanted, room)
+        return lay_out(graph, room.slots)
+
+    def _discover_first(self, sources: Sequence[SourceCoordinator]) -> None:
+        for look in self._discovery.start(sources, _FIRST_LOOK_S):
+            self._take_look(look)
+
+    # From one checkpoint to the next
+
+    def advance(self, savepoint: SavepointRequest | None) -> bool:
+        """Run on to the next completed checkpoint; False if somebody wanted something before."""
+        if savepoint is not None:
+            how = Trigger(0, 0, drain=savepoint.drains, stop=savepoint.stops, aligned=True)
+            self._complete_one(how, flush=True)
+            return True
+        if self._stopped:  # it was to be the last, and is not: nothing was read after it
+            self.restore(self.manifest, attempt=self._attempt, at_once=False)
+        while not self._interrupts.interrupted():
+            done = self._trigger_if_due()
+            if done + self._pass(0.0 if done else self._wait_s()):
+                return True
+        return False
+
+    def settle(self) -> None:
+        """Complete a checkpoint now, after which nothing is read: another plan goes on from it."""
+        self._complete_one(Trigger(0, 0, stop=True), flush=False)
+
+    def _complete_one(self, how: Trigger, *, flush: bool) -> None:
+        """Begin a checkpoint as soon as all tasks run, and complete it; again if it comes to nothing and that is tolerable."""
+        number: int | None = None
+        while True:
+            done: list[int] = []
+            if number not in self._checkpoints.pending:
+                number = None
+            if number is None and self._stages.all_running:
+                number = self._checkpoints.next_number
+                done += self._begin(how, flush=flush)
+            done += self._pass(_LONGEST_WAIT_S)
+            if number in done:
+                return
+
+    def _trigger_if_due(self) -> list[int]:
+        """Begin a checkpoint if one is due; return those that are completed by now."""
+        if not self._stages.all_running:
+            return []
+        if self._stages.sources_finished:
+            if self._last in self._checkpoints.pending:
+                return []
+            # The job has come to its end, and only the checkpoint that says so is missing.
+            self._last = self._checkpoints.next_number
+            return self._begin(Trigger(0, 0, aligned=True), flush=False)
+        if self._schedule.is_due(time.monotonic()):
+            return self._begin(Trigger(0, 0), flush=False)
+        return []
+
+    def _begin(self, how: Trigger, *, flush: bool) -> list[int]:
+        """Begin a checkpoint; return those that are completed by now."""
+        self._take_looks()
+        self._how = how
+        self._stopped = self._stopped or how.stop or how.drain
+        number, now = self._checkpoints.next_number, time.monotonic()
+        self._schedule.on_triggered(number, now)
+        self._begun[number] = now
+        return self._follow(self._checkpoints.trigger(flush=flush))
+
+    def _trigger_sources(self, number: int) -> None:
+        self._stages.tell_sources(
+            replace(self._how, checkpoint=number, triggered_ms=clock.now_ms())
+        )
+
+    def _pass(self, wait_s: float) -> list[int]:
+        """Take what has happened, or wait for it, at most so long; return the checkpoints that are completed."""
+        failed: list[StageAttempt] = []
+        done: list[int] = []
+        for heard in self._stages.hear(wait_s):
+            done += self._take(heard, failed)
+        if failed:
+            raise self._failure(failed)
+        self._take_looks()
+        for number in self._schedule.expired(time.monotonic()):
+            assert self._job.checkpoints.timeout_ms is not None
+            expired = CheckpointExpiredError.of(self._job.checkpoints.timeout_ms)
+            done += self._follow(self._checkpoints.abort(number, expired))
+        if not self._ran and self._stages.all_running:
+            self._ran = True
+            self._schedule.start(time.monotonic(), at_once=self._at_once)
+        return done
+
+    def _wait_s(self) -> float:
+        """Return how long there is nothing to do unless something happens."""
+        if not self._stages.all_running or self._last in self._checkpoints.pending:
+            return _LONGEST_WAIT_S
+        left = self._schedule.seconds_left(time.monotonic())
+        return _LONGEST_WAIT_S if left is None else min(left, _LONGEST_WAIT_S)
+
+    def _take(self, heard: Heard, failed: list[StageAttempt]) -> list[int]:
+        for consequence in heard.consequences:
+            if isinstance(consequence, NowRunning):
+                self._listener.on_running(consequence.tasks)
+            elif isinstance(consequence, StageFailed):
+                failed.append(heard.attempt)
+        match heard.report:
+            case Acknowledged(number, ack):
+                return self._follow(self._checkpoints.on_ack(number, ack))
+            case Declined(number, task, reason):
+                return self._follow(self._checkpoints.abort(number, f"{task}: {reason}"))
+            case SlotReport() as report:
+                self._listener.on_report(report)
+        return []
+
+    def _follow(self, outcomes: Sequence[Outcome]) -> list[int]:
+        """Tell everybody what has become of checkpoints; return those that are completed."""
+        done = []
+        for outcome in outcomes:
+            number, now = outcome.epoch, time.monotonic()
+            begun = self._begun.pop(number, now)
+            self._schedule.on_over(number, now)
+            if isinstance(outcome, EpochCompleted):
+                self._stages.tell_all(Completed(number))
+                self._listener.on_completed(Span(begun, now))
+                done.append(number)
+            else:
+                self._stages.tell_all(Aborted(number))
+        return done
+
+    # Splits
+
+    def _take_looks(self) -> None:
+        for look in self._discovery.take():
+            self._take_look(look)
+
+    def _take_look(self, look: Look) -> None:
+        if look.found is None:
+            detail = str(look.error)
+            raise EpochFailedError("finding splits failed", detail=detail) from look.error
+        for task, new in look.source.take(look.found).items():
+            self._stages.tell_task(
+                task, Assign(task, tuple(new.splits), new.no_more_splits, new.idle)
+            )
+
+    # Failing and ending
+
+    def _failure(self, failed: Sequence[StageAttempt]) -> EpochFailedError:
+        """Give up what has failed, and what depends on it; return what to raise."""
+        self._follow(self._checkpoints.abort_all("tasks have failed"))
+        vertices = {vertex for each in failed for vertex in each.layout.vertices}
+        self._discovery.stop([each for each in self.sources if each.vertex in vertices])
+        for attempt in failed:
+            self._stages.let_go(attempt)
+        base = self._checkpoints.manifest
+        since = "a task failed" if base is None else f"a task failed after checkpoint {base.epoch}"
+        cause = failed[0].watch.cause
+        error = EpochFailedError(since, detail=None if cause is None else str(cause))
+        error.__cause__ = cause
+        if len(failed) < len(self._stages.attempts):
+            error.tasks = tuple(task for each in failed for task in each.layout.placement)
+        return error
+
+    def check_plan(self, job: Job) -> None:
+        """Refuse a plan that the cluster has not enough slots for."""
+        wanted = count_slots(job.job_graph)
+        check_room(wanted, self._cluster.room(wanted, lambda: True))
+
+    def replan(self, job: Job) -> None:
+        """Give up the plan and take up another one of the same program, which is to be restored next."""
+        self._discovery.stop(self.sources)
+        self._stages.end(self._stages.attempts)
+        self._checkpoints.close()
+        self._handed_over = self.manifest
+        self._job = job
+        self._checkpoints = self._create_checkpoints()
+
+    def sweep(self) -> None:
+        """Delete what failed attempts left; only when no task is at work any more."""
+        self._stages.end(self._stages.attempts)
+        self._checkpoints.sweep()
+
+    def close(self) -> None:
+        """End all stages, and let go of all that the plan holds on the driver."""
+        self._discovery.stop(self.sources)
+        self._stages.close()
+        self._checkpoints.close()
+
+
+def _policy(job: Job) -> SchedulePolicy:
+    checkpoints = job.checkpoints
+    interval, timeout = checkpoints.interval_ms, checkpoints.timeout_ms
+    return SchedulePolicy(
+        interval_s=None if interval is None else interval / 1000,
+        min_pause_s=checkpoints.min_pause_ms / 1000,
+        max_concurrent=checkpoints.max_concurrent,
+        timeout_s=None if timeout is None else timeout / 1000,
+    )

@@ -1,0 +1,157 @@
+"""What is known of one attempt of a stage: who is there, who runs, who has read all, what went wrong. A pure core.
+
+    starting: slots tell where they listen -> all are told of each other -> they run -> running -> failed, or leaving
+
+What a slot reports about checkpoints and metrics is none of its business.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from penstock.errors import PenstockError
+from penstock.graph.placement import StageLayout
+from penstock.graph.task_id import TaskId
+from penstock.runtime.network.messages import TaskFailedError
+from penstock.runtime.task.stage_messages import (
+    Command,
+    Connect,
+    SlotFailed,
+    SlotListening,
+    SlotRunning,
+    SourceFinished,
+)
+
+
+class SlotLostError(PenstockError, RuntimeError):
+    """A slot of a stage is gone without a word."""
+
+
+class StageEndedError(PenstockError, RuntimeError):
+    """A stage ended while it was to run."""
+
+
+class StagePhase(enum.Enum):
+    """What becomes of an attempt."""
+
+    STARTING = "starting"
+    RUNNING = "running"  # all its slots run
+    FAILED = "failed"
+    LEAVING = "leaving"  # it was told to end
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """A slot is to be told something."""
+
+    slot: int
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class NowRunning:
+    """Subtasks are open and connected."""
+
+    tasks: tuple[TaskId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageFailed:
+    """The attempt has failed, and is to be ended."""
+
+    cause: BaseException
+
+
+Consequence = Tell | NowRunning | StageFailed
+
+
+class StageWatch:
+    """Follows one attempt of a stage; `sources` are the source subtasks among its tasks."""
+
+    def __init__(self, layout: StageLayout, sources: Iterable[TaskId]) -> None:
+        self.layout = layout
+        self.phase = StagePhase.STARTING
+        self.cause: BaseException | None = None  # set exactly if it has FAILED
+        self._sources = frozenset(task for task in sources if task in layout.placement)
+        self._addresses: dict[int, str] = {}
+        self._running: set[int] = set()
+        self._finished: set[TaskId] = set()
+
+    @property
+    def listening(self) -> frozenset[int]:
+        """The slots that have told that they are there."""
+        return frozenset(self._addresses)
+
+    @property
+    def source_slots(self) -> list[int]:
+        """The slots that host source subtasks."""
+        return sorted({self.layout.placement[task] for task in self._sources})
+
+    @property
+    def sources_finished(self) -> bool:
+        """Whether all its sources have read all that they ever will."""
+        return self._finished >= self._sources
+
+    def on_listening(self, report: SlotListening) -> list[Consequence]:
+        """A slot is there. Its second process, if Spark started one, is not wanted: who knows what the first one does."""
+        if self.phase is not StagePhase.STARTING or report.slot in self._addresses:
+            return self.fail(
+                StageEndedError(
+                    f"slot {report.slot} of stage {self.layout.stage} was started twice",
+                    detail="Spark has tried its task again",
+                )
+            )
+        self._addresses[report.slot] = report.address
+        if len(self._addresses) < self.layout.slots:
+            return []
+        addresses = tuple(self._addresses[slot] for slot in range(self.layout.slots))
+        return [Tell(slot, Connect(addresses)) for slot in range(self.layout.slots)]
+
+    def on_running(self, report: SlotRunning) -> list[Consequence]:
+        """A slot runs."""
+        if self.phase is not StagePhase.STARTING:
+            return []
+        self._running.add(report.slot)
+        if len(self._running) == self.layout.slots:
+            self.phase = StagePhase.RUNNING
+        hosted = [t for t, slot in self.layout.placement.items() if slot == report.slot]
+        return [NowRunning(tuple(hosted))]
+
+    def on_source_finished(self, report: SourceFinished) -> list[Consequence]:
+        """A source subtask has read all."""
+        self._finished.add(report.task)
+        return []
+
+    def on_slot_failed(self, report: SlotFailed) -> list[Consequence]:
+        """A slot tells why it has ended."""
+        return self.fail(TaskFailedError(report.failure))
+
+    def on_lost(self, slot: int) -> list[Consequence]:
+        """The connection to a slot is lost."""
+        return self.fail(
+            SlotLostError(
+                f"slot {slot} of stage {self.layout.stage} is gone",
+                detail="its process has ended, or its machine cannot be reached any more",
+            )
+        )
+
+    def on_ended(self, error: BaseException | None) -> list[Consequence]:
+        """The stage has ended, by itself if it was not told to."""
+        if error is None:
+            error = StageEndedError(f"stage {self.layout.stage} ended while the job was running")
+        return self.fail(error)
+
+    def fail(self, cause: BaseException) -> list[Consequence]:
+        """Take note of a failure; what fails after another failure, or on the way out, is no news."""
+        if self.phase in {StagePhase.FAILED, StagePhase.LEAVING}:
+            return []
+        self.phase = StagePhase.FAILED
+        self.cause = cause
+        return [StageFailed(cause)]
+
+    def leave(self) -> None:
+        """It is told to end."""
+        if self.phase is not StagePhase.FAILED:
+            self.phase = StagePhase.LEAVING

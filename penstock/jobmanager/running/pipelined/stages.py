@@ -1,0 +1,285 @@
+"""The stages of a job that are there: starts them, hears and tells their slots, and ends them."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import socket
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from penstock.graph.deploy_stages import deploy_stage
+from penstock.graph.deployment import SubtaskRestore
+from penstock.graph.placement import StageLayout
+from penstock.graph.task_id import TaskId
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.running.cluster import Cluster, RunningStage
+from penstock.jobmanager.running.pipelined.stage_watch import (
+    Consequence,
+    StagePhase,
+    StageWatch,
+    Tell,
+)
+from penstock.runtime.network.driver_endpoint import ConnectionLost, DriverEndpoint
+from penstock.runtime.network.keys import make_keys
+from penstock.runtime.task.stage_messages import (
+    Command,
+    Leave,
+    SlotFailed,
+    SlotListening,
+    SlotRunning,
+    SourceFinished,
+)
+
+_log = logging.getLogger(__name__)
+
+# How long slots have to end by themselves; it takes them a few milliseconds unless user code keeps them.
+_GRACE_S: Final = 1.0
+# How long a stage that was cancelled is waited for: the next needs its slots.
+_PATIENCE_S: Final = 30.0
+_TURN_S: Final = 0.05
+
+
+@dataclass(slots=True, eq=False)
+class StageAttempt:
+    """One attempt of one stage."""
+
+    token: str
+    watch: StageWatch
+    running: RunningStage | None = None
+    ended: bool = False
+    held: list[tuple[int, Command]] = field(default_factory=list)  # by slot, until all slots run
+
+    @property
+    def layout(self) -> StageLayout:
+        """Its place in the plan."""
+        return self.watch.layout
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Something that happened to an attempt: a report that is not about its life, and what follows from those that are."""
+
+    attempt: StageAttempt
+    report: Any = None
+    consequences: tuple[Consequence, ...] = field(default=())
+
+
+class Stages:
+    """All stages of a job. One thread uses it; `wake` may be called from any."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._endpoint: DriverEndpoint | None = None
+        self._attempts: dict[str, StageAttempt] = {}  # by token
+        self._ended: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
+
+    @property
+    def attempts(self) -> list[StageAttempt]:
+        """The attempts that were started and not ended, in order of their stages."""
+        return sorted(self._attempts.values(), key=lambda each: each.layout.stage)
+
+    @property
+    def all_running(self) -> bool:
+        """Whether there are stages, and all their slots run."""
+        return bool(self._attempts) and all(
+            each.watch.phase is StagePhase.RUNNING for each in self._attempts.values()
+        )
+
+    @property
+    def sources_finished(self) -> bool:
+        """Whether all sources have read all that they ever will."""
+        return all(each.watch.sources_finished for each in self._attempts.values())
+
+    def wake(self) -> None:
+        """End a `hear`, or the next one."""
+        if self._endpoint is not None:
+            self._endpoint.wake()
+
+    # Starting and ending
+
+    def start(
+        self,
+        job: Job,
+        layouts: Iterable[StageLayout],
+        *,
+        attempt_number: int,
+        next_checkpoint: int,
+        restore: Mapping[TaskId, SubtaskRestore],
+        assignments: Mapping[TaskId, Any],
+        state_io: Any,
+        staging: str,
+    ) -> None:
+        """Start stages; their slots are heard from later."""
+        if self._endpoint is None:
+            self._endpoint = DriverEndpoint(_address_of(self._cluster.host()))
+        for layout in layouts:
+            token = uuid.uuid4().hex[:12]
+            keys = make_keys()
+            attempt = StageAttempt(token, StageWatch(layout, assignments))
+            deployment = deploy_stage(
+                layout,
+                job.deployments,
+                job.settings,
+                attempt=token,
+                attempt_number=attempt_number,
+                next_checkpoint=next_checkpoint,
+                restore=restore,
+                assignments=assignments,
+                state_io=state_io,
+                staging=staging,
+                driver=self._endpoint.open_stage(token, keys),
+                keys=keys,
+                network=job.network,
+                barriers=job.barriers,
+            )
+            self._attempts[token] = attempt
+            attempt.running = self._cluster.start_stage(
+                job.job_id, job.name, deployment, self._noting_end_of(token)
+            )
+
+    def _noting_end_of(self, token: str) -> Callable[[BaseException | None], None]:
+        def note(error: BaseException | None) -> None:
+            self._ended.put((token, error))
+            self.wake()
+
+        return note
+
+    def end(self, attempts: Collection[StageAttempt]) -> None:
+        """End attempts: their slots are told to leave, and those who do not are ended by force. Returns when they are gone."""
+        for attempt in attempts:
+            self.let_go(attempt)
+        if not self._gone(attempts, _GRACE_S):
+            for attempt in attempts:
+                if not attempt.ended and attempt.running is not None:
+                    attempt.running.cancel()
+            if not self._gone(attempts, _PATIENCE_S):
+                _log.warning("a stage has not ended %.0f s after it was cancelled", _PATIENCE_S)
+        for attempt in attempts:
+            self._attempts.pop(attempt.token, None)
+            if self._endpoint is not None:
+                self._endpoint.close_stage(attempt.token)
+
+    def let_go(self, attempt: StageAttempt) -> None:
+        """Tell the slots of an attempt to leave."""
+        attempt.watch.leave()
+        for slot in attempt.watch.listening:
+            self.tell(attempt, slot, Leave())
+        everyone = len(attempt.watch.listening) == attempt.layout.slots
+        if not everyone and attempt.running is not None:  # the others would not hear of it
+            attempt.running.cancel()
+
+    def _gone(self, attempts: Collection[StageAttempt], seconds: float) -> bool:
+        """Wait until attempts have ended. What their slots and those of others tell meanwhile is kept by the endpoint."""
+        until = time.monotonic() + seconds
+        while True:
+            self._note_ends()
+            if all(attempt.ended or attempt.running is None for attempt in attempts):
+                return True
+            left = until - time.monotonic()
+            if left <= 0:
+                return False
+            waiting = next(each for each in attempts if not each.ended and each.running is not None)
+            assert waiting.running is not None
+            waiting.running.join(min(left, _TURN_S))
+
+    def close(self) -> None:
+        """End everything."""
+        self.end(self.attempts)
+        if self._endpoint is not None:
+            endpoint, self._endpoint = self._endpoint, None
+            endpoint.close()
+
+    # Hearing and telling
+
+    def hear(self, seconds: float) -> list[Heard]:
+        """Return what has happened; wait for it, at most so long or until `wake`."""
+        if self._endpoint is None:
+            time.sleep(min(seconds, _TURN_S))
+            return []
+        heard = []
+        # First what slots have told: one that fails tells why, and then its stage ends.
+        ends = self._note_ends()
+        for arrival in self._endpoint.poll(0.0 if ends else seconds):
+            attempt = self._attempts.get(arrival.stage)
+            if attempt is not None:
+                heard.append(self._sort_out(attempt, arrival.slot, arrival.message))
+        ends += self._note_ends() if not ends else []
+        for attempt, error in ends:
+            heard.append(Heard(attempt, None, tuple(attempt.watch.on_ended(error))))
+        for each in heard:
+            for consequence in each.consequences:
+                if isinstance(consequence, Tell):
+                    self.tell(each.attempt, consequence.slot, consequence.command)
+            if each.attempt.held and each.attempt.watch.phase is StagePhase.RUNNING:
+                held, each.attempt.held = each.attempt.held, []
+                for slot, command in held:
+                    self.tell(each.attempt, slot, command)
+        return heard
+
+    def _sort_out(self, attempt: StageAttempt, slot: int, message: Any) -> Heard:
+        watch = attempt.watch
+        follows: Sequence[Consequence]
+        match message:
+            case SlotListening():
+                follows = watch.on_listening(message)
+            case SlotRunning():
+                follows = watch.on_running(message)
+            case SourceFinished():
+                follows = watch.on_source_finished(message)
+            case SlotFailed():
+                follows = watch.on_slot_failed(message)
+            case ConnectionLost():
+                follows = watch.on_lost(slot)
+            case _:
+                return Heard(attempt, message)
+        return Heard(attempt, None, tuple(follows))
+
+    def _note_ends(self) -> list[tuple[StageAttempt, BaseException | None]]:
+        ends: list[tuple[StageAttempt, BaseException | None]] = []
+        while True:
+            try:
+                token, error = self._ended.get_nowait()
+            except queue.Empty:
+                return ends
+            attempt = self._attempts.get(token)
+            if attempt is not None:
+                attempt.ended = True
+                ends.append((attempt, error))
+
+    def tell(self, attempt: StageAttempt, slot: int, command: Command) -> None:
+        """Tell one slot."""
+        if self._endpoint is not None:
+            self._endpoint.send(attempt.token, slot, command)
+
+    def tell_all(self, command: Command) -> None:
+        """Tell all slots of all stages that run."""
+        for attempt in self.attempts:
+            if attempt.watch.phase is StagePhase.RUNNING:
+                for slot in range(attempt.layout.slots):
+                    self.tell(attempt, slot, command)
+
+    def tell_sources(self, command: Command) -> None:
+        """Tell all slots that host sources."""
+        for attempt in self.attempts:
+            for slot in attempt.watch.source_slots:
+                self.tell(attempt, slot, command)
+
+    def tell_task(self, task: TaskId, command: Command) -> None:
+        """Tell the slot that hosts a subtask, once it runs."""
+        for attempt in self.attempts:
+            slot = attempt.layout.placement.get(task)
+            if slot is None:
+                continue
+            if attempt.watch.phase is StagePhase.STARTING:
+                attempt.held.append((slot, command))
+            elif attempt.watch.phase is StagePhase.RUNNING:
+                self.tell(attempt, slot, command)
+
+
+def _address_of(host: str) -> str:
+    """Return the address of a name: sockets listen at addresses."""
+    return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
