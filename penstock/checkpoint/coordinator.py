@@ -118,7 +118,7 @@ class CheckpointCoordinator:
         self._in_doubt: set[int] = set()
         # Files of dropped checkpoints that were needed by pending ones when these were dropped.
         self._spared: frozenset[str] = frozenset()
-        # Whether some checkpoint was aborted since files were last looked for that no ack has told of.
+        # Whether tasks may have left files that no ack has told of, since such files were last looked for.
         self._left_files = False
         # Epochs whose checkpoints are being read by somebody else, and how often: retention spares them.
         self._pinned: Counter[int] = Counter()
@@ -277,6 +277,8 @@ class CheckpointCoordinator:
         self._completed.append(CompletedCheckpoint.of(manifest))
         older = [epoch for epoch in self._pending if epoch < manifest.epoch]
         subsumed = self._abort(sorted(older), f"checkpoint {manifest.epoch} was complete before it")
+        for pending in self._pending.values():
+            pending.share(manifest)
         return [*subsumed, *self._commit(requests)]
 
     def _manifest_failed(self, event: ManifestFailed) -> list[Instruction]:
@@ -318,8 +320,8 @@ class CheckpointCoordinator:
         outcome: Instruction = EpochCompleted(self._base_epoch, final)
         if self._restoring:
             outcome = Restored(self._base_epoch, final)
-        self._restoring = False
         done = [*self._retention(), outcome]
+        self._restoring = False
         if final:
             return [*done, *self._abort(self.pending_epochs, "the job has finished")]
         return [*done, *self._complete_next()]
@@ -338,10 +340,11 @@ class CheckpointCoordinator:
         instructions: list[Instruction] = [DeleteCheckpoint(epoch) for epoch in dropped]
         if decision.files:
             instructions.append(DeleteFiles(decision.files))
-        if self._left_files:
+        if self._left_files and not self._restoring:
             kept = frozenset(name for checkpoint in decision.kept for name in checkpoint.files)
             instructions.append(DeleteOrphans(self._base_epoch, kept | in_use))
-        self._in_doubt, self._left_files = set(), False
+            self._left_files = False
+        self._in_doubt = set()
         return instructions
 
     # Failing and going back
@@ -369,8 +372,8 @@ class CheckpointCoordinator:
         self._give_up()
         self.base = manifest
         self._completed = [CompletedCheckpoint.of(own[epoch]) for epoch in sorted(own)]
-        # Storage tells what there is. Files that nobody needs are looked for by whoever restores.
-        self._in_doubt, self._spared, self._left_files = set(), frozenset(), False
+        # Storage tells what there is. Files that attempts have left for checkpoints to come wait until there is one of those.
+        self._in_doubt, self._spared, self._left_files = set(), frozenset(), self._tasks_stay
         self._last_begun = 0
         self._failed = False
         self._restoring = True

@@ -49,8 +49,8 @@ class PendingCheckpoint:
         # Acks by task, in order of arrival; exactly one each if the checkpoint is to complete.
         self.acks: dict[TaskId, list[Ack]] = {}
         self._tasks_stay = tasks_stay
-        # Tasks may share files with the checkpoint that was in force when they took their snapshots.
-        self._files_at_start = frozenset() if base is None else base.files()
+        # Tasks may share files with any checkpoint that is in force between the trigger and their snapshots.
+        self._shared = frozenset() if base is None else base.files()
 
     def add(self, ack: Ack) -> None:
         """Take an ack. It is judged when no more are to come. One that comes twice from a task that stays came once."""
@@ -68,6 +68,10 @@ class PendingCheckpoint:
         """When the last ack came in."""
         return max((ack.now_ms for acks in self.acks.values() for ack in acks), default=0)
 
+    def share(self, completed: Manifest) -> None:
+        """Take note that another checkpoint was completed meanwhile."""
+        self._shared |= completed.files()
+
     def rebase(self, base: Manifest | None, pending: Mapping[str, Any]) -> None:
         """Build on the last completed checkpoint, now that this one is to be completed."""
         self.base = base
@@ -82,7 +86,7 @@ class PendingCheckpoint:
             for handle in _handles(ack)
             for name in handle.names()
         }
-        return self._files_at_start | named
+        return self._shared | named
 
     def problems(self) -> list[str]:
         """Return the reasons why this epoch must not complete."""

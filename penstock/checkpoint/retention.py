@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -73,19 +74,20 @@ def orphaned(
     """Return the state files that no retained manifest names and that none can name in future.
 
     A task attempt that failed or lost a race leaves such files. Files of epochs after the newest completed one may
-    belong to an attempt that is running now, so they stay; `up_to_epoch` lowers that bound to spare more. Files that are
-    not named like state files are not ours and stay too.
+    belong to an attempt that is running now, so they stay, unless it is the job's last; `up_to_epoch` lowers that bound to spare
+    more. Files that are not named like state files are not ours and stay too.
     """
-    checkpoints = [CompletedCheckpoint.of(manifest) for manifest in retained]
-    if not checkpoints:
+    manifests = list(retained)
+    if not manifests:
         return []
-    bound = max(checkpoint.epoch for checkpoint in checkpoints)
+    newest = max(manifests, key=lambda manifest: manifest.epoch)
+    bound: float = math.inf if newest.final else newest.epoch
     if up_to_epoch is not None:
         bound = min(bound, up_to_epoch)
-    return unneeded_files(files, (n for each in checkpoints for n in each.files), bound)
+    return unneeded_files(files, (name for each in manifests for name in each.files()), bound)
 
 
-def unneeded_files(files: Iterable[str], names: Iterable[str], up_to_epoch: int) -> list[str]:
+def unneeded_files(files: Iterable[str], names: Iterable[str], up_to_epoch: float) -> list[str]:
     """Return the state files of epochs up to one that are not among these names."""
     needed = _base_names(names)
     return sorted(
