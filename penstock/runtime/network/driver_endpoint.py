@@ -44,11 +44,8 @@ class _Stage:
 
     def take(self) -> list[Arrival]:
         arrivals = []
-        while True:
-            try:
-                identity, content = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
-            except zmq.Again:
-                break
+        while sockets.has_message(self.socket):
+            identity, content = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
             slot = int(identity.bytes)
             self._slots[content.get(zmq.SRCFD)] = slot
             arrivals.append(Arrival(self.name, slot, pickle.loads(content.buffer)))

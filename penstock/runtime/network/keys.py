@@ -12,6 +12,7 @@ import zmq
 from zmq.utils import z85
 
 from penstock.graph.stage import StageKeys
+from penstock.runtime.network.sockets import has_message
 
 _DOOR = "inproc://zeromq.zap.01"
 
@@ -59,11 +60,8 @@ class Doorkeeper:
 
     def answer(self) -> None:
         """Answer all that was asked."""
-        while True:
-            try:
-                request = self.socket.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
-                return
+        while has_message(self.socket):
+            request = self.socket.recv_multipart(zmq.NOBLOCK)
             known = self._is_known(request)
             status = [b"200", b"OK", b"slot"] if known else [b"400", b"a stranger", b""]
             self.socket.send_multipart([request[0], request[1], *status, b""])

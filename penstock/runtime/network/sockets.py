@@ -44,6 +44,12 @@ def connect(socket: zmq.Socket[bytes], address: str) -> None:
     socket.connect(address)
 
 
+def has_message(socket: zmq.Socket[bytes]) -> bool:
+    """Whether a message can be received. Asking takes 0.7 us; a NOBLOCK that finds nothing raises, which takes 5 us."""
+    events: Any = socket.getsockopt(zmq.EVENTS)
+    return bool(events & zmq.POLLIN)
+
+
 def milliseconds(seconds: float) -> int:
     """Return how long to poll, as ZeroMQ counts it: no less than asked for, so that waiting for a short time is not spinning."""
     return max(0, math.ceil(seconds * 1000))
@@ -63,15 +69,13 @@ class Connections:
     def closed(self) -> list[int]:
         """Return the connections that were closed since the last call, and before somebody with the keys was there none."""
         closed: list[int] = []
-        while True:
-            try:
-                news = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
-            except zmq.Again:
-                return closed
+        while has_message(self.monitor):
+            news = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
             if news["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self._made = True
             elif news["event"] == zmq.EVENT_DISCONNECTED and self._made:
                 closed.append(int(news["value"]))
+        return closed
 
     def close(self) -> None:
         """Hear no more."""

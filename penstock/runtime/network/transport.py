@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import zmq
 
@@ -32,9 +32,6 @@ from penstock.runtime.network.keys import Doorkeeper, guard, identify
 from penstock.runtime.network.peers import Peer, RemoteInput, RemoteOutput
 from penstock.runtime.network.wakeup import Wakeup
 
-# A look at the driver's messages and at who knocks takes 3 us, a look at what other slots sent 0.6 us: while the loop is busy, only the
-# latter is done in every pump.
-_LOOK_EVERY_S: Final = 0.001
 # A slot that ends closes its connections, perhaps before others know that they are to end, too.
 _GRACE_S: Final = 2.0
 _LAST_REPORTS_MS: Final = (
@@ -59,14 +56,11 @@ class Network:
         self._connections = sockets.Connections(self._inbox)
         self.address = sockets.bind(self._inbox, host)
         self._wakeup = Wakeup()
-        self._poller = zmq.Poller()
-        for each in (
-            self._inbox,
-            self._doorkeeper.socket,
-            self._connections.monitor,
-            self._wakeup.fd,
-        ):
-            self._poller.register(each, zmq.POLLIN)
+        self._sockets = zmq.Poller()
+        self._sockets_and_wakeup = zmq.Poller()
+        self._sockets_and_wakeup.register(self._wakeup.fd, zmq.POLLIN)
+        for each in (self._inbox, self._doorkeeper.socket, self._connections.monitor):
+            self._register(each)
         self._peers = {other: Peer(slot, other) for other in range(slots) if other != slot}
         self._numbers = dict.fromkeys(self._peers, 0)  # of the next message that each of them sends
         self._local: dict[ChannelId, LocalLink] = {}
@@ -80,7 +74,6 @@ class Network:
         self._commands: list[Any] = []
         self._reports: deque[bytes] = deque()
         self._thread = threading.get_ident()
-        self._next_look = 0.0
         self._heard_of: dict[int, int] = {}  # slots by their connections
         self._gone: dict[int, float] = {}  # slots whose connection was closed, and when
         self._closed = False
@@ -103,8 +96,8 @@ class Network:
         self._driver_connections = sockets.Connections(socket)
         sockets.connect(socket, address)
         self._driver = socket
-        self._poller.register(socket, zmq.POLLIN)
-        self._poller.register(self._driver_connections.monitor, zmq.POLLIN)
+        self._register(socket)
+        self._register(self._driver_connections.monitor)
 
     def open_output(self, channel: ChannelId, target_slot: int, outputs: Outputs) -> OutputChannel:
         """Return the sending end of a channel."""
@@ -135,26 +128,29 @@ class Network:
 
     def pump(self) -> bool:
         """Take what has arrived, send what may be sent; return whether anything has arrived. Never waits."""
-        arrived = False
         if self._unopened:
             self._tell_windows()
-        if cast("int", self._inbox.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
-            arrived = self._receive()
-        now = time.monotonic()
-        if now >= self._next_look:
-            self._next_look = now + _LOOK_EVERY_S
-            arrived |= self._look(now)
+        ready = self._sockets.poll(0)  # 2 us for all of them
+        for socket, _ in ready:
+            if socket is self._inbox:
+                self._receive()
+                while sockets.has_message(socket):
+                    self._receive()
+            else:
+                self._attend_to(socket)
+        if self._gone:
+            self._check_gone()
         for peer in self._peers.values():
             peer.flush()
         if self._reports:
             self._send_reports()
-        return arrived
+        return bool(ready)
 
     def wait(self, seconds: float) -> None:
         """Wait until something has arrived that `pump` takes, somebody calls `wake`, or the time is over."""
-        if self._poller.poll(sockets.milliseconds(seconds)):
-            self._wakeup.clear()
-        self._next_look = 0.0
+        for ready, _ in self._sockets_and_wakeup.poll(sockets.milliseconds(seconds)):
+            if ready == self._wakeup.fd:
+                self._wakeup.clear()
 
     def wake(self) -> None:
         """End a `wait`, or the next one. From any thread."""
@@ -189,6 +185,10 @@ class Network:
 
     # Inside
 
+    def _register(self, socket: zmq.Socket[bytes]) -> None:
+        self._sockets.register(socket, zmq.POLLIN)
+        self._sockets_and_wakeup.register(socket, zmq.POLLIN)
+
     def _local_link(self, channel: ChannelId) -> LocalLink:
         link = self._local.get(channel)
         if link is None:
@@ -220,19 +220,13 @@ class Network:
         for slot, entry in self._early.pop(key, ()):
             self._hand_over(slot, entry)
 
-    def _receive(self) -> bool:
-        arrived = False
-        try:
-            while len(self._heard_of) < len(self._peers):
-                parts = self._inbox.recv_multipart(zmq.NOBLOCK, copy=False)
-                slot = self._read([part.bytes for part in parts])
-                self._heard_of[int(parts[0].get(zmq.SRCFD))] = slot
-                arrived = True
-            while True:
-                self._read(self._inbox.recv_multipart(zmq.NOBLOCK))
-                arrived = True
-        except zmq.Again:
-            return arrived
+    def _receive(self) -> None:
+        if len(self._heard_of) == len(self._peers):
+            self._read(self._inbox.recv_multipart(zmq.NOBLOCK))
+        else:  # by the first message of a slot its connection is known
+            parts = self._inbox.recv_multipart(zmq.NOBLOCK, copy=False)
+            slot = self._read([part.bytes for part in parts])
+            self._heard_of[int(parts[0].get(zmq.SRCFD))] = slot
 
     def _read(self, message: list[bytes]) -> int:
         slot, number = frames.read_origin(message[0])
@@ -260,22 +254,28 @@ class Network:
                 detail=str(frames.channel_of(entry.channel)),
             )
 
-    def _look(self, now: float) -> bool:
-        self._doorkeeper.answer()
-        for connection in self._connections.closed():
-            if connection in self._heard_of:
-                self._gone.setdefault(self._heard_of[connection], now)
-        for slot, since in self._gone.items():
-            if now - since > _GRACE_S:
-                raise ChannelError(f"the connection from slot {slot} was lost")
-        if self._driver is None or self._driver_connections is None:
-            return False
-        commands = _all_of(self._driver)
-        self._commands += commands
-        if not commands and self._driver_connections.closed():
-            self._driver.linger = 0
+    def _attend_to(self, socket: Any) -> None:
+        if self._driver is not None and socket is self._driver:
+            self._commands += _all_of(self._driver)
+        elif socket is self._doorkeeper.socket:
+            self._doorkeeper.answer()
+        elif socket is self._connections.monitor:
+            for connection in self._connections.closed():
+                if connection in self._heard_of:
+                    self._gone.setdefault(self._heard_of[connection], time.monotonic())
+        elif self._driver is not None and not sockets.has_message(self._driver):
+            self._check_driver()
+
+    def _check_driver(self) -> None:
+        if self._driver_connections is not None and self._driver_connections.closed():
+            if self._driver is not None:
+                self._driver.linger = 0
             raise ChannelError("the connection to the driver was lost")
-        return bool(commands)
+
+    def _check_gone(self) -> None:
+        slot, since = next(iter(self._gone.items()))
+        if time.monotonic() - since > _GRACE_S:
+            raise ChannelError(f"the connection from slot {slot} was lost")
 
     def _send_reports(self) -> None:
         while self._driver is not None and self._reports:
@@ -284,8 +284,6 @@ class Network:
 
 def _all_of(socket: zmq.Socket[bytes]) -> list[Any]:
     messages: list[Any] = []
-    while True:
-        try:
-            messages.append(pickle.loads(socket.recv(zmq.NOBLOCK)))
-        except zmq.Again:
-            return messages
+    while sockets.has_message(socket):
+        messages.append(pickle.loads(socket.recv(zmq.NOBLOCK)))
+    return messages
