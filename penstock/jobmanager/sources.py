@@ -221,11 +221,11 @@ class SourceCoordinator:
     ) -> None:
         """Take over how far a subtask has read, once the checkpoint is complete, and how many records it has dropped.
 
-        Splits that were assigned since the checkpoint was begun are not in it, and stay.
+        Splits that it was given after the barrier are not in its progress, and stay as they are.
         """
-        told = {each.split.split_id: each for each in progress}
-        latest = [told.get(each.split.split_id, each) for each in self._splits[subtask]]
-        self._splits[subtask] = [each for each in latest if not each.finished]
+        told = {each.split.split_id for each in progress}
+        later = [each for each in self._splits[subtask] if each.split.split_id not in told]
+        self._splits[subtask] = [each for each in progress if not each.finished] + later
         if redelivered and not self._redelivered:
             self._redelivered = True
             _log.info(

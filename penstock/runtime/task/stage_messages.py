@@ -59,7 +59,10 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class AllowTime:
-    """Sources of an alignment group may go up to this watermark, and wait beyond it."""
+    """The slowest source of an alignment group has reached this watermark.
+
+    Splits that are ahead of it by more than their source allows are not read until it comes nearer.
+    """
 
     group: str
     watermark: int
