@@ -165,7 +165,7 @@ class RocksDBStateBackend(KeyedStateBackend):
     def begin_snapshot(
         self, state_io: Any, chain: Any, name: Any, *, force: bool
     ) -> Prepared | None:
-        """End the epoch and link the files of the database: it never changes them, whatever is written to it later."""
+        """End the epoch and let the files of the database be linked: it never changes them, whatever is written to it later."""
         self._end_epoch()
         if not (self._changed or force):
             return None
@@ -173,39 +173,34 @@ class RocksDBStateBackend(KeyedStateBackend):
         store.check()
         directory = self.place.new()
         self._taken.add(directory)
-        try:
-            store.checkpoint(directory)
-        except BaseException:
-            self._drop(directory)
-            raise
+        store.plan_checkpoint(directory)
         changes = store.take_changes()
         self._changed = False
 
         def write(after: Any, follows: bool) -> Any:
-            # Changes lead from the snapshot before to this one: if that was not written, they lead from nowhere.
-            return self._write_files(state_io, after, name, directory, changes if follows else None)
+            try:
+                store.checkpoint()
+                # Changes lead from the snapshot before to this one: if that was not written, they lead from nowhere.
+                if follows and changes and _adds_much(directory, database_of(after)):
+                    (directory / CHANGES).write_bytes(pickle.dumps(changes, 5))
+                result = state_io.store_files(after, name, directory, self.settings)
+                (directory / CHANGES).unlink(missing_ok=True)
+            except BaseException:
+                self._drop(directory)
+                raise
+            self._publish(directory, result, after)
+            return result
 
         return chain, write
 
-    def _write_files(
-        self, state_io: Any, chain: Any, name: Any, directory: Path, changes: list[Any] | None
-    ) -> Any:
-        """Write a snapshot to checkpoint storage, in any thread; those of one backend one after the other."""
-        try:
-            if changes and _adds_much(directory, database_of(chain)):
-                (directory / CHANGES).write_bytes(pickle.dumps(changes, 5))
-            result = state_io.store_files(chain, name, directory, self.settings)
-            (directory / CHANGES).unlink(missing_ok=True)
-        except BaseException:
-            self._drop(directory)
-            raise
+    def _publish(self, directory: Path, chain: Any, before: Any) -> None:
+        """Keep a local copy of the snapshot that was written, and of the one before."""
         snapshots = [
-            database.snapshot for each in (result, chain) if (database := database_of(each))
+            database.snapshot for each in (chain, before) if (database := database_of(each))
         ]
         self.place.publish(directory, snapshots[0])
         self._taken.discard(directory)
         self.place.prune(snapshots)
-        return result
 
     def _drop(self, directory: Path) -> None:
         remove(directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import threading
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -91,6 +92,8 @@ class RocksDBStore:
         self.is_broken = False  # whether it could not be read or written at some time
         self._changes: list[Change] | None = []
         self._changed_bytes = 0
+        self._lock = threading.Lock()
+        self._planned: Path | None = None  # where to link the files as they are now
         # Another database that starts from the same snapshot may give other files the same names, except from a local copy.
         lineage = directory / _LINEAGE
         self._lineage = lineage.read_text() if lineage.exists() else uuid.uuid4().hex[:12]
@@ -188,6 +191,8 @@ class RocksDBStore:
         self._remember([(key, None)], 0)
 
     def _make(self, changes: list[Change]) -> None:
+        if self._planned is not None:
+            self.checkpoint()
         raw = self._rocksdict.WriteBatch(raw_mode=True)
         put, delete = raw.put, raw.delete
         for change in changes:
@@ -211,13 +216,29 @@ class RocksDBStore:
         else:
             self._changes += changes
 
-    def checkpoint(self, directory: Path) -> None:
-        """Link all there is into a directory that does not exist yet."""
-        try:
-            self._rocksdict.Checkpoint(self._db).create_checkpoint(str(directory))
-        except Exception as error:
-            raise self._broken(error) from error
-        (directory / _LINEAGE).write_text(self._lineage)
+    def plan_checkpoint(self, directory: Path) -> None:
+        """Let all there is now be linked into a directory that does not exist yet: by `checkpoint`, or before the next write.
+
+        Linking takes several milliseconds, most of it for the disk: so it is left to whoever writes the files to checkpoint storage, as long
+        as nothing changes.
+        """
+        self.checkpoint()
+        self._planned = directory
+
+    def checkpoint(self) -> None:
+        """Link what was planned, if that has not been done. In any thread."""
+        with self._lock:
+            directory = self._planned
+            if directory is None:
+                return
+            try:
+                self._db.flush()  # other threads run meanwhile, and not while files are linked
+                self._rocksdict.Checkpoint(self._db).create_checkpoint(str(directory))
+                (directory / _LINEAGE).write_text(self._lineage)
+            except Exception as error:
+                raise self._broken(error) from error
+            finally:
+                self._planned = None
 
     def take_changes(self) -> list[Change] | None:
         """Return the changes since the last checkpoint, None if they are too many, and remember them anew."""
@@ -232,8 +253,10 @@ class RocksDBStore:
 
     def close(self) -> None:
         """Let go of the files. What was not checkpointed is lost, so it is not written either."""
-        self._db.cancel_all_background(True)
-        del self._db, self._get
+        with self._lock:
+            self._planned = None
+            self._db.cancel_all_background(True)
+            del self._db, self._get
 
 
 @functools.cache

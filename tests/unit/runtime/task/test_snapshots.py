@@ -49,7 +49,7 @@ class Keyed:
     def __init__(self, backend, directory):
         FailingIO.away = False
         self.io = FailingIO(f"{directory}/storage", 0)
-        local = RocksDBSettings(local_dirs=(f"{directory}/local",))
+        local = RocksDBSettings(local_dirs=(f"{directory}/local",), spill_entries=1)
         state = local if backend == "rocksdb" else StateBackendSettings()
         self.settings = JobSettings("job", "job", state_backend=state)
         self.keyed = self.open(SubtaskRestore())
@@ -75,6 +75,7 @@ class Keyed:
             held.append(value)  # the object that the state holds
             state.update(held)
             self.values[position].setdefault(key, []).append(value)
+        backend.relieve()
 
     def begin(self):
         self.checkpoint += 1
