@@ -25,6 +25,9 @@ class BarrierMessage:
     checkpoint: int
     attempt: str
     finished: bool
+    # Where barriers flow between records:
+    triggered_ms: int = field(default=0, repr=False)  # on the driver's wall clock
+    aligned: bool = field(default=False, repr=False)  # it must be, whatever the job's settings say
 
 
 @dataclass(frozen=True, slots=True)

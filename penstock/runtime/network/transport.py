@@ -10,7 +10,7 @@ import pickle
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import zmq
@@ -61,6 +61,7 @@ class Network:
         self._sockets_and_wakeup.register(self._wakeup.fd, zmq.POLLIN)
         for each in (self._inbox, self._doorkeeper.socket, self._connections.monitor):
             self._register(each)
+        self._files: dict[int, Callable[[], None]] = {}  # of others
         self._peers = {other: Peer(slot, other) for other in range(slots) if other != slot}
         self._numbers = dict.fromkeys(self._peers, 0)  # of the next message that each of them sends
         self._local: dict[ChannelId, LocalLink] = {}
@@ -136,6 +137,8 @@ class Network:
                 self._receive()
                 while sockets.has_message(socket):
                     self._receive()
+            elif isinstance(socket, int):
+                self._files[socket]()
             else:
                 self._attend_to(socket)
         if self._gone:
@@ -151,6 +154,15 @@ class Network:
         for ready, _ in self._sockets_and_wakeup.poll(sockets.milliseconds(seconds)):
             if ready == self._wakeup.fd:
                 self._wakeup.clear()
+
+    def watch(self, file: int, call: Callable[[], None] | None) -> None:
+        """Call something in every `pump` while a file can be read, which ends a `wait`, too; None: no more."""
+        if self._files.pop(file, None) is not None:
+            self._sockets.unregister(file)
+            self._sockets_and_wakeup.unregister(file)
+        if call is not None:
+            self._files[file] = call
+            self._register(file)
 
     def wake(self) -> None:
         """End a `wait`, or the next one. From any thread."""
@@ -185,7 +197,7 @@ class Network:
 
     # Inside
 
-    def _register(self, socket: zmq.Socket[bytes]) -> None:
+    def _register(self, socket: zmq.Socket[bytes] | int) -> None:
         self._sockets.register(socket, zmq.POLLIN)
         self._sockets_and_wakeup.register(socket, zmq.POLLIN)
 

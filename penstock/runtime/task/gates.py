@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -99,6 +99,11 @@ def epoch_time(valve: InputValves, channels: int) -> TimePolicy:
     return ImmediateTime(valve) if channels == 1 else BarrierTime(valve)
 
 
+def flowing_time(valve: InputValves, _: int) -> TimePolicy:
+    """Return the policy of a subtask whose channels are read side by side."""
+    return ImmediateTime(valve)
+
+
 class Alignment:
     """Which channels have brought the barrier of the checkpoint that is under way."""
 
@@ -187,6 +192,11 @@ class InputGates:
                 detail=f"vertex '{self._name}', gate {gate}, channel {channel}",
             )
         self._sequences[gate, channel] = expected + 1
+
+    @property
+    def channels(self) -> Mapping[Channel, TaskId]:
+        """All channels, and who sends to them."""
+        return self._sources
 
     # Barriers
 

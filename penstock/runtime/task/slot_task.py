@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import pickle
 import sys
-import traceback
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
@@ -18,14 +16,14 @@ from penstock.errors import PenstockError
 from penstock.graph.deployment import LevelDeployment, SubtaskRestore, VertexDeployment
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.buffers import Row
-from penstock.runtime.network.messages import ACK, FAILURE, TaskFailure
+from penstock.runtime.network.messages import ACK, FAILURE
 from penstock.runtime.network.writers import RowWriter
 from penstock.runtime.task import subtask_cache
+from penstock.runtime.task.failures import describe, ended_itself
 from penstock.runtime.task.garbage import GarbageControl
 from penstock.runtime.task.gates import ChannelError
 from penstock.runtime.task.subtask import Subtask, TaskEnvironment
 from penstock.runtime.time.pace import Pace, RunLog, SlotTrace
-from penstock.runtime.user_code import UserCodeError, user_traceback
 
 
 class _UpstreamFailedError(Exception):
@@ -88,10 +86,10 @@ def run_slot(
     except ChannelError:
         raise
     except (PenstockError, SystemExit) as raised:
-        error = _ended_itself(raised) if isinstance(raised, SystemExit) else raised
+        error = ended_itself(raised) if isinstance(raised, SystemExit) else raised
         if observer is not None:
             observer.failed(error, slot_task.current)
-        payload = dumps(_describe(error, slot_task.current, slot_task.trace()))
+        payload = dumps(describe(error, slot_task.current, slot_task.trace()))
         yield from _failure_rows(level, slot, payload)
         if level.settings.journal:
             yield from _acks(sent, rows)
@@ -234,33 +232,3 @@ class _SlotTask:
             else:
                 self._sent.append(row)
             yield
-
-
-def _ended_itself(ending: SystemExit) -> UserCodeError:
-    """Return the failure that a call of `sys.exit` in user code is: it would end the worker, and nobody were told why."""
-    error = UserCodeError("a function of the program called sys.exit()")
-    error.__cause__ = ending
-    return error
-
-
-def _describe(
-    error: PenstockError, subtask: Subtask | None, trace: SlotTrace | None
-) -> TaskFailure:
-    # Of the user's exception the operator and record are told besides; an error of ours says all by itself.
-    wrapped = isinstance(error, UserCodeError) and error.__cause__ is not None
-    cause = error.__cause__ if wrapped and error.__cause__ is not None else error
-    try:
-        pickled = dumps(cause)
-        pickle.loads(pickled)
-    except Exception:  # noqa: BLE001 - exceptions of users may refuse to pickle in any way
-        pickled = None
-    return TaskFailure(
-        task=None if subtask is None else subtask.deployment.task(subtask.index),
-        message=error.message,
-        detail=error.detail if wrapped else None,
-        traceback=user_traceback(cause),
-        error=pickled,
-        operator=getattr(error, "operator_id", None),
-        trace=trace,
-        all_frames="".join(traceback.format_exception(error)),
-    )

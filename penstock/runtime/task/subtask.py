@@ -10,8 +10,8 @@ import contextlib
 import functools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from penstock.connectors.source import SourceAssignment
 from penstock.errors import PenstockError
@@ -20,7 +20,13 @@ from penstock.graph.task_id import TaskId
 from penstock.runtime.metrics import MetricGroup
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.edges import BufferedEdge, LocalEdge
-from penstock.runtime.network.messages import BARRIER, DATA, BarrierMessage, TaskAck
+from penstock.runtime.network.messages import (
+    BARRIER,
+    DATA,
+    BarrierMessage,
+    LatencyMarker,
+    TaskAck,
+)
 from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.registry import create_operator
@@ -37,6 +43,28 @@ from penstock.runtime.time.timers import TimerManager
 from penstock.runtime.time.valve import ValveOutput
 
 
+class LiveEnvironment(Protocol):
+    """What is there for a subtask where records flow between barriers: every edge is a channel, and nobody waits inside a call."""
+
+    def wake(self, operator: StreamOperator) -> None:
+        """Call `on_wakeup` of an operator soon. By any thread."""
+
+    def watch(self, operator: StreamOperator, file: int | None) -> None:
+        """Call `on_wakeup` of an operator whenever a file can be read; None: no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a subtask has at a barrier. It is to be written, by any thread, while the subtask may go on."""
+
+    ack: TaskAck  # without keyed state
+    write: Callable[[], dict[str, Any]]
+
+    def finish(self) -> TaskAck:
+        """Write it; return the ACK."""
+        return replace(self.ack, keyed=self.write())
+
+
 @dataclass(slots=True)
 class TaskEnvironment:
     """What a subtask runs in: its job's settings, the attempt, and where records and state go."""
@@ -49,13 +77,15 @@ class TaskEnvironment:
     state_io: StateIO
     writer_of: WriterOf
     pace_of: Callable[[TaskId], Pace] | None = None  # None: the wall clock
+    live: LiveEnvironment | None = None  # None: the input is one epoch
 
 
 class Subtask:
     """Runs a chain.
 
     Life cycle: `open` and `connect`; then, again and again, `begin_epoch`, any mix of `receive` (or `read_source`) and
-    `advance_processing_time`, and `checkpoint`; `close` at last.
+    `advance_processing_time`, and `checkpoint`; `close` at last. Where records flow between barriers, its source is polled, `finish` is
+    called as soon as all input has ended, and `begin_checkpoint` leaves the writing to somebody else.
     """
 
     def __init__(
@@ -71,6 +101,7 @@ class Subtask:
         self._metrics = [MetricGroup() for _ in self.operators]
         self._partitionings = code.partitionings
         self._edges: list[BufferedEdge | LocalEdge] = []
+        self._buffered: list[BufferedEdge] = []  # those of them that have a writer
         self._contexts: list[OperatorContext] = []
         self.gates = InputGates(
             deployment.name, deployment.gates, index, deployment.parallelism, policy_of
@@ -78,6 +109,8 @@ class Subtask:
         self._keyed = KeyedSnapshots(deployment, index)
         self._announces = False
         self._records_in = 0
+        self._records_before = (0, 0)  # in and out, in the epochs before this one
+        self._ended = 0  # operators that have come to their end
         self.pace: Pace = WALL
 
     # Opening
@@ -103,7 +136,7 @@ class Subtask:
         for position, info in enumerate(self.deployment.operators):
             for target, tag in info.chained:
                 self._outputs[position].add_operator(self.operators[target], tag)
-        self._create_edges(task.settings)
+        self._create_edges(task)
         for position, operator in enumerate(self.operators):
             operator_id = self.deployment.operators[position].operator_id
             context = self._create_context(task, position, states.get(operator_id))
@@ -120,10 +153,10 @@ class Subtask:
             return task.pace_of(self.deployment.task(self.index))
         return RecordingPace(wall_clock) if task.settings.journal else WallPace(wall_clock)
 
-    def _create_edges(self, settings: JobSettings) -> None:
+    def _create_edges(self, task: TaskEnvironment) -> None:
         for edge in self.deployment.edges:
             output: BufferedEdge | LocalEdge
-            if edge.local:
+            if edge.local and task.live is None:
                 output = LocalEdge(edge, self.index)
             else:
                 output = BufferedEdge(
@@ -131,9 +164,10 @@ class Subtask:
                     self._partitionings[edge.index],
                     self.index,
                     self.deployment.parallelism,
-                    settings.buffer_bytes,
+                    task.settings.buffer_bytes,
                     maker=self.deployment.operators[edge.operator].name,
                 )
+                self._buffered.append(output)
             self._edges.append(output)
             self._outputs[edge.operator].add_edge(output, edge.side_tag)
 
@@ -158,7 +192,7 @@ class Subtask:
             job_parameters=task.settings.job_parameters,
             metrics=self._metrics[position],
         )
-        return OperatorContext(
+        context = OperatorContext(
             job_name=task.settings.job_name,
             operator_id=info.operator_id,
             operator_name=info.name,
@@ -180,6 +214,12 @@ class Subtask:
             job_parameters=task.settings.job_parameters,
             extras=_extras(task),
         )
+        if task.live is not None:
+            operator = self.operators[position]
+            context.pipelined = True
+            context.wake = functools.partial(task.live.wake, operator)
+            context.watch = functools.partial(task.live.watch, operator)
+        return context
 
     def connect(self, task: TaskEnvironment, neighbours: Mapping[int, Subtask]) -> None:
         """Send to the writers of `task`, and to neighbours in the same slot, from now on; channels count from 0 again."""
@@ -198,9 +238,8 @@ class Subtask:
         self._records_in = 0
         self.pace.begin_epoch()
         if self.pace.traces:
-            remote = [edge for edge in self._edges if isinstance(edge, BufferedEdge)]
-            memories = self.pace.routers([edge.memory() for edge in remote])
-            for exchange, memory in zip(remote, memories, strict=True):
+            memories = self.pace.routers([edge.memory() for edge in self._buffered])
+            for exchange, memory in zip(self._buffered, memories, strict=True):
                 exchange.recall(memory)
         for group, output in zip(self._metrics, self._outputs, strict=True):
             group.reset()
@@ -278,15 +317,98 @@ class Subtask:
         wakeups = [wakeup for op in self.operators if (wakeup := op.next_wakeup()) is not None]
         return min(wakeups, default=None)
 
+    # Where records flow between barriers
+
+    @property
+    def source(self) -> SourceOperator | None:
+        """The source at the head of the chain, if there is one."""
+        head = self.operators[0]
+        return head if isinstance(head, SourceOperator) else None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether all operators can take input now."""
+        return all(operator.has_room for operator in self.operators)
+
+    def on_quiet(self) -> None:
+        """Let operators emit what they hold back: there is nothing more to read now."""
+        for operator in self.operators:
+            operator.on_quiet()
+
+    def on_completed(self, checkpoint: int) -> None:
+        """Take note that a checkpoint is durable."""
+        for operator in self.operators:
+            with _user_code(operator):
+                operator.on_completed(checkpoint)
+
+    def finish(self) -> bool:
+        """End: all input has ended. Returns False if an operator waits for results; then it is to be called again."""
+        if self.finished:
+            return True
+        source = self.source
+        if source is not None and not self._ended:
+            source.barrier()  # its input has ended: it emits MAX
+        while self._ended < len(self.operators):
+            operator = self.operators[self._ended]
+            if operator.under_way:
+                return False
+            if operator is not source:
+                with _user_code(operator):
+                    operator.finish()
+            self._ended += 1
+        self.finished = True
+        return True
+
+    def send_end(self) -> None:
+        """Say on all edges that nothing but barriers follows."""
+        for edge in self._buffered:
+            edge.end()
+
+    def send_latency(self, marker: LatencyMarker) -> None:
+        """Send a latency marker along all edges, each to one target."""
+        for edge in self._buffered:
+            edge.latency(marker)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether records wait for their buffers to be full."""
+        return any(edge.waiting for edge in self._buffered)
+
+    def flush(self) -> None:
+        """Send all records that wait."""
+        for edge in self._buffered:
+            edge.flush()
+
+    def io_metrics(self) -> dict[str, int]:
+        """Return what went in and out since the subtask was opened, under Flink's names."""
+        source = self.source
+        received = self._records_in if source is None else source.records
+        return {
+            "numRecordsIn": self._records_before[0] + received,
+            "numRecordsOut": self._records_before[1] + self._sent(),
+            "numBytesOut": sum(edge.bytes_out for edge in self._buffered),
+        }
+
+    def _sent(self) -> int:
+        """Return how many records the operators at the ends of the chain have emitted in this epoch."""
+        ends = {edge.operator for edge in self.deployment.edges}
+        return sum(self._outputs[position].records_out for position in ends)
+
     # Checkpoints
 
     def checkpoint(self, number: int) -> TaskAck:
-        """Pass the barrier that all channels have brought: advance time, flush, snapshot; return the ACK."""
+        """Pass the barrier that all channels have brought, and write the snapshot; return the ACK."""
+        return self.begin_checkpoint(number).finish()
+
+    def begin_checkpoint(
+        self, number: int, triggered_ms: int = 0, *, aligned: bool = False
+    ) -> Snapshot:
+        """Pass the barrier that all channels have brought: advance time, flush, send it on, take the snapshot."""
         self.gates.alignment.check(number)
         self._tell_time(self.gates.on_barriers())
         head = self.operators[0]
         source = head if isinstance(head, SourceOperator) else None
-        ends = self.gates.alignment.finished if source is None else source.finished
+        ends = self._ends_here(source)
         if not ends:
             self.advance_processing_time()
         committables: dict[str, list[Any]] = {}
@@ -300,24 +422,34 @@ class Subtask:
             if found:
                 committables[context.operator_id] = found
         self.finished = self.finished or ends
-        message = BarrierMessage(number, self._task.attempt, ends)
+        message = BarrierMessage(number, self._task.attempt, ends, triggered_ms, aligned)
         for edge in self._edges:
             edge.barrier(message)
-        return TaskAck(
+        write = self._keyed.begin(self._task.state_io, number, self._task.attempt)
+        ack = TaskAck(
             task=self.deployment.task(self.index),
             attempt=self._task.attempt,
             upstream=self.gates.upstream_attempts(),
-            keyed=self._keyed.begin(self._task.state_io, number, self._task.attempt)(),
+            keyed={},
             local=pack_local(self.gates.snapshot(), self._contexts, finished=self.finished),
             committables=committables,
             progress=None if source is None else source.progress(number),
-            watermark=self._watermark(),
+            watermark=self.watermark,
             next_wakeup=self.next_wakeup(),
             finished=self.finished,
             metrics=self._report_metrics(),
         )
+        return Snapshot(ack, write)
 
-    def _watermark(self) -> int:
+    def _ends_here(self, source: SourceOperator | None) -> bool:
+        """Whether this barrier is the end of all that the subtask will ever send."""
+        if self._task.live is not None:
+            return self.finished
+        return self.gates.alignment.finished if source is None else source.finished
+
+    @property
+    def watermark(self) -> int:
+        """The time that all input has reached; of a source, what it has said last."""
         if len(self.gates):
             return self.gates.watermark
         emitted: int = self._contexts[0].operator_state.get(EMITTED, MIN_WATERMARK)
@@ -329,6 +461,10 @@ class Subtask:
         head = self.operators[0]
         if isinstance(head, SourceOperator):
             received, head.records = head.records, 0
+        self._records_before = (
+            self._records_before[0] + received,
+            self._records_before[1] + self._sent(),
+        )
         for position, info in enumerate(self.deployment.operators):
             with _user_code(self.operators[position]):  # gauges
                 report = self._metrics[position].report()

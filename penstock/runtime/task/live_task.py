@@ -1,0 +1,387 @@
+"""One subtask in the event loop of a slot: reads its channels or its source while there is room for what it emits."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from penstock.common.clock import now, now_ms
+from penstock.connectors.source import SourceAssignment
+from penstock.graph.deployment import SubtaskRestore
+from penstock.graph.stage import StageDeployment
+from penstock.runtime.network.buffers import decode
+from penstock.runtime.network.channels import Inputs, Item, Outputs
+from penstock.runtime.network.messages import (
+    BARRIER,
+    DATA,
+    END,
+    LATENCY,
+    BarrierFigures,
+    LatencyMarker,
+)
+from penstock.runtime.network.writers import WriterOf
+from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.operators.source import Polled
+from penstock.runtime.task.barriers import (
+    Abandon,
+    Begin,
+    Block,
+    Channel,
+    Decision,
+    create_barriers,
+)
+from penstock.runtime.task.stage_messages import (
+    AllowTime,
+    Assign,
+    Declined,
+    SourceFinished,
+    Trigger,
+)
+from penstock.runtime.task.subtask import Subtask, TaskEnvironment
+from penstock.runtime.task.task_metrics import LatencyHistogram
+from penstock.runtime.task.time_shares import BACK_PRESSURED, BUSY, IDLE, TimeShares
+from penstock.runtime.task.unconfirmed import Unconfirmed
+from penstock.runtime.task.uploads import Upload
+
+# How much a subtask reads before it is the turn of the next one in the slot.
+_BUFFERS_PER_TURN: Final = 16
+_SECONDS_PER_TURN: Final = 0.005
+
+
+class SlotServices(Protocol):
+    """What a slot does for its subtasks."""
+
+    def report(self, message: Any) -> None:
+        """Tell the driver."""
+
+    def upload(self, upload: Upload) -> None:
+        """Write a snapshot beside the loop."""
+
+    def wake(self) -> None:
+        """Let the loop make another turn. By any thread."""
+
+    def watch(self, file: int, call: Callable[[], None] | None) -> None:
+        """Call something in the loop while a file can be read; None: no more."""
+
+
+class LiveTask:
+    """Runs one subtask for the life of an attempt. Nothing in here waits."""
+
+    def __init__(self, subtask: Subtask, stage: StageDeployment, slot: SlotServices) -> None:
+        self.subtask = subtask
+        self.id = subtask.deployment.task(subtask.index)
+        self.inputs = Inputs()
+        self.outputs = Outputs()
+        self.latencies: dict[str, LatencyHistogram] = {}  # since the last report, by source
+        self.shares = TimeShares(time.monotonic())
+        self.bytes_in = 0
+        self.wakeup: int | None = None  # when the clock lets something happen
+        self.poll_at: float | None = 0.0  # when the source is to be asked again; None: when woken
+        self._slot = slot
+        self._stage = stage
+        self._barriers = create_barriers(list(subtask.gates.channels), stage.barriers)
+        self._unended: set[Channel] = set(subtask.gates.channels)
+        self._finishing = False
+        self.ended = False  # nothing but barriers follows
+        self._triggers: deque[Trigger] = deque()
+        self._unconfirmed = Unconfirmed()
+        self._woken: set[StreamOperator] = set()
+        self._watched: dict[StreamOperator, int] = {}
+        self._stopped = False  # it reads nothing more, and comes to no end
+        self._stirred = False  # has it done anything since it was quiet?
+        self._flush_at: float | None = None
+
+    # Opening
+
+    def open(self, attempt: str, writer_of: WriterOf) -> None:
+        """Restore the state, open the functions, connect the edges; a source gets its first splits."""
+        stage = self._stage
+        self._environment = TaskEnvironment(
+            settings=stage.settings,
+            epoch=stage.next_checkpoint,
+            attempt=attempt,
+            attempt_number=stage.attempt_number,
+            staging=stage.staging,
+            state_io=stage.state_io,
+            writer_of=writer_of,
+            live=self,
+        )
+        self.subtask.open(self._environment, stage.restore.get(self.id, SubtaskRestore()))
+        self.subtask.connect(self._environment, {})
+        self.subtask.begin_epoch(self._environment)
+        source = self.subtask.source
+        if source is not None:
+            source.add_splits(stage.assignments.get(self.id, SourceAssignment()))
+        self.wakeup = self.subtask.next_wakeup()
+
+    def wake(self, operator: StreamOperator) -> None:
+        """Call `on_wakeup` of an operator in the next turn. By any thread."""
+        if operator not in self._woken:
+            self._woken.add(operator)
+            self._slot.wake()
+
+    def watch(self, operator: StreamOperator, file: int | None) -> None:
+        """Call `on_wakeup` of an operator whenever a file can be read."""
+        before = self._watched.pop(operator, None)
+        if before is not None:
+            self._slot.watch(before, None)
+        if file is not None:
+            self._watched[operator] = file
+            self._slot.watch(file, functools.partial(self._woken.add, operator))
+
+    # Working
+
+    def work(self) -> bool:
+        """Do some of what is to be done; return whether there was anything."""
+        worked = False
+        if self._woken:
+            worked = self._answer_wakeups()
+        if self._finishing:
+            return self._finish() or worked
+        if self._triggers:
+            self._begin_triggered()
+            worked = True
+        if self.ended:
+            return self._read() or worked  # barriers
+        if not self.outputs.has_room:
+            self._enter(BACK_PRESSURED)
+            return worked
+        if self.wakeup is not None and now_ms() >= self.wakeup:
+            worked = self._advance_time() or worked
+        if self.subtask.has_room and (self._read() if self.inputs.channels else self._poll()):
+            worked = True
+        if worked:
+            self._stirred = True
+            self.wakeup = None if self.ended else self.subtask.next_wakeup()
+        return worked
+
+    def _enter(self, state: int) -> None:
+        if self.shares.state != state:
+            self.shares.enter(state, time.monotonic())
+
+    def _settle(self) -> None:
+        """Take note of what it waits for after it has worked."""
+        if not self.outputs.has_room:
+            self._enter(BACK_PRESSURED)
+        elif not self.inputs.line:
+            self._enter(IDLE)
+
+    def _answer_wakeups(self) -> bool:
+        while self._woken:
+            self._woken.pop().on_wakeup()
+        self._ask_source()
+        return True
+
+    def _ask_source(self) -> None:
+        """Let the source be asked at once, unless it has been stopped."""
+        if not self._stopped:
+            self.poll_at = 0.0
+
+    def assign(self, command: Assign) -> None:
+        """Give the source more splits."""
+        source = self.subtask.source
+        assert source is not None
+        source.add_splits(command)
+        self._ask_source()
+
+    def allow_time(self, command: AllowTime) -> None:
+        """Let the source wait for others of its group, if it has one."""
+        source = self.subtask.source
+        if source is not None and self.alignment_group == command.group:
+            source.allow_time(command.watermark)
+            self._ask_source()
+
+    @property
+    def alignment_group(self) -> str | None:
+        """The group of sources that it waits for, and that wait for it."""
+        source = self.subtask.source
+        alignment = None if source is None else source.spec.watermark_strategy.alignment
+        return None if alignment is None else alignment.group
+
+    def _advance_time(self) -> bool:
+        before = self.wakeup
+        self._enter(BUSY)
+        self.subtask.advance_processing_time()
+        self.wakeup = self.subtask.next_wakeup()
+        self._settle()
+        # What stays due although time was told (another clock) must not keep the loop busy.
+        return self.wakeup != before
+
+    def _read(self) -> bool:
+        """Take items from the channels, one channel after another."""
+        channel = self.inputs.next()
+        if channel is None:
+            return False
+        self._enter(BUSY)
+        outputs, inputs, subtask = self.outputs, self.inputs, self.subtask
+        end = time.monotonic() + _SECONDS_PER_TURN
+        for _ in range(_BUFFERS_PER_TURN):
+            self._take(channel.id[2:], channel.take())
+            channel.offer()
+            if not (outputs.has_room and subtask.has_room) or self._finishing:
+                break
+            if time.monotonic() >= end or (channel := inputs.next()) is None:
+                break
+        self._settle()
+        return True
+
+    def _take(self, channel: Channel, item: Item) -> None:
+        kind, content, size = item
+        if type(content) is bytes:
+            content = decode(content) if kind == DATA else pickle.loads(content)
+        self.bytes_in += size
+        if kind == BARRIER:
+            self._decide(self._barriers.on_barrier(channel, content, now() * 1000))
+        elif kind == END:
+            self._end_of(channel)
+        elif kind == LATENCY:
+            self._on_marker(content)
+        else:
+            self.subtask.receive(*channel, kind, content)
+
+    def _on_marker(self, marker: LatencyMarker) -> None:
+        histogram = self.latencies.setdefault(marker.source.vertex, LatencyHistogram())
+        histogram.add(now() * 1000 - marker.emitted_ms)
+        self.subtask.send_latency(marker)
+
+    def _poll(self) -> bool:
+        """Let the source read one batch."""
+        source = self.subtask.source
+        moment = time.monotonic()
+        if source is None or self.poll_at is None or moment < self.poll_at:
+            return False
+        if self.shares.state != BUSY:
+            self.shares.enter(BUSY, moment)
+        polled = source.poll()
+        if polled is Polled.MORE:
+            self.poll_at = 0.0
+            return True
+        if polled is Polled.FINISHED:
+            self._slot.report(SourceFinished(self.id))
+            self._finishing = True
+            self._finish()
+            return True
+        self.poll_at = source.next_poll()
+        self._enter(IDLE)
+        return False
+
+    # The end
+
+    def _end_of(self, channel: Channel) -> None:
+        self._unended.discard(channel)
+        if not self._unended:
+            self._finishing = True
+            self._finish()
+
+    def _finish(self) -> bool:
+        """Come to the end, once nothing is under way; return whether it has."""
+        if not self.subtask.finish():
+            return False
+        self._finishing = False
+        self.ended = True
+        self.wakeup = None
+        self.subtask.send_end()
+        self._enter(IDLE)
+        return True
+
+    # Checkpoints
+
+    def trigger(self, command: Trigger) -> None:
+        """Begin a checkpoint, if it is a source."""
+        if self.subtask.source is not None:
+            self._triggers.append(command)
+
+    def _begin_triggered(self) -> None:
+        source = self.subtask.source
+        assert source is not None
+        while self._triggers:
+            trigger = self._triggers[0]
+            if trigger.drain and not self.ended:
+                source.drain()
+                self._finishing = True
+                if not self._finish():
+                    return
+            self._triggers.popleft()
+            moment = now() * 1000
+            begin = Begin(trigger.checkpoint, {}, moment, moment)
+            self._begin(begin, trigger.triggered_ms, aligned=trigger.aligned)
+            if trigger.stop:
+                self._stopped = True
+                self.poll_at = None
+
+    def _decide(self, decisions: list[Decision]) -> None:
+        for decision in decisions:
+            if isinstance(decision, Begin):
+                message = next(iter(decision.barriers.values()))
+                self._begin(decision, message.triggered_ms, aligned=message.aligned)
+            elif isinstance(decision, Block):
+                self.inputs.channels[decision.channel].block()
+            elif isinstance(decision, Abandon):
+                self._slot.report(Declined(decision.checkpoint, self.id, decision.reason))
+            else:
+                self.inputs.unblock_all()
+
+    def _begin(self, begin: Begin, triggered_ms: int, *, aligned: bool) -> None:
+        """Take the snapshot, pass the barrier on, and go on with what belongs to the next checkpoint."""
+        begun = time.perf_counter()
+        number = begin.checkpoint
+        alignment = self.subtask.gates.alignment
+        for channel, message in begin.barriers.items():
+            alignment.on_barrier(channel, message)
+        snapshot = self.subtask.begin_checkpoint(number, triggered_ms, aligned=aligned)
+        self._environment = replace(self._environment, epoch=number + 1)
+        self.subtask.begin_epoch(self._environment)
+        figures = BarrierFigures(
+            start_delay_ms=max(begin.first_ms - triggered_ms, 0.0),
+            alignment_ms=begin.last_ms - begin.first_ms,
+            sync_ms=(time.perf_counter() - begun) * 1000,
+        )
+        snapshot = replace(snapshot, ack=self._unconfirmed.passed(number, snapshot.ack))
+        self._slot.upload(Upload(number, self.subtask, snapshot, figures))
+
+    def completed(self, checkpoint: int) -> None:
+        """Let go of what was kept for a checkpoint."""
+        self._unconfirmed.completed(checkpoint)
+        self.subtask.on_completed(checkpoint)
+
+    def aborted(self, checkpoint: int) -> None:
+        """Forget a checkpoint."""
+        self._triggers = deque(each for each in self._triggers if each.checkpoint != checkpoint)
+        self._unconfirmed.aborted(checkpoint)
+        self._decide(self._barriers.on_aborted(checkpoint))
+
+    # Sending
+
+    def flush_due(self, moment: float, timeout_s: float) -> None:
+        """Send what has waited for so long."""
+        if self._flush_at is None:
+            if self.subtask.waiting:
+                self._flush_at = moment + timeout_s
+            if timeout_s:
+                return
+        if self._flush_at is not None and moment >= self._flush_at:
+            self.flush()
+
+    def flush(self) -> bool:
+        """Send what waits; return whether anything did."""
+        self._flush_at = None
+        if not self.subtask.waiting:
+            return False
+        self.subtask.flush()
+        return True
+
+    def on_quiet(self) -> None:
+        """Emit what is held back: the whole slot has nothing to do."""
+        if self._stirred:
+            self._stirred = False
+            self.subtask.on_quiet()
+
+    def mark(self) -> None:
+        """Send a latency marker, if it is a source."""
+        if self.subtask.source is not None and not self.ended:
+            self.subtask.send_latency(LatencyMarker(self.id, now() * 1000))

@@ -1,0 +1,396 @@
+"""The event loop of a slot: all its subtasks in one thread, for the life of an attempt.
+
+A turn takes what has arrived, does what the driver says, and lets each subtask work for a few milliseconds, those downstream first. It never
+blocks in a send: a subtask reads only while there is room for what it emits. When there is nothing to do, records that wait for
+their buffers to be full are sent, and the loop waits exactly until the next thing is due.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from penstock.common.clock import now_ms
+from penstock.errors import PenstockError
+from penstock.graph.deployment import ResultEdge
+from penstock.graph.stage import StageDeployment
+from penstock.runtime.network.channels import (
+    ChannelId,
+    InputChannel,
+    Inputs,
+    OutputChannel,
+    Outputs,
+)
+from penstock.runtime.network.routing import connected_targets
+from penstock.runtime.network.transport import Network
+from penstock.runtime.network.writers import ChannelWriter
+from penstock.runtime.task.failures import describe, ended_itself
+from penstock.runtime.task.garbage import GarbageControl
+from penstock.runtime.task.gates import flowing_time
+from penstock.runtime.task.live_task import LiveTask
+from penstock.runtime.task.slot_metrics import SlotMetrics
+from penstock.runtime.task.stage_messages import (
+    Aborted,
+    AllowTime,
+    Assign,
+    Command,
+    Completed,
+    Connect,
+    Leave,
+    Report,
+    SlotFailed,
+    SlotListening,
+    SlotReport,
+    SlotRunning,
+    Trigger,
+)
+from penstock.runtime.task.subtask import Subtask
+from penstock.runtime.task.uploads import Upload, Uploads
+
+_REPORT_EVERY_S: Final = 1.0
+_LONGEST_WAIT_S: Final = 1.0
+
+
+class SlotNetwork(Protocol):
+    """The network of a slot, as its loop uses it. Nothing but `wait` waits."""
+
+    address: str
+
+    def connect(self, addresses: Sequence[str]) -> None:
+        """Connect to the other slots."""
+
+    def connect_driver(self, address: str, identity: int) -> None:
+        """Connect to the driver."""
+
+    def open_output(self, channel: ChannelId, target_slot: int, outputs: Outputs) -> OutputChannel:
+        """Return the sending end of a channel."""
+
+    def open_input(self, channel: ChannelId, source_slot: int, inputs: Inputs) -> InputChannel:
+        """Return the receiving end of a channel, and add it to the inputs of its subtask."""
+
+    def pump(self) -> bool:
+        """Take what has arrived, send what may be sent."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something arrives, somebody calls `wake`, or the time is over."""
+
+    def wake(self) -> None:
+        """End a `wait`, or the next one. By any thread."""
+
+    def watch(self, file: int, call: Callable[[], None] | None) -> None:
+        """Call something in a `pump` while a file can be read, which ends a `wait`, too; None: no more."""
+
+    def commands(self) -> list[Any]:
+        """Return what the driver has sent."""
+
+    def report(self, message: Any) -> None:
+        """Tell the driver. By any thread."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class SlotError(PenstockError, RuntimeError):
+    """A slot failed for a reason that is not the program's."""
+
+
+class StopSignal:
+    """Lets slots of this process leave, by any thread: for those that nobody can kill."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wakers: list[Callable[[], None]] = []
+        self.is_set = False
+
+    def add(self, wake: Callable[[], None]) -> None:
+        """Wake this one, too."""
+        with self._lock:
+            self._wakers.append(wake)
+
+    def set(self) -> None:
+        """Let all leave."""
+        self.is_set = True
+        with self._lock:
+            wakers = list(self._wakers)
+        for wake in wakers:
+            wake()
+
+
+def run_stage_slot(
+    stage: StageDeployment, slot: int, host: str, stop: StopSignal | None = None
+) -> None:
+    """Run one slot of a stage on this machine, which others reach by the name or address `host`."""
+    network = Network(slot, stage.slots, stage.keys, stage.network, host)
+    run_slot_with(network, stage, slot, host, stop or StopSignal())
+
+
+def run_slot_with(
+    network: SlotNetwork, stage: StageDeployment, slot: int, host: str, stop: StopSignal
+) -> None:
+    """Run the subtasks of one slot until the driver lets it leave, or one of them fails: then the driver is told why."""
+    loop: SlotLoop | None = None
+    stop.add(network.wake)
+    try:
+        network.connect_driver(stage.driver, slot)
+        loop = SlotLoop(stage, slot, network, stop)
+        network.report(SlotListening(slot, network.address, os.getpid()))
+        if not loop.connect():
+            return
+        loop.open()
+        network.report(SlotRunning(slot, os.getpid(), host))
+        loop.run()
+        loop.close()
+    except (Exception, SystemExit) as raised:  # noqa: BLE001 - the driver is told of anything
+        current = None if loop is None else loop.current
+        network.report(SlotFailed(slot, describe(_as_error(raised), current, None)))
+    finally:
+        if loop is not None:
+            loop.abandon()
+        network.close()
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _as_error(raised: BaseException) -> PenstockError:
+    if isinstance(raised, PenstockError):
+        return raised
+    if isinstance(raised, SystemExit):
+        return ended_itself(raised)
+    error = SlotError(f"a slot failed: {type(raised).__name__}: {raised}")
+    error.__cause__ = raised
+    return error
+
+
+class SlotLoop:
+    """The subtasks of one slot, and their turns."""
+
+    def __init__(
+        self, stage: StageDeployment, slot: int, network: SlotNetwork, stop: StopSignal
+    ) -> None:
+        self._stage = stage
+        self._slot = slot
+        self._network = network
+        self._vertices = {vertex.vertex: vertex for vertex in stage.vertices}
+        self.current: Subtask | None = None
+        self.tasks: list[LiveTask] = []  # downstream first
+        self._left = False
+        self._stop = stop
+        self._uploads = Uploads(network.report, network.wake)
+        self._garbage = GarbageControl()
+        timeout = stage.network.buffer_timeout_ms
+        self._flush_after_s = None if timeout is None else timeout / 1000
+        self._marker_s = stage.network.latency_interval_ms / 1000
+        begun = time.monotonic()
+        self._metrics = SlotMetrics(begun)
+        self._report_at = begun + _REPORT_EVERY_S
+        self._mark_at = begun + self._marker_s
+        for vertex in sorted(stage.vertices, key=lambda each: each.level, reverse=True):
+            for index in range(vertex.parallelism):
+                if stage.placement[vertex.task(index)] == slot:
+                    self.tasks.append(LiveTask(Subtask(vertex, index, flowing_time), stage, self))
+        self._by_id = {task.id: task for task in self.tasks}
+        for task in self.tasks:
+            self._open_inputs(task)
+
+    # Opening
+
+    def _open_inputs(self, task: LiveTask) -> None:
+        subtask = task.subtask
+        for (gate, source), sender in subtask.gates.channels.items():
+            channel = ChannelId(subtask.deployment.vertex, subtask.index, gate, source)
+            self._network.open_input(channel, self._stage.placement[sender], task.inputs)
+
+    def connect(self) -> bool:
+        """Wait for the addresses of the other slots, and connect to them; return False if the driver gives the stage up."""
+        network = self._network
+        while not (self._left or self._stop.is_set):
+            network.pump()
+            for command in network.commands():
+                if isinstance(command, Connect):
+                    network.connect(command.addresses)
+                    return True
+                self._left = self._left or isinstance(command, Leave)
+            network.wait(_LONGEST_WAIT_S)
+        return False
+
+    def open(self) -> None:
+        """Open all subtasks, and tell what they said about time before a restart."""
+        for task in self.tasks:
+            self.current = task.subtask
+            task.open(
+                f"{self._stage.attempt}-{self._slot}", functools.partial(self._writer_of, task)
+            )
+        for task in self.tasks:
+            self.current = task.subtask
+            task.subtask.announce_time()
+
+    def _writer_of(self, task: LiveTask, edge: ResultEdge, subtask: int) -> ChannelWriter:
+        target = self._vertices[edge.target_vertex]
+        parallelism = task.subtask.deployment.parallelism
+        channels: dict[int, OutputChannel] = {}
+        neighbours = set()
+        for index in connected_targets(edge.partitioning, subtask, parallelism, target.parallelism):
+            channel = ChannelId(target.vertex, index, edge.target_gate, subtask)
+            slot = self._stage.placement[target.task(index)]
+            channels[index] = self._network.open_output(channel, slot, task.outputs)
+            if slot == self._slot:
+                neighbours.add(index)
+        return ChannelWriter(channels, frozenset(neighbours))
+
+    # What a slot does for its subtasks
+
+    def report(self, message: Report) -> None:
+        """Tell the driver."""
+        self._network.report(message)
+
+    def upload(self, upload: Upload) -> None:
+        """Write a snapshot beside the loop."""
+        self._uploads.submit(upload)
+
+    def wake(self) -> None:
+        """Let the loop make another turn. By any thread."""
+        self._network.wake()
+
+    def watch(self, file: int, call: Callable[[], None] | None) -> None:
+        """Call something in the loop while a file can be read; None: no more."""
+        self._network.watch(file, call)
+
+    # Turns
+
+    def run(self) -> None:
+        """Make turns until the driver lets the slot leave."""
+        while not (self._left or self._stop.is_set):
+            seconds = self.turn()
+            if seconds > 0:
+                self._network.wait(seconds)
+
+    def turn(self) -> float:
+        """Do some of what is to be done; return how many seconds there is nothing else to do."""
+        network = self._network
+        network.pump()
+        for command in network.commands():
+            self._obey(command)
+        worked = False
+        for task in self.tasks:
+            self.current = task.subtask
+            if task.work():
+                worked = True
+        if self._uploads.failed is not None:
+            self.current, error = self._uploads.failed
+            raise error
+        moment = time.monotonic()
+        if self._flush_after_s is not None:
+            for task in self.tasks:
+                self.current = task.subtask
+                task.flush_due(moment, self._flush_after_s)
+        self._do_periodic(moment)
+        if worked or self._send_rest() or self._left:
+            return 0.0
+        return self._idle_seconds(moment)
+
+    def _send_rest(self) -> bool:
+        """Send what waits for its buffers to be full, since there is nothing else to do; return whether there was anything."""
+        sent = False
+        for task in self.tasks:
+            if task.outputs.has_room:
+                self.current = task.subtask
+                task.on_quiet()
+                if self._flush_after_s is not None:
+                    sent = task.flush() or sent
+        return sent
+
+    def _idle_seconds(self, moment: float) -> float:
+        """Return how long nothing is due."""
+        due = min(moment + _LONGEST_WAIT_S, self._report_at)
+        if self._marker_s:
+            due = min(due, self._mark_at)
+        clock = now_ms()
+        for task in self.tasks:
+            if task.ended or not task.outputs.has_room:
+                continue
+            if task.wakeup is not None:
+                due = min(due, moment + max(task.wakeup - clock, 1) / 1000)
+            if task.poll_at is not None and task.subtask.source is not None:
+                due = min(due, task.poll_at)
+        return due - moment
+
+    def _do_periodic(self, moment: float) -> None:
+        if self._marker_s and moment >= self._mark_at:
+            self._mark_at = moment + self._marker_s
+            for task in self.tasks:
+                self.current = task.subtask
+                task.mark()
+        if moment >= self._report_at:
+            self._report_at = moment + _REPORT_EVERY_S
+            self._garbage.check()
+            self.report(
+                SlotReport(
+                    self._slot, self._metrics.take(self.tasks, moment), self._reached_times()
+                )
+            )
+
+    def _reached_times(self) -> dict[str, int]:
+        """Return what the sources of each alignment group have reached, the lowest of each."""
+        reached: dict[str, int] = {}
+        for task in self.tasks:
+            group, source = task.alignment_group, task.subtask.source
+            if group is not None and source is not None:
+                time_reached = source.reached_time()
+                if time_reached is not None:
+                    reached[group] = min(reached.get(group, time_reached), time_reached)
+        return reached
+
+    # Commands
+
+    def _obey(self, command: Command) -> None:
+        if isinstance(command, Leave):
+            self._left = True
+        elif isinstance(command, Connect):
+            raise SlotError("a slot that is connected was told to connect")
+        elif isinstance(command, Assign):
+            task = self._by_id[command.task]
+            self.current = task.subtask
+            task.assign(command)
+        else:
+            for task in self.tasks:
+                self.current = task.subtask
+                self._tell(task, command)
+
+    def _tell(self, task: LiveTask, command: Trigger | Completed | Aborted | AllowTime) -> None:
+        if isinstance(command, Trigger):
+            task.trigger(command)
+        elif isinstance(command, Completed):
+            task.completed(command.checkpoint)
+        elif isinstance(command, Aborted):
+            task.aborted(command.checkpoint)
+        else:
+            task.allow_time(command)
+
+    # The end
+
+    def close(self) -> None:
+        """Close all subtasks; the first error is raised when all were closed."""
+        self._uploads.close()
+        errors: list[PenstockError] = []
+        while self.tasks:
+            self.current = self.tasks.pop().subtask
+            try:
+                self.current.close()
+            except PenstockError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def abandon(self) -> None:
+        """Close what a failure left open, so that functions and sinks let go of what they hold."""
+        self._uploads.close()
+        for task in self.tasks:
+            with contextlib.suppress(Exception):  # the failure is what counts
+                task.subtask.close()
+        self._garbage.close()

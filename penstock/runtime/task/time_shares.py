@@ -1,0 +1,47 @@
+"""What a subtask does with its time: works, waits for input, waits for room."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.runtime.task import task_metrics as names
+
+IDLE: Final = 0
+BUSY: Final = 1
+BACK_PRESSURED: Final = 2
+
+_NAMES: Final = (names.IDLE, names.BUSY, names.BACK_PRESSURED)
+
+
+class TimeShares:
+    """Adds up how long a subtask was in each state. Times are seconds of any clock that does not go back.
+
+    >>> shares = TimeShares(10.0)
+    >>> shares.enter(BUSY, 10.25)
+    >>> shares.enter(IDLE, 10.5)
+    >>> shares.report(12.0)
+    {'idleTimeMsPerSecond': 875, 'busyTimeMsPerSecond': 125, 'backPressuredTimeMsPerSecond': 0}
+    """
+
+    __slots__ = ("_begun", "_seconds", "_since", "state")
+
+    def __init__(self, now: float) -> None:
+        self._seconds = [0.0, 0.0, 0.0]
+        self._begun = self._since = now
+        self.state = IDLE
+
+    def enter(self, state: int, now: float) -> None:
+        """Take note of what it does from now on."""
+        self._seconds[self.state] += now - self._since
+        self._since = now
+        self.state = state
+
+    def report(self, now: float) -> dict[str, int]:
+        """Return the milliseconds of each second since the last report, which add up to 1000; begin anew."""
+        self.enter(self.state, now)
+        scale = 1000 / max(now - self._begun, 1e-9)
+        shares = [round(seconds * scale) for seconds in self._seconds]
+        shares[IDLE] = 1000 - shares[BUSY] - shares[BACK_PRESSURED]
+        self._seconds = [0.0, 0.0, 0.0]
+        self._begun = now
+        return dict(zip(_NAMES, shares, strict=True))

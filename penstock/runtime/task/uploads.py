@@ -1,0 +1,76 @@
+"""What writes snapshots beside the event loop of a slot."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.errors import PenstockError, RecordError
+from penstock.graph.task_id import TaskId
+from penstock.runtime.network.messages import BarrierFigures, TaskAck
+from penstock.runtime.task.stage_messages import Acknowledged, Declined
+from penstock.runtime.task.subtask import Snapshot, Subtask
+
+_JOIN_S = 5.0  # how long a slot that ends waits for a snapshot that is being written
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A snapshot that was taken, and is to be written."""
+
+    checkpoint: int
+    subtask: Subtask
+    snapshot: Snapshot
+    figures: BarrierFigures
+
+    @property
+    def task(self) -> TaskId:
+        """Whose snapshot it is."""
+        return self.subtask.deployment.task(self.subtask.index)
+
+
+class Uploads:
+    """A thread that writes one snapshot after another, and reports each when it is durable.
+
+    What cannot be written is declined, and the job goes on. State that cannot be pickled would fail again: that fails the slot.
+    """
+
+    def __init__(self, report: Callable[[Any], None], wake: Callable[[], None]) -> None:
+        self._report = report
+        self._wake = wake
+        self._queue: queue.SimpleQueue[Upload | None] = queue.SimpleQueue()
+        self._closed = False
+        self.failed: tuple[Subtask, PenstockError] | None = None
+        self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
+        self._thread.start()
+
+    def submit(self, upload: Upload) -> None:
+        """Write a snapshot after those before it."""
+        self._queue.put(upload)
+
+    def close(self) -> None:
+        """Write nothing more."""
+        self._closed = True
+        self._queue.put(None)
+        self._thread.join(_JOIN_S)
+
+    def _run(self) -> None:
+        while (upload := self._queue.get()) is not None and not self._closed:
+            try:
+                self._report(Acknowledged(upload.checkpoint, self._write(upload)))
+            except RecordError as error:
+                self.failed = (upload.subtask, error)
+                self._wake()
+            except Exception as error:  # noqa: BLE001 - storage may fail in any way
+                reason = f"{type(error).__name__}: {error}"
+                self._report(Declined(upload.checkpoint, upload.task, reason))
+
+    def _write(self, upload: Upload) -> TaskAck:
+        begun = time.perf_counter()
+        ack = upload.snapshot.finish()
+        took = (time.perf_counter() - begun) * 1000
+        return replace(ack, figures=replace(upload.figures, async_ms=took))
