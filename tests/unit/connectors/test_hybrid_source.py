@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.common import Types
@@ -31,11 +33,11 @@ def test_the_next_source_has_its_turn_when_all_splits_before_are_finished():
     coordinator.discover()
     first = [split for splits in coordinator._splits for split in splits]
     assert [read_all(source, split) for split in first] == [[1, 2], [3, 4]]
-    coordinator.advance(0, [])
+    coordinator.advance(0, [replace(first[0], finished=True)])
     coordinator.discover()  # the other subtask still reads
     assert len(coordinator._splits[0]) == 0
     assert not coordinator.no_more_splits
-    coordinator.advance(1, [])
+    coordinator.advance(1, [replace(first[1], finished=True)])
     coordinator.discover()
     second = [split for splits in coordinator._splits for split in splits]
     assert sorted(read_all(source, split)[0] for split in second) == [5, 6]
