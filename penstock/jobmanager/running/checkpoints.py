@@ -87,6 +87,7 @@ class Checkpoints:
         self._listener = listener
         self._step_hooks = step_hooks
         self._tasks_stay = tasks_stay
+        self._tasks_stay = tasks_stay
         self._what = "checkpoint" if tasks_stay else "epoch"
         # By vertex: a source is the head of its chain.
         self._heads = {each.id: each.operators[0].operator_id for each in job.plan.vertices}
@@ -373,7 +374,10 @@ class Checkpoints:
             return
         self._sweeps_later = False
         try:
-            self.sweep()
+            if self._tasks_stay:  # and are at work: what sinks have staged may be theirs
+                self._store.sweep_checkpoints()
+            else:
+                self.sweep()
         except FencedError as error:
             raise EpochFailedError(error.message, detail=error.detail) from error
         except Exception:  # noqa: BLE001 - surplus files are no reason to fail

@@ -31,6 +31,13 @@ passage = st.sampled_from(
         [("read", 0, 2), ("read", 1, 1), ("trigger",), ("go on", 0, 8), ("go on", 1, 8)],
         [("trigger",), ("read", 0, 1), ("trigger",), ("go on", 1, 8), ("go on", 0, 8)],
         [("read", 1, 2), ("trigger",), ("process", 0, True), ("go on", 0, 4), ("go on", 1, 6)],
+        # The first of two is a full snapshot: nobody but the second may need what was there before.
+        [
+            *[("obey", 0)] * 3,
+            *[("trigger",)] * 2,
+            *[("obey", 0), ("process", 0, True)],
+            *[("go on", 0, 8), ("go on", 1, 8)],
+        ],
     ]
 )
 schedules = st.lists(st.one_of(action.map(lambda a: [a]), passage), max_size=25).map(
@@ -126,13 +133,32 @@ def test_what_was_committed_by_one_of_two_is_not_committed_by_the_other():
 
 def test_files_of_aborted_checkpoints_that_no_ack_told_of_go_with_the_next_that_completes():
     world = World()
-    lost = [("read", 0, 1), ("trigger",), ("obey", 0), ("process", 0, False), ("process", 0, False)]
-    driver = steps(world, *passed(), *lost, ("take", 0), ("decline", 0), *passed())
-    compacting = [("read", 0, 1), ("trigger",), ("obey", 0), ("process", 0, True)]
-    driver = restarted(world)
-    for each in [*compacting, ("process", 0, True), ("go on", 0, 3), ("go on", 1, 5)]:
+    told = [("obey", 0), ("obey", 1)]
+    lost = [("trigger",), ("obey", 0), ("process", 0, False), ("take", 0), ("decline", 0)]
+    driver = steps(world, *passed(), *told, *lost)
+    left = {name for name in world.files if name.startswith("shared/2-")}
+    assert len(left) == 1
+    full = [("trigger",), ("obey", 0), ("obey", 0), ("process", 0, True)]
+    for each in [*full, ("go on", 0, 8), ("go on", 1, 8)]:
         driver = step(driver, each)
-    assert world.files.keys() == set(world.durable()[-1].files())
+    assert driver.coordinator.base.epoch == 3
+    assert not left & world.files.keys()
+
+
+def test_files_that_another_pending_checkpoint_may_need_go_when_that_is_over():
+    world = World()
+    told = [("obey", 0), ("obey", 1)]
+    both = [("trigger",), ("trigger",), ("obey", 0), ("process", 0, True)]
+    driver = steps(world, *passed(2), *told, *both)
+    before = set(world.durable()[-1].operators["total"].subtasks[0].files())
+    for each in [("go on", 0, 2), ("obey", 1), ("process", 1, False), ("take", 1), ("take", 1)]:
+        driver = step(driver, each)
+    assert (driver.coordinator.base.epoch, driver.coordinator.pending_epochs) == (3, [4])
+    assert before <= world.files.keys()
+    for each in [("go on", 0, 8), ("go on", 1, 8)]:
+        driver = step(driver, each)
+    assert driver.coordinator.base.epoch == 4
+    assert not before & world.files.keys()
 
 
 def test_a_checkpoint_that_is_complete_ends_those_before_it():
