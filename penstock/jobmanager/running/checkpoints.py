@@ -87,7 +87,6 @@ class Checkpoints:
         self._listener = listener
         self._step_hooks = step_hooks
         self._tasks_stay = tasks_stay
-        self._tasks_stay = tasks_stay
         self._what = "checkpoint" if tasks_stay else "epoch"
         # By vertex: a source is the head of its chain.
         self._heads = {each.id: each.operators[0].operator_id for each in job.plan.vertices}
@@ -374,10 +373,7 @@ class Checkpoints:
             return
         self._sweeps_later = False
         try:
-            if self._tasks_stay:  # and are at work: what sinks have staged may be theirs
-                self._store.sweep_checkpoints()
-            else:
-                self.sweep()
+            self.sweep()
         except FencedError as error:
             raise EpochFailedError(error.message, detail=error.detail) from error
         except Exception:  # noqa: BLE001 - surplus files are no reason to fail
