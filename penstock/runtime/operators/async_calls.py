@@ -1,8 +1,11 @@
-"""The calls of an asynchronous operator: an event loop that runs while the operator waits for answers.
+"""The calls of an asynchronous operator: an event loop that the operator itself drives, in its own thread.
 
-The operator itself drives the loop, in its own thread: nothing needs a lock, and results come back without a switch of
-threads. A call is one task; it needs 6 us besides the user's code, on CPython 3.11. While the operator does not wait,
-the loop stands still, and so does the clock of the timeouts: an answer that arrived meanwhile is never too late.
+Nothing needs a lock, and results come back without a switch of threads. A call is one task; it needs 6 us besides the user's
+code, on CPython 3.11.
+
+In an epoch the loop runs while the operator waits for answers (`run`). While it does not wait, the loop stands still, and so does the clock
+of the timeouts. Where records flow, the operator never waits: it takes a `step` whenever there is something to do, and timeouts go by the clock.
+Either way an answer that is there is never too late.
 """
 
 from __future__ import annotations
@@ -11,11 +14,13 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from penstock.errors import RecordError
 from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.runtime.isolation import isolated
+from penstock.runtime.operators.async_loop import StepLoop
 from penstock.runtime.operators.async_queue import Entry
 from penstock.runtime.time.pace import ANSWERS_TAKEN, CALL_FAILED, WALL, Pace
 
@@ -54,6 +59,7 @@ class Calls:
         place: str = "answers",
     ) -> None:
         self._loop = loop
+        self._steps = loop if isinstance(loop, StepLoop) else None
         self._pace = pace
         self._place = place
         self._next_number = 0
@@ -98,9 +104,34 @@ class Calls:
         self._run_loop(enough, limit)
         self._pace.answered(self._place, ANSWERS_TAKEN)
 
+    def step(self) -> None:
+        """Do all that can be done without waiting; raises CallFailedError."""
+        assert self._steps is not None
+        if self._script is not None and self._follow_script():
+            return
+        if self._failure is None:
+            self._steps.step()
+        if self._failure is None and self._expire_late():
+            self._steps.step()  # calls that were given up end
+        if self._failure is not None:
+            raise self._failure
+        self._pace.answered(self._place, ANSWERS_TAKEN)
+
+    def seconds_to_step(self) -> float | None:
+        """Return after how long a step is due although nothing has arrived; None: never."""
+        assert self._steps is not None
+        due = self._steps.due
+        if self._timeout > 0 and self._asked:
+            deadline = next(iter(self._asked)).deadline
+            due = deadline if due is None else min(due, deadline)
+        return None if due is None else max(0.0, due - self._loop.time())
+
     def begin_epoch(self) -> None:
-        """Count calls anew; none is under way."""
+        """Count calls anew; those that are under way come first, as they are asked again first after a restart."""
         self._next_number = self._answered = 0
+        for entry in self._asked:
+            entry.number = self._next_number
+            self._next_number += 1
         self._script = self._pace.answers(self._place)
 
     def _follow_script(self) -> bool:
@@ -338,13 +369,16 @@ class Calls:
     # Timeouts: one timer for all, as the deadlines come in the order in which the calls began
 
     def _now(self) -> float:
-        """Return the time for which the loop has run."""
+        """Return the time for which the loop has run; where it takes steps, the clock."""
+        if self._steps is not None:
+            return self._loop.time()
         moment = self._loop.time() if self._stopped_at is None else self._stopped_at
         return moment - self._stood_still
 
     def _start_clock(self) -> None:
         assert self._stopped_at is not None
-        self._stood_still += self._loop.time() - self._stopped_at
+        if self._steps is None:
+            self._stood_still += self._loop.time() - self._stopped_at
         self._stopped_at = None
         if self._timeout > 0 and self._asked and self._script is None:
             self._arm()
@@ -361,16 +395,19 @@ class Calls:
 
     def _expire(self) -> None:
         self._timer = None
-        now = self._now() + 1e-6
-        late = []
-        for entry in self._asked:
-            if entry.deadline > now:
-                break
-            late.append(entry)
-        for entry in late:
-            self._time_out(entry)
+        self._expire_late()
         if self._asked and self._timer is None:
             self._arm()
+
+    def _expire_late(self) -> bool:
+        """Give up calls whose time is over; return whether there are any."""
+        if self._timeout <= 0:
+            return False
+        now = self._now() + 1e-6
+        late = list(takewhile(lambda entry: entry.deadline <= now, self._asked))
+        for entry in late:
+            self._time_out(entry)
+        return bool(late)
 
     def _time_out(self, entry: Entry) -> None:
         try:

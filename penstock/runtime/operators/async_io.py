@@ -1,6 +1,9 @@
 """Asynchronous calls for each record, many at a time: `AsyncDataStream`.
 
-At the barrier the operator waits for the calls in flight, for a while. Records whose answers are still out then are part
+Where records flow, answers are emitted as they arrive, and a barrier waits for nothing: records whose answers are out, or may not be
+emitted yet, are part of the checkpoint; the calls go on, and are made again after a restore.
+
+In an epoch the operator waits for the calls in flight at the barrier, for a while. Records whose answers are still out then are part
 of the checkpoint: their calls are cancelled, and they are asked about again at the beginning of the next epoch, before
 new records, whether the subtask stays in this process or not. The wait doubles with each barrier that a record crosses, so
 that a call of any length gets its answer in the end.
@@ -9,14 +12,17 @@ that a call of any length gets its answer in the end.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import repeat
 from typing import Any, Final, NoReturn
 
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.operator_specs import AsyncWaitSpec, functions
 from penstock.runtime.operators.async_calls import CallFailedError, Calls
+from penstock.runtime.operators.async_loop import StepLoop
 from penstock.runtime.operators.async_queue import (
     Control,
     Entry,
@@ -35,6 +41,7 @@ IN_FLIGHT: Final = f"{SPLIT}{functions.IN_FLIGHT}"
 # (records before it, watermark, idle): belongs to the subtask, as after a change of parallelism upstream tells it again.
 _CONTROLS: Final = "controls"
 _MAX_DOUBLINGS: Final = 12
+_LOOK_EVERY_S: Final = 0.001
 
 
 class AsyncWaitOperator(StreamOperator):
@@ -43,11 +50,12 @@ class AsyncWaitOperator(StreamOperator):
     def __init__(
         self,
         spec: AsyncWaitSpec,
-        loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+        loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
     ) -> None:
         super().__init__(spec)
         self._loop_factory = loop_factory
         self._calls: Calls | None = None
+        self._watched = False  # is it told when answers arrive?
 
     def open(self, context: OperatorContext) -> None:
         """Open the user's function, and queue what was in flight in the checkpoint."""
@@ -57,9 +65,12 @@ class AsyncWaitOperator(StreamOperator):
         self._released: list[Item] = []
         self._watermark = MIN_WATERMARK
         self._max_batch = self.spec.max_batch and min(self.spec.max_batch, self.spec.capacity)
+        self._flows = context.pipelined
+        create_loop = StepLoop if self._flows else asyncio.new_event_loop
+        loop = (self._loop_factory or create_loop)()
         self._calls = Calls(
             self.spec,
-            self._loop_factory(),
+            loop,
             self._on_answer,
             context.pace,
             f"answers {context.operator_id}",
@@ -72,10 +83,17 @@ class AsyncWaitOperator(StreamOperator):
         if callable(opener):
             self._calls.complete(opener(_FunctionContext(context.runtime_context)))
         self._restore()
+        # Without a file that tells when answers arrive, they are looked for every millisecond.
+        file = loop.fileno() if isinstance(loop, StepLoop) else None
+        self._watched = file is not None and context.watch is not None
+        if self._watched and context.watch is not None:
+            context.watch(file)
 
     def close(self) -> None:
         """Give up the calls in flight and close the user's function."""
         calls, self._calls = self._calls, None
+        if calls is not None and self._watched and self.context.watch is not None:
+            self.context.watch(None)
         if calls is not None:
             calls.close()
 
@@ -89,7 +107,10 @@ class AsyncWaitOperator(StreamOperator):
         times = repeat(None) if batch.timestamps is None else batch.timestamps
         self._waiting.extend(map(Entry, batch.values, times))
         self._admit()
-        self._run(self._all_asked)
+        if self._flows:
+            self._step()
+        else:
+            self._run(self._all_asked)
 
     def process_watermark(self, watermark: int) -> None:
         """Let a watermark wait for the records before it."""
@@ -108,13 +129,44 @@ class AsyncWaitOperator(StreamOperator):
 
     def advance_processing_time(self, now: int) -> None:
         """Ask about what a barrier left over, and take answers that are there."""
-        if not self._is_empty():
+        if self._flows:
+            self.on_wakeup()
+        elif not self._is_empty():
             self._admit()
             self._run(_yes)
 
     def next_wakeup(self) -> int | None:
-        """Return now if records are in flight: the next epoch is for them, even if no record comes."""
-        return self.context.clock() if self._waiting else None
+        """Return when a call times out or wants to go on; in an epoch, now if records are in flight: the next one is for them."""
+        if not self._flows:
+            return self.context.clock() if self._waiting else None
+        assert self._calls is not None
+        if self._waiting and not self._queue.size:  # just restored
+            return self.context.clock()
+        seconds = self._calls.seconds_to_step()
+        if not self._watched and self._queue.size:
+            seconds = _LOOK_EVERY_S if seconds is None else min(seconds, _LOOK_EVERY_S)
+        return None if seconds is None else self.context.clock() + math.ceil(seconds * 1000)
+
+    # Where records flow
+
+    @property
+    def has_room(self) -> bool:  # type: ignore[override]
+        """Whether all records that were taken are being asked about."""
+        return not self._flows or not self._waiting
+
+    @property
+    def under_way(self) -> bool:  # type: ignore[override]
+        """Whether answers are out."""
+        return self._flows and not self._is_empty()
+
+    def on_wakeup(self) -> None:
+        """Take answers that have arrived."""
+        self._admit()
+        self._step()
+
+    def _step(self) -> None:
+        assert self._calls is not None
+        self._follow(self._calls.step)
 
     def finish(self) -> None:
         """Wait for all answers."""
@@ -182,8 +234,12 @@ class AsyncWaitOperator(StreamOperator):
 
     def _run(self, enough: Callable[[], bool], limit: float | None = None) -> None:
         assert self._calls is not None
+        self._follow(partial(self._calls.run, enough, limit))
+
+    def _follow(self, drive: Callable[[], None]) -> None:
+        """Drive the calls, then emit what they have answered."""
         try:
-            self._calls.run(enough, limit)
+            drive()
         except CallFailedError as failed:
             raise self.guard(failed.cause, failed.record, known=True) from failed.cause
         self._flush()
@@ -219,8 +275,8 @@ class AsyncWaitOperator(StreamOperator):
     # State
 
     def barrier(self) -> list[Any]:
-        """Wait for the answers in flight; what is still out after a while becomes part of the checkpoint."""
-        if not self._is_empty():
+        """Make records in flight part of the checkpoint; in an epoch, wait for their answers first, for a while."""
+        if not self._flows and not self._is_empty():
             self._admit()
             carried = max(
                 (item.carried for item in self._items() if type(item) is Entry), default=0
@@ -252,11 +308,11 @@ class AsyncWaitOperator(StreamOperator):
 
     def _snapshot(self) -> None:
         state = self.context.operator_state
-        if not self._waiting and not state.get(IN_FLIGHT):
+        if self._is_empty() and not state.get(IN_FLIGHT):
             return
         entries: list[tuple[Any, ...]] = []
         controls: list[tuple[Any, ...]] = []
-        for item in self._waiting:
+        for item in self._items():
             if type(item) is Entry:
                 entries.append((item.value, item.timestamp, item.carried, item.results))
             elif isinstance(item, Control):
