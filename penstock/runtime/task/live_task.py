@@ -227,6 +227,8 @@ class LiveTask:
                 break
             if time.monotonic() >= end or (channel := inputs.next()) is None:
                 break
+        else:
+            channel.offer()  # it was next in line, and has not been read
         self._settle()
         return True
 
