@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from socket import SOCK_STREAM, getaddrinfo
 from typing import Any, Final
 
 import zmq
@@ -28,11 +29,12 @@ def new_socket(context: zmq.Context[Any], kind: int, linger_ms: int) -> zmq.Sock
 
 
 def bind(socket: zmq.Socket[bytes], host: str) -> str:
-    """Listen at a free port of one address of this machine; return where."""
-    if ":" in host:
+    """Listen at a free port of one address of this machine, which may be told by name; return where."""
+    number = str(getaddrinfo(host, None, type=SOCK_STREAM)[0][4][0])
+    if ":" in number:
         socket.setsockopt(zmq.IPV6, 1)
-        host = f"[{host}]"
-    socket.bind(f"tcp://{host}:0")
+        number = f"[{number}]"
+    socket.bind(f"tcp://{number}:0")
     endpoint: Any = socket.last_endpoint
     return str(endpoint, "ascii")
 

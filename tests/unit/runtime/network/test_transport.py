@@ -381,6 +381,26 @@ def test_a_slot_listens_on_the_given_address_only(slots: Slots) -> None:
     sockets.create_connection((HOST, port), timeout=1).close()
 
 
+@pytest.mark.parametrize("host", ["localhost", "::1"])
+def test_a_host_may_be_a_name_or_an_address_of_the_other_kind(host: str) -> None:
+    keys = make_keys()
+    networks = [Network(slot, 2, keys, NetworkSettings(), host) for slot in range(2)]
+    try:
+        for network in networks:
+            network.connect([each.address for each in networks])
+        channel, inputs = ChannelId(1, 1, 0, 0), Inputs()
+        networks[0].open_output(channel, 1, Outputs()).send(WATERMARK, 1)
+        networks[1].open_input(channel, 0, inputs)
+        deadline = time.monotonic() + 10
+        while inputs.next() is None:
+            assert time.monotonic() < deadline
+            for network in networks:
+                network.pump()
+    finally:
+        for network in networks:
+            network.close()
+
+
 def test_keys_are_made_anew_and_the_secret_one_is_not_shown() -> None:
     keys, others = make_keys(), make_keys()
     assert keys != others
