@@ -514,7 +514,7 @@ REST_BIND_PORT = _option(
 EXECUTION_MODE = _option(
     _key("penstock.execution.mode")
     .enum_type(["auto", "pipelined", "epochs"])
-    .default_value("epochs"),
+    .default_value("auto"),
     "How a job runs: pipelined, as tasks that stay and pass records on at once, or in epochs, one Spark job after another. auto: "
     "pipelined if a source is unbounded and Spark has a core for each slot.",
 )

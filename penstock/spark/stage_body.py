@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -66,8 +65,9 @@ def barrier_body(
 def _run_slot(run: RunSlot | None) -> RunSlot:
     if run is not None:
         return run
-    found: RunSlot = importlib.import_module("penstock.runtime.task.slot_loop").run_stage_slot
-    return found
+    from penstock.runtime.task.slot_loop import run_stage_slot
+
+    return run_stage_slot
 
 
 def _require_network() -> None:

@@ -12,6 +12,7 @@ import pyspark.daemon
 import pyspark.worker
 
 import penstock.checkpoint.state_io
+import penstock.runtime.task.slot_loop
 import penstock.runtime.task.slot_task  # noqa: F401 - loaded for the workers
 from penstock.runtime.operators.registry import preload
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -27,6 +26,8 @@ from penstock.jobmanager.running.cluster import OnEnd
 from penstock.jobmanager.running.modes import AUTO, EPOCHS, MODES
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.local_pipe import run_pipe_locally
+from penstock.runtime.task.local_stage import run_stage_locally
+from penstock.runtime.task.slot_loop import StopSignal
 
 
 class MiniCluster:
@@ -139,7 +140,7 @@ class _LocalStage:
     def __init__(self, deployment: StageDeployment, on_end: OnEnd) -> None:
         self._deployment = deployment
         self._on_end = on_end
-        self._stop = importlib.import_module("penstock.runtime.task.slot_loop").StopSignal()
+        self._stop = StopSignal()
         self._thread = threading.Thread(
             target=self._run, name=f"penstock-stage-{deployment.stage}", daemon=True
         )
@@ -157,8 +158,7 @@ class _LocalStage:
     def _run(self) -> None:
         failure: BaseException | None = None
         try:
-            local_stage = importlib.import_module("penstock.runtime.task.local_stage")
-            local_stage.run_stage_locally(self._deployment, self._stop)
+            run_stage_locally(self._deployment, self._stop)
         except BaseException as error:  # noqa: BLE001 - whoever waits is told
             failure = error
         self._on_end(failure)
