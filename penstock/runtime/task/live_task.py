@@ -165,11 +165,8 @@ class LiveTask:
             self.shares.enter(state, time.monotonic())
 
     def _settle(self) -> None:
-        """Take note of what it waits for after it has worked."""
-        if not self.outputs.has_room:
-            self._enter(BACK_PRESSURED)
-        elif not self.inputs.line:
-            self._enter(IDLE)
+        """Take note that it has worked for now. Another subtask's turn is no work of this one: in a busy slot, shares add up."""
+        self._enter(IDLE if self.outputs.has_room else BACK_PRESSURED)
 
     def _answer_wakeups(self) -> bool:
         while self._woken:
@@ -260,6 +257,7 @@ class LiveTask:
         if self.shares.state != BUSY:
             self.shares.enter(BUSY, moment)
         polled = source.poll()
+        self._settle()
         if polled is Polled.MORE:
             self.poll_at = 0.0
             return True
@@ -269,7 +267,6 @@ class LiveTask:
             self._finish()
             return True
         self.poll_at = source.next_poll()
-        self._enter(IDLE)
         return False
 
     # The end
@@ -374,7 +371,9 @@ class LiveTask:
         self._flush_at = None
         if not self.subtask.waiting:
             return False
+        self._enter(BUSY)
         self.subtask.flush()
+        self._settle()
         return True
 
     def on_quiet(self) -> None:

@@ -1,4 +1,4 @@
-"""What a subtask does with its time: works, waits for input, waits for room."""
+"""What a subtask does with its time: works, waits for room, or neither: for input, or for its turn in the slot."""
 
 from __future__ import annotations
 
