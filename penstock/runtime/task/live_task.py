@@ -51,6 +51,7 @@ from penstock.runtime.task.uploads import Upload
 # How much a subtask reads before it is the turn of the next one in the slot.
 _BUFFERS_PER_TURN: Final = 16
 _SECONDS_PER_TURN: Final = 0.005
+_FULL_BATCH: Final = 512  # a source that gives fewer records has no more of them
 
 
 class SlotServices(Protocol):
@@ -93,6 +94,7 @@ class LiveTask:
         self._woken: set[StreamOperator] = set()
         self._watched: dict[StreamOperator, int] = {}
         self._stopped = False  # it reads nothing more, and comes to no end
+        self._backlog = False  # has the source given as much as it could when it was last asked?
         self._stirred = False  # has it done anything since it was quiet?
         self._flush_at: float | None = None
 
@@ -160,6 +162,11 @@ class LiveTask:
             self.wakeup = None if self.ended else self.subtask.next_wakeup()
         return worked
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether all that there was to read has been read."""
+        return not (self.inputs.line or self._backlog)
+
     def _enter(self, state: int) -> None:
         if self.shares.state != state:
             self.shares.enter(state, time.monotonic())
@@ -217,15 +224,15 @@ class LiveTask:
         self._enter(BUSY)
         outputs, inputs, subtask = self.outputs, self.inputs, self.subtask
         end = time.monotonic() + _SECONDS_PER_TURN
-        for _ in range(_BUFFERS_PER_TURN):
+        left = _BUFFERS_PER_TURN
+        while channel is not None:
             self._take(channel.id[2:], channel.take())
             channel.offer()
-            if not (outputs.has_room and subtask.has_room) or self._finishing:
+            left -= 1
+            if self._finishing or not (left and outputs.has_room and subtask.has_room):
                 break
-            if time.monotonic() >= end or (channel := inputs.next()) is None:
-                break
-        else:
-            channel.offer()  # it was next in line, and has not been read
+            # Whoever is taken out of the line is read.
+            channel = inputs.next() if time.monotonic() < end else None
         self._settle()
         return True
 
@@ -256,7 +263,9 @@ class LiveTask:
             return False
         if self.shares.state != BUSY:
             self.shares.enter(BUSY, moment)
+        before = source.records
         polled = source.poll()
+        self._backlog = source.records - before >= _FULL_BATCH
         self._settle()
         if polled is Polled.MORE:
             self.poll_at = 0.0

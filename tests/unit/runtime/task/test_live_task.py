@@ -323,6 +323,24 @@ def test_a_source_that_is_stopped_reads_nothing_after_the_checkpoint():
 # Room
 
 
+def test_what_arrives_is_read_however_much_of_it_there_is():
+    """A turn takes so many buffers; the rest of a channel is taken in the next ones."""
+    with stages.Stepped(summing(2)) as slot:
+        for n in range(100):
+            slot.put(1, n % 2, DATA, batch(1))
+        slot.rest()
+        assert len(SEEN) == 100
+
+
+def test_channels_are_read_by_turns():
+    with stages.Stepped(summing(2)) as slot:
+        for source in (0, 1):
+            for _ in range(3):
+                slot.put(1, source, DATA, batch(1000 if source else 1))
+        slot.rest()
+        assert SEEN == [1, 1001, 1002, 2002, 2003, 3003]
+
+
 def test_a_subtask_reads_only_while_there_is_room_for_what_it_emits():
     with stages.Stepped(summing(1)) as slot:
         task = slot.task(1)
@@ -410,15 +428,36 @@ def sent_values(slot):
 )
 def test_the_buffer_timeout_has_three_meanings(timeout, at_once, at_rest):
     network = NetworkSettings(buffer_timeout_ms=timeout)
-    with stages.Stepped(reading(splits=[[(1, 10)], [(2, 20)]], network=network)) as slot:
+    much = [(n, n) for n in range(600)]
+    with stages.Stepped(reading(splits=[much], network=network)) as slot:
         slot.turn()
-        assert (sent_values(slot) != []) == at_once
+        sent = sent_values(slot)
+        assert (sent != []) == at_once
         slot.rest()
-        assert (slot.task(0).subtask.waiting, sent_values(slot) != []) == (not at_rest, at_rest)
+        sent += sent_values(slot)
+        assert (slot.task(0).subtask.waiting, sent != []) == (not at_rest, at_rest)
+
+
+def test_a_slot_that_keeps_up_sends_every_two_milliseconds_although_it_always_has_work():
+    with stages.Stepped(summing(1, network=NetworkSettings(buffer_timeout_ms=60_000))) as slot:
+        slot.loop._send_at = time.monotonic() + 1000
+        slot.put(1, 0, DATA, batch(1))
+        assert slot.turn() == 0.0
+        assert slot.sent(2) == []
+        slot.loop._send_at = 0.0
+        for _ in range(17):
+            slot.put(1, 0, DATA, batch(1))
+        assert slot.turn() == 0.0
+        assert slot.sent(2) == []  # one more is waiting: it does not keep up
+        assert slot.turn() == 0.0
+        ((_, records),) = slot.sent(2)
+        assert len(records) == 18
+        assert slot.loop._send_at == pytest.approx(time.monotonic() + 0.002, abs=0.1)
 
 
 def test_records_of_a_busy_slot_wait_no_longer_than_the_timeout():
     with stages.Stepped(summing(1, network=NetworkSettings(buffer_timeout_ms=60_000))) as slot:
+        slot.loop._send_at = time.monotonic() + 1000
         slot.put(1, 0, DATA, batch(1))
         assert slot.turn() == 0.0
         first = time.monotonic()
