@@ -1,0 +1,201 @@
+"""The coordinator where tasks stay: what differs from epochs. Any mixture of it is in test_concurrent_checkpoints.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator, Phase
+from penstock.checkpoint.handles import StateChain, StateHandle
+from penstock.checkpoint.messages import (
+    AbortEpoch,
+    CommitFinished,
+    CommitSink,
+    DeleteCheckpoint,
+    EpochAborted,
+    EpochCompleted,
+    FailEpoch,
+    ManifestFailed,
+    ManifestWritten,
+    Restore,
+    TriggerSources,
+    WriteManifest,
+)
+from penstock.connectors.sink import CommitRequest
+from penstock.errors import CheckpointError
+from tests.builders.checkpoint_builders import READ, SUM0, SUM1, ack, delta, full, start
+
+TASKS = (READ, SUM0, SUM1)
+
+
+@pytest.fixture
+def coordinator():
+    return CheckpointCoordinator("job", "a job", tasks_stay=True)
+
+
+def acknowledge(coordinator, epoch, acks=None):
+    """Hand over all acks of a checkpoint; return what the last one leads to."""
+    *others, last = acks or [ack(task, epoch, now_ms=100 * epoch) for task in TASKS]
+    for each in others:
+        assert coordinator.handle(each) == []
+    return coordinator.handle(last)
+
+
+def complete(coordinator, epoch, acks=None, pending=None):
+    if epoch not in coordinator.pending_epochs:
+        coordinator.handle(start(epoch))
+    (write,) = acknowledge(coordinator, epoch, acks)
+    assert isinstance(write, WriteManifest), write
+    coordinator.handle(ManifestWritten(epoch))
+    return write.manifest, coordinator.handle(CommitFinished("sink", epoch, pending))
+
+
+def test_a_checkpoint_is_complete_with_its_last_ack(coordinator):
+    assert coordinator.handle(start(1)) == [TriggerSources(1)]
+    (write,) = acknowledge(coordinator, 1)
+    assert isinstance(write, WriteManifest)
+    assert write.manifest.created_ms == 100
+    request = CommitRequest(1, ["0@1", "1@1"], now_ms=100)
+    assert coordinator.handle(ManifestWritten(1)) == [CommitSink("sink", request)]
+    assert coordinator.handle(CommitFinished("sink", 1))[-1] == EpochCompleted(1)
+
+
+def test_an_ack_that_comes_twice_came_once_and_one_of_another_attempt_fails_the_job(coordinator):
+    coordinator.handle(start(1))
+    for each in (READ, READ, SUM0, SUM0):
+        assert coordinator.handle(ack(each)) == []
+    assert isinstance(coordinator.handle(ack(SUM1))[0], WriteManifest)
+    other = CheckpointCoordinator("job", "a job", tasks_stay=True)
+    other.handle(start(1))
+    (failed,) = acknowledge(
+        other, 1, [ack(READ), ack(SUM0), ack(SUM0, attempt="another"), ack(SUM1)]
+    )
+    assert isinstance(failed, FailEpoch)
+    assert "sum[0] acknowledged 2 times" in failed.reason
+
+
+def test_the_next_one_waits_until_the_one_before_it_has_committed(coordinator):
+    coordinator.handle(start(1))
+    coordinator.handle(start(2))
+    (first,) = acknowledge(coordinator, 1)
+    assert acknowledge(coordinator, 2) == []  # the first is being written
+    assert coordinator.phase is Phase.WRITING
+    coordinator.handle(ManifestWritten(1))
+    assert coordinator.handle(ack(SUM1, 2)) == []
+    assert coordinator.phase is Phase.COMMITTING
+    *_, completed, write = coordinator.handle(CommitFinished("sink", 1, "kept back"))
+    assert completed == EpochCompleted(1)
+    assert write.manifest.epoch == 2
+    assert write.manifest.load_commit("sink").pending == "kept back"
+    assert first.manifest.load_commit("sink").pending is None
+
+
+def test_one_may_begin_while_another_is_written_and_while_it_commits(coordinator):
+    coordinator.handle(start(1))
+    acknowledge(coordinator, 1)
+    assert coordinator.handle(start(2)) == [TriggerSources(2)]
+    coordinator.handle(ManifestWritten(1))
+    assert coordinator.handle(start(3)) == [TriggerSources(3)]
+    assert coordinator.pending_epochs == [2, 3]
+
+
+def test_an_aborted_checkpoint_does_not_fail_the_job_and_its_acks_mean_nothing(coordinator):
+    coordinator.handle(start(1))
+    coordinator.handle(ack(READ))
+    assert coordinator.handle(AbortEpoch(1, "declined")) == [
+        EpochAborted(1, "declined", failed=True)
+    ]
+    assert coordinator.handle(ack(SUM0)) == []
+    assert coordinator.handle(ack(SUM1)) == []
+    assert coordinator.handle(AbortEpoch(1, "expired")) == []
+    assert (coordinator.phase, coordinator.next_epoch) == (Phase.IDLE, 2)
+
+
+def test_after_a_restore_the_numbers_go_on_from_the_checkpoint(coordinator):
+    manifest, _ = complete(coordinator, 1)
+    for number in (2, 3):
+        coordinator.handle(start(number))
+    coordinator.handle(AbortEpoch(2, "declined"))
+    assert coordinator.next_epoch == 4
+    coordinator.handle(Restore(manifest, (manifest,)))
+    coordinator.handle(CommitFinished("sink", 1))
+    assert (coordinator.next_epoch, coordinator.pending_epochs) == (2, [])
+
+
+def test_a_manifest_that_could_not_be_written_aborts_its_checkpoint(coordinator):
+    coordinator.handle(start(1))
+    acknowledge(coordinator, 1)
+    (aborted,) = coordinator.handle(ManifestFailed(1, "down"))
+    assert aborted == EpochAborted(1, "the manifest could not be written: down", failed=True)
+    manifest, last = complete(coordinator, 2)
+    assert manifest.epoch == 2
+    assert DeleteCheckpoint(1) in last  # nobody knows whether it is there
+
+
+def test_a_manifest_that_cannot_be_written_any_more_fails_the_job(coordinator):
+    coordinator.handle(start(1))
+    acknowledge(coordinator, 1)
+    (failed,) = coordinator.handle(ManifestFailed(1, "another driver has the job", fatal=True))
+    assert isinstance(failed, FailEpoch)
+    assert coordinator.phase is Phase.FAILED
+
+
+def test_committables_are_committed_once_the_older_ones_first(coordinator):
+    coordinator.handle(start(1))
+    coordinator.handle(AbortEpoch(1, "expired"))
+    carried = {1: {"sink": ("0@1", "also 0@1")}}
+    acks = [ack(READ, 2), ack(SUM1, 2), ack(SUM0, 2, carried=carried)]
+    second, _ = complete(coordinator, 2, acks)
+    assert second.load_commit("sink").committables == ["0@1", "also 0@1", "0@2", "1@2"]
+    late = {1: {"sink": ("0@1",)}, 2: {"sink": ("0@2",)}}  # it does not know yet
+    acks = [ack(READ, 3), ack(SUM1, 3), ack(SUM0, 3, carried=late)]
+    third, _ = complete(coordinator, 3, acks)
+    assert third.load_commit("sink").committables == ["0@3", "1@3"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"carried": {2: {"sink": ("x",)}}}, "carries committables of checkpoint 2"),
+        ({"carried": {1: {"other": ("x",)}}}, "operator 'other', which it does not run"),
+        ({"carried": {1: {"total": ("x",)}}}, "'total', which has no committer"),
+        ({"states": {}}, "did not start 'total' from the last completed state"),
+    ],
+)
+def test_an_ack_that_cannot_be_right_fails_the_job(coordinator, changes, reason):
+    complete(coordinator, 1)
+    coordinator.handle(start(2))
+    (failed,) = acknowledge(coordinator, 2, [ack(READ, 2), ack(SUM1, 2), ack(SUM0, 2, **changes)])
+    assert isinstance(failed, FailEpoch)
+    assert reason in failed.reason
+
+
+def test_state_may_continue_what_was_written_for_an_aborted_checkpoint(coordinator):
+    complete(coordinator, 1)
+    coordinator.handle(start(2))
+    coordinator.handle(AbortEpoch(2, "expired"))
+    anew = StateChain((full("shared/2-x.state"), delta("shared/3-x.state")))
+    database = StateChain(
+        (StateHandle("full", 1, 0, (0, 128), name="f", snapshot="3-y", base="2-y"),)
+    )
+    acks = [
+        ack(READ, 3),
+        ack(SUM0, 3, states={"total": anew}),
+        ack(SUM1, 3, states={"total": database}),
+    ]
+    found, _ = complete(coordinator, 3, acks)
+    assert found.operators["total"].subtasks == (anew, database)
+
+
+def test_what_was_begun_after_the_last_checkpoint_of_the_job_is_aborted(coordinator):
+    coordinator.handle(start(1))
+    coordinator.handle(start(2))
+    _, last = complete(coordinator, 1, [ack(task, finished=True) for task in TASKS])
+    assert last[-2:] == [EpochCompleted(1, final=True), EpochAborted(2, "the job has finished")]
+    assert coordinator.phase is Phase.FINISHED
+
+
+def test_an_epoch_is_not_aborted_but_fails():
+    epochs = CheckpointCoordinator("job", "a job")
+    epochs.handle(start(1))
+    with pytest.raises(CheckpointError, match="AbortEpoch does not belong here"):
+        epochs.handle(AbortEpoch(1, "declined"))
