@@ -162,6 +162,7 @@ class LocalJobController:
             "recovery_seconds": list(master.recovery_seconds),
             "checkpoints": None if job.checkpoints.temporary else master.store.storage.base,
             "savepoint": master.savepoints.last,
+            "checkpoint_statistics": master.statistics.to_json(),
             "status_times": {each.name: time for each, time in graph.timestamps},
             "failure": graph.failure,
             "vertices": [_describe_vertex(vertex, master.live) for vertex in graph.vertices],

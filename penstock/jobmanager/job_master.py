@@ -22,6 +22,7 @@ from penstock.graph.placement import count_slots
 from penstock.graph.settings import check_parallelism
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager import execution_tracking as tracking
+from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.failures import explain_failure, root_cause
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_core import JobCore
@@ -100,6 +101,7 @@ class JobMaster:
         self.execution_graph: ExecutionGraph = graphs.generate(
             job.job_graph, job_id=job.job_id, now_ms=self.started_ms
         )
+        self.statistics = CheckpointStatistics()
         self._cluster = cluster
         self._step_hooks = step_hooks
         self._mailbox = Mailbox()

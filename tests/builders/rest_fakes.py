@@ -6,6 +6,7 @@ from concurrent.futures import Future
 
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
+from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 
 NOW = 1_700_000_060_000
 TOKEN = "the token"
@@ -21,6 +22,7 @@ class FakeController:
         self.calls = []
         self.answers = {}
         self.savepoint = None
+        self.statistics = CheckpointStatistics()
         self.vertices = [
             self.vertex("v1", "Source: clicks", 2, [("o1", "clicks", "Source: clicks")]),
             self.vertex(
@@ -98,6 +100,7 @@ class FakeController:
             "restarts": 1,
             "checkpoints": f"/chk/{self.job_id}",
             "savepoint": self.savepoint,
+            "checkpoint_statistics": self.statistics.to_json(),
             "status_times": {"CREATED": NOW - 60_000, "RUNNING": NOW - 55_000},
             "failure": None,
             "vertices": self.vertices,

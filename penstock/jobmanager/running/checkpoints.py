@@ -6,7 +6,7 @@ Both ways of running use it: in epochs a checkpoint is a run of the pipe, otherw
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
@@ -46,6 +46,7 @@ from penstock.connectors.sink import CommitRequest, Committer
 from penstock.errors import CheckpointError, FencedError, PenstockError
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpoint_failures import CheckpointFailures
+from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.driver import EpochFailedError, Listener
 from penstock.jobmanager.sources import SourceCoordinator
@@ -85,6 +86,7 @@ class Checkpoints:
         self._store = store
         self._begin = begin
         self._listener = listener
+        self._statistics = CheckpointStatistics() if listener is None else listener.statistics
         self._step_hooks = step_hooks
         self._tasks_stay = tasks_stay
         self._what = "checkpoint" if tasks_stay else "epoch"
@@ -93,6 +95,7 @@ class Checkpoints:
         self._committers: dict[str, Committer] = _create_committers(job)
         self._operators = _operator_plans(job, self._committers)
         self._channels = _expected_channels(job)
+        self._parallelism = Counter(task.vertex for task in self._channels)
         self.coordinator = CheckpointCoordinator(
             job.job_id, job.name, retained=job.checkpoints.retained, tasks_stay=tasks_stay
         )
@@ -137,6 +140,8 @@ class Checkpoints:
         self._undeleted.clear()
         self._collected.clear()
         retained = tuple(self._store.read_all())
+        restored = None if manifest is None else manifest.epoch
+        self._statistics.on_restore(restored, self._path_of(manifest), clock.now_ms())
         self._handle(Restore(manifest, retained))
         # What the driver before this one left may yet become its checkpoint: then it stays until there is one of this driver's.
         self._sweeps_later = self._store.contested
@@ -174,6 +179,7 @@ class Checkpoints:
         """Take an ACK; one of a checkpoint that is over means nothing."""
         if number in self._collected:
             self._collected[number].append(ack)
+            self._statistics.on_ack(number, ack, clock.now_ms())
             if self._listener is not None:
                 self._listener.on_ack(number, ack)
         return self._handle(self._to_event(number, ack))
@@ -272,6 +278,7 @@ class Checkpoints:
                 self.finished = final
             case FailEpoch(epoch, reason, _):
                 cause, self._cause = self._cause, None
+                self._statistics.on_fail(epoch, reason, clock.now_ms())
                 raise EpochFailedError(f"{self._what} {epoch} failed", detail=reason) from cause
             case _:
                 raise CheckpointError(f"unknown instruction {type(instruction).__name__}")
@@ -296,6 +303,7 @@ class Checkpoints:
     def _start(self, epoch: int) -> list[Event]:
         try:
             self._store.check_lease()  # what a driver does that has lost its job is work for nothing
+            self._statistics.on_trigger(epoch, self._parallelism, clock.now_ms())
             if self._listener is not None:
                 self._listener.on_trigger(epoch)
             self._begin(epoch)
@@ -325,6 +333,7 @@ class Checkpoints:
     def _completed(self, outcome: EpochCompleted) -> None:
         self.finished = outcome.final
         self._failures.on_success()
+        self._statistics.on_complete(outcome.epoch, self._path_of(self.manifest), clock.now_ms())
         self.acks = self._collected.pop(outcome.epoch, [])
         for ack in self.acks:
             for source in self.sources:
@@ -337,6 +346,7 @@ class Checkpoints:
 
     def _aborted(self, outcome: EpochAborted) -> None:
         self._collected.pop(outcome.epoch, None)
+        self._statistics.on_fail(outcome.epoch, outcome.reason, clock.now_ms())
         self._outcomes.append(outcome)
         cause, self._cause = self._cause, None
         if not outcome.failed:
@@ -402,6 +412,11 @@ class Checkpoints:
             finished=ack.finished,
             now_ms=clock.now_ms(),
         )
+
+    def _path_of(self, manifest: Manifest | None) -> str | None:
+        if manifest is None or self._job.checkpoints.temporary:
+            return None
+        return self._store.storage.path(f"chk-{manifest.epoch}")
 
     def _committer(self, operator: str) -> Committer:
         committer = self._committers.get(operator)

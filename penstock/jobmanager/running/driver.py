@@ -16,6 +16,7 @@ from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.manifest import Manifest
 from penstock.errors import PenstockError
 from penstock.graph.task_id import TaskId
+from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
 from penstock.jobmanager.sources import SourceCoordinator
@@ -45,6 +46,8 @@ class Listener(Protocol):
 
     Called by the thread that drives the job.
     """
+
+    statistics: CheckpointStatistics  # where what happens to checkpoints is told
 
     def on_deploy(self, tasks: Collection[TaskId] | None = None) -> None:
         """Subtasks, all if none are named, are handed to the processes that run them. Epochs do that for every checkpoint."""

@@ -1,46 +1,102 @@
-"""`/jobs/<id>/checkpoints`: the latest checkpoint and the latest savepoint."""
+"""`/jobs/<id>/checkpoints`: what checkpoints took, the latest ones and those before, in Flink's shape."""
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
-from penstock.rest.messages import Request, Response
+from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routes import Route, Services
 
+Json = dict[str, Any]
 
-def _statistics(services: Services, request: Request) -> Response:
+
+def _overview(services: Services, request: Request) -> Response:
     job = services.jobs.describe(request.parameters["jobid"])
-    epoch, directory, savepoint = job["epoch"], job["checkpoints"], job["savepoint"]
-    latest = None
-    if epoch:
-        path = None if directory is None else f"{directory.rstrip('/')}/chk-{epoch}"
-        latest = _snapshot(path, is_savepoint=False, epoch=epoch)
+    statistics, savepoint = job["checkpoint_statistics"], job["savepoint"]
+    latest = {name: record and _brief(record) for name, record in statistics["latest"].items()}
+    latest["savepoint"] = None if savepoint is None else _savepoint(savepoint)
     return Response(
         {
-            "counts": {"completed": epoch, "total": epoch, "restored": job["restarts"]},
-            "latest": {
-                "completed": latest,
-                "savepoint": None if savepoint is None else _snapshot(savepoint, is_savepoint=True),
-            },
+            "counts": statistics["counts"],
+            "summary": statistics["summary"],
+            "latest": latest,
+            "history": [_brief(record) for record in statistics["history"]],
         }
     )
 
 
-def _snapshot(path: str | None, *, is_savepoint: bool, epoch: int | None = None) -> dict[str, Any]:
+def _brief(record: Json) -> Json:
+    """Return a checkpoint without its subtasks."""
+    return {**record, "tasks": {}} if "tasks" in record else record
+
+
+def _savepoint(path: str) -> Json:
     return {
-        **({} if epoch is None else {"id": epoch}),
+        "className": "completed",
         "status": "COMPLETED",
-        "is_savepoint": is_savepoint,
-        "checkpoint_type": "SAVEPOINT" if is_savepoint else "CHECKPOINT",
+        "is_savepoint": True,
+        "checkpoint_type": "SAVEPOINT",
         "external_path": path,
     }
+
+
+def _details(services: Services, request: Request) -> Response:
+    record = _find(services, request)
+    tasks = {
+        vertex: {name: value for name, value in task.items() if name not in ("summary", "subtasks")}
+        for vertex, task in record["tasks"].items()
+    }
+    return Response({**record, "tasks": tasks})
+
+
+def _subtasks(services: Services, request: Request) -> Response:
+    record, vertex = _find(services, request), request.parameters["vertexid"]
+    if vertex not in record["tasks"]:
+        raise HttpError(
+            HTTPStatus.NOT_FOUND,
+            f"checkpoint {record['id']} has no vertex {vertex}",
+            f"hint: its vertices are {', '.join(record['tasks'])}",
+        )
+    return Response(record["tasks"][vertex])
+
+
+def _find(services: Services, request: Request) -> Json:
+    job, wanted = (
+        services.jobs.describe(request.parameters["jobid"]),
+        request.parameters["checkpointid"],
+    )
+    statistics = job["checkpoint_statistics"]
+    latest = [record for record in statistics["latest"].values() if record and "tasks" in record]
+    known: list[Json] = [*statistics["history"], *latest]
+    for record in known:
+        if str(record["id"]) == wanted:
+            return record
+    numbers = ", ".join(dict.fromkeys(str(record["id"]) for record in known))
+    raise HttpError(
+        HTTPStatus.NOT_FOUND,
+        f"checkpoint {wanted} of job '{job['name']}' is unknown here",
+        f"hint: the last ones are {numbers}" if known else "hint: it has had none so far",
+    )
 
 
 ROUTES = (
     Route(
         "GET",
         "/jobs/:jobid/checkpoints",
-        _statistics,
-        "how many checkpoints, the latest one and the latest savepoint",
+        _overview,
+        "how many checkpoints, what they took, the latest ones and those before",
+    ),
+    Route(
+        "GET",
+        "/jobs/:jobid/checkpoints/details/:checkpointid",
+        _details,
+        "what a checkpoint took, by vertex",
+    ),
+    Route(
+        "GET",
+        "/jobs/:jobid/checkpoints/details/:checkpointid/subtasks/:vertexid",
+        _subtasks,
+        "what a checkpoint took in every subtask of a vertex",
     ),
 )

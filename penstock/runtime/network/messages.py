@@ -46,6 +46,7 @@ class BarrierFigures:
     alignment_ms: float = 0.0  # from the first barrier to the last
     sync_ms: float = 0.0
     async_ms: float = 0.0
+    processed_in_flight: int = 0  # bytes, between the first barrier and the last
     persisted_in_flight: int = 0  # bytes
     unaligned: bool = False
 

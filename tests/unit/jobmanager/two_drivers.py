@@ -20,6 +20,7 @@ from penstock.errors import CheckpointError, FencedError
 from penstock.files import faults
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.failures import root_cause
+from penstock.jobmanager.job import CheckpointSettings
 from penstock.jobmanager.running.driver import EpochFailedError
 from penstock.jobmanager.running.epochs.runner import EpochRunner
 from penstock.runtime.network.messages import TaskAck
@@ -138,7 +139,7 @@ def tiny_job(world):
         job_id="job",
         name="job",
         plan=SimpleNamespace(vertices=[vertex]),
-        checkpoints=SimpleNamespace(retained=1, tolerable_failures=0),
+        checkpoints=CheckpointSettings(directory="", temporary=False),
         sinks=lambda: {"sink": sink},
         sources=list,
     )

@@ -8,7 +8,9 @@ import pytest
 
 from penstock.common.job_status import JobStatus
 from penstock.errors import ArgumentError, CheckpointError, UnsupportedOperationError
+from penstock.graph.task_id import TaskId
 from penstock.rest.published_jobs import ENDED_JOBS
+from penstock.runtime.network.messages import TaskAck
 from tests.builders.rest_fakes import NOW
 
 ID = "a" * 32
@@ -83,11 +85,31 @@ def test_a_vertex_is_shown_with_its_subtasks(ask, controller):
 
 def test_the_latest_checkpoint_and_savepoint_are_told(ask, controller):
     controller.savepoint = "/sp/1"
+    controller.statistics.on_trigger(7, {"v1": 1}, NOW - 20)
+    controller.statistics.on_ack(7, TaskAck(TaskId("v1", 0), "a", {}, {}, b"local"), NOW - 5)
+    controller.statistics.on_complete(7, "/chk/7", NOW)
+    controller.statistics.on_trigger(8, {"v1": 1}, NOW)
     _, content = ask("GET", f"{JOB}/checkpoints")
-    assert content["counts"]["completed"] == 7
-    assert content["latest"]["completed"]["external_path"] == f"/chk/{ID}/chk-7"
+    assert content["counts"] == {
+        "restored": 0, "total": 2, "in_progress": 1, "completed": 1, "failed": 0,
+    }  # fmt: skip
+    assert content["latest"]["completed"]["external_path"] == "/chk/7"
     assert content["latest"]["completed"]["is_savepoint"] is False
+    assert content["latest"]["completed"]["tasks"] == {}
     assert content["latest"]["savepoint"]["external_path"] == "/sp/1"
+    assert [(each["id"], each["status"]) for each in content["history"]] == [
+        (8, "IN_PROGRESS"),
+        (7, "COMPLETED"),
+    ]
+    _, details = ask("GET", f"{JOB}/checkpoints/details/7")
+    assert details["tasks"]["v1"]["end_to_end_duration"] == 15
+    assert "subtasks" not in details["tasks"]["v1"]
+    _, subtasks = ask("GET", f"{JOB}/checkpoints/details/7/subtasks/v1")
+    assert [each["state_size"] for each in subtasks["subtasks"]] == [5]
+    status, refusal = ask("GET", f"{JOB}/checkpoints/details/6")
+    assert (status, refusal["errors"][1]) == (404, "hint: the last ones are 8, 7")
+    status, refusal = ask("GET", f"{JOB}/checkpoints/details/7/subtasks/v9")
+    assert (status, refusal["errors"][1]) == (404, "hint: its vertices are v1")
 
 
 @pytest.mark.parametrize(
