@@ -217,18 +217,18 @@ CHECKPOINT_INCREMENTAL = _option(
 )
 UNALIGNED = _option(
     _key(_CHECKPOINTING + "unaligned.enabled").boolean_type().default_value(False),
-    "Accepted: barriers never wait for records.",
+    "Whether barriers may overtake records, which are then part of the checkpoint. In pipelined jobs; epochs have nothing to overtake.",
     "execution.checkpointing.unaligned",
 )
 UNALIGNED_FORCED = _option(
     _key(_CHECKPOINTING + "unaligned.forced").boolean_type().default_value(False),
-    "Accepted without effect.",
+    "Accepted: there are no jobs, such as iterations, that could not do without.",
 )
 ALIGNED_TIMEOUT = _option(
     _key(_CHECKPOINTING + "aligned-checkpoint-timeout")
     .duration_type()
     .default_value(Duration.of_millis(0)),
-    "Accepted without effect.",
+    "How long after its trigger an unaligned checkpoint tries to be aligned: only then barriers overtake records. 0: they do at once.",
     "execution.checkpointing.alignment-timeout",
     minimum=0,
 )

@@ -138,23 +138,23 @@ class CheckpointConfig:
         )
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether unaligned checkpoints were asked for; recorded, epochs need no alignment."""
+        """Whether barriers may overtake records, which are then part of the checkpoint."""
         return self._configuration.get(options.UNALIGNED)
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Ask for unaligned checkpoints; recorded, epochs need no alignment."""
+        """Let barriers overtake records, which are then part of the checkpoint; epochs have nothing to overtake."""
         return self._set(options.UNALIGNED, bool(enabled))
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
-        """Ask for aligned checkpoints."""
+        """Let channels wait for each other's barriers."""
         return self.enable_unaligned_checkpoints(enabled=False)
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """Set when an aligned checkpoint would turn unaligned; recorded."""
+        """Set how long after its trigger an unaligned checkpoint tries to be aligned; 0: not at all."""
         return self._set_millis(options.ALIGNED_TIMEOUT, alignment_timeout, "alignment_timeout", 0)
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
-        """Return when an aligned checkpoint would turn unaligned."""
+        """Return how long after its trigger an unaligned checkpoint tries to be aligned."""
         return self._configuration.get(options.ALIGNED_TIMEOUT)
 
     def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
@@ -168,7 +168,7 @@ class CheckpointConfig:
     def set_force_unaligned_checkpoints(
         self, force_unaligned_checkpoints: bool = True
     ) -> CheckpointConfig:
-        """Ask for unaligned checkpoints in all cases; recorded."""
+        """Ask for unaligned checkpoints in all cases; recorded, there are none in which they are not possible."""
         return self._set(options.UNALIGNED_FORCED, bool(force_unaligned_checkpoints))
 
     def is_force_unaligned_checkpoints(self) -> bool:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 from penstock.common import options
 from penstock.common.configuration import Configuration
+from penstock.errors import ConfigurationError
 from penstock.graph.stage import BarrierSettings, NetworkSettings
+
+_log = logging.getLogger(__name__)
 
 
 def network_settings(configuration: Configuration) -> NetworkSettings:
@@ -21,9 +26,23 @@ def network_settings(configuration: Configuration) -> NetworkSettings:
 
 def barrier_settings(configuration: Configuration) -> BarrierSettings:
     """Read how subtasks pass barriers."""
+    exactly_once = configuration.get(options.CHECKPOINT_MODE) == "EXACTLY_ONCE"
+    unaligned = configuration.get(options.UNALIGNED)
+    concurrent = configuration.get(options.CHECKPOINT_MAX_CONCURRENT)
+    if unaligned and not exactly_once:
+        _log.warning(
+            "%s is ignored: unaligned checkpoints need %s: EXACTLY_ONCE",
+            options.UNALIGNED.key,
+            options.CHECKPOINT_MODE.key,
+        )
+    elif unaligned and concurrent > 1:
+        raise ConfigurationError(
+            f"{concurrent} checkpoints at the same time cannot be unaligned",
+            hint=f"set {options.CHECKPOINT_MAX_CONCURRENT.key} to 1, or {options.UNALIGNED.key} to false",
+        )
     return BarrierSettings(
-        exactly_once=configuration.get(options.CHECKPOINT_MODE) == "EXACTLY_ONCE",
-        unaligned=configuration.get(options.UNALIGNED),
+        exactly_once=exactly_once,
+        unaligned=unaligned and exactly_once,
         aligned_timeout_ms=configuration.get(options.ALIGNED_TIMEOUT).to_millis(),
     )
 

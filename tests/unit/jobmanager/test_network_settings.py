@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Configuration
-from penstock.graph.stage import NetworkSettings
-from penstock.jobmanager.network_settings import network_settings
+from penstock.errors import ConfigurationError
+from penstock.graph.stage import BarrierSettings, NetworkSettings
+from penstock.jobmanager.network_settings import barrier_settings, network_settings
 
 
 def settings(**values: str) -> NetworkSettings:
@@ -52,3 +53,27 @@ def test_the_buffer_timeout_has_three_meanings(values, expected) -> None:
 
 def test_latency_markers_have_their_interval() -> None:
     assert settings(latency="200 ms").latency_interval_ms == 200
+
+
+def barriers(**values):
+    configuration = Configuration()
+    for key, value in values.items():
+        configuration.set_string(f"execution.checkpointing.{key.replace('_', '-')}", str(value))
+    return barrier_settings(configuration)
+
+
+def test_barriers_are_aligned_unless_told_otherwise():
+    assert barriers() == BarrierSettings(exactly_once=True, unaligned=False, aligned_timeout_ms=0)
+    found = barriers(**{"unaligned.enabled": "true", "aligned-checkpoint-timeout": "5 s"})
+    assert found == BarrierSettings(exactly_once=True, unaligned=True, aligned_timeout_ms=5000)
+
+
+def test_at_least_once_has_nothing_to_align_and_says_so(caplog):
+    found = barriers(**{"unaligned.enabled": "true", "mode": "AT_LEAST_ONCE"})
+    assert (found.exactly_once, found.unaligned) == (False, False)
+    assert "unaligned checkpoints need execution.checkpointing.mode: EXACTLY_ONCE" in caplog.text
+
+
+def test_several_checkpoints_at_a_time_cannot_be_unaligned():
+    with pytest.raises(ConfigurationError, match="2 checkpoints at the same time"):
+        barriers(**{"unaligned.enabled": "true", "max-concurrent-checkpoints": 2})
