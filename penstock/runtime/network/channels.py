@@ -10,11 +10,13 @@ the sender's subtask (`Outputs.has_room`) until it is gone. A receiver takes wha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from penstock.runtime.network.messages import BARRIER, DATA
+
+RESTORED: Final = -1  # the size of an item that the sender has not sent: it gives no room
 
 
 class ChannelId(NamedTuple):
@@ -76,6 +78,9 @@ class OutputChannel(Protocol):
     def hasten(self, kind: int, content: Any) -> list[Item]:
         """Let a control message that was sent overtake, if it is still queued here; return what `overtake` would."""
 
+    def holds(self, kind: int, content: Any) -> bool:
+        """Whether a control message that was sent is still queued here."""
+
 
 class InputChannel:
     """The receiving end of a channel: what has arrived and was not taken yet."""
@@ -100,14 +105,20 @@ class InputChannel:
         inputs.add(self)
         self.offer()
         inputs.hurry += [self] * len(self._first)
-        inputs.announced += [item for item in self.items if item.kind == BARRIER]
+        if inputs.announces:
+            inputs.announced += [item for item in self.items if item.kind == BARRIER]
 
     def put(self, item: Item) -> None:
         """Take what the sender sent."""
         self.items.append(item)
         self.offer()
-        if item.kind == BARRIER:
+        if item.kind == BARRIER and self._inputs.announces:
             self._inputs.announced.append(item)
+
+    def restore(self, payloads: Sequence[bytes]) -> None:
+        """Take records that were in flight when the checkpoint was taken: before all that the sender sends."""
+        self.items.extendleft(Item(DATA, payload, RESTORED) for payload in reversed(payloads))
+        self.offer()
 
     def put_first(self, item: Item) -> None:
         """Take a message that overtakes all that waits here, but for others that did so before."""
@@ -179,13 +190,14 @@ class Link(Protocol):
 class Inputs:
     """All input channels of one subtask: those with something to read stand in line, so that each gets its turn."""
 
-    __slots__ = ("announced", "channels", "hurry", "line")
+    __slots__ = ("announced", "announces", "channels", "hurry", "line")
 
     def __init__(self) -> None:
         self.channels: dict[tuple[int, int], InputChannel] = {}  # by gate and sending subtask
         self.line: deque[InputChannel] = deque()
         self.hurry: list[InputChannel] = []  # for each message that overtakes, where it is
-        # Barriers that were put at the end of a queue, since somebody looked: they may lie behind many records.
+        # If somebody wants to know: barriers that were put at the end of a queue, perhaps behind many records.
+        self.announces = False
         self.announced: list[Item] = []
 
     def add(self, channel: InputChannel) -> None:
@@ -251,6 +263,10 @@ class LocalLink:
     def hasten(self, kind: int, content: Any) -> list[Item]:
         """Nothing waits at this end: the receiver has it, and knows when it is to overtake."""
         return []
+
+    def holds(self, kind: int, content: Any) -> bool:
+        """Nothing waits at this end."""
+        return False
 
     def taken(self, item: Item) -> None:
         """There is room again, perhaps."""

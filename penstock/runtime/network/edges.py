@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from penstock.graph.deployment import ResultEdge
+from penstock.runtime.network.channels import Item, OutputChannel
 from penstock.runtime.network.messages import (
     BARRIER,
     DATA,
@@ -17,7 +18,7 @@ from penstock.runtime.network.messages import (
     LatencyMarker,
 )
 from penstock.runtime.network.routing import connected_targets, create_router
-from penstock.runtime.network.writers import ResultWriter
+from penstock.runtime.network.writers import ChannelWriter, ResultWriter
 from penstock.runtime.records import Batch
 
 
@@ -55,6 +56,7 @@ class BufferedEdge:
         buffer_bytes: int,
         maker: str = "",
     ) -> None:
+        self.index = edge.index
         self._router = create_router(edge, partitioning, subtask, parallelism, buffer_bytes)
         self._router.maker = maker
         self._targets = connected_targets(
@@ -123,6 +125,30 @@ class BufferedEdge:
         """Send the barrier on every channel, after what is pending."""
         self._control(BARRIER, message)
 
+    def send_to(self, target: int, batch: Batch) -> None:
+        """Send records to a target without asking the router."""
+        assert self._writer is not None
+        self._writer.send(target, DATA, batch)
+
+    def overtake(self, message: BarrierMessage) -> Iterator[tuple[int, list[Item]]]:
+        """Send the barrier on every channel before what is pending; return by target what it has overtaken at this end."""
+        self.flush()
+        for target, channel in self._channels():
+            yield target, channel.overtake(BARRIER, message)
+
+    def hasten(self, message: BarrierMessage) -> Iterator[tuple[int, list[Item]]]:
+        """Let a barrier that was sent overtake wherever it is still pending; return by target what it has overtaken."""
+        for target, channel in self._channels():
+            yield target, channel.hasten(BARRIER, message)
+
+    def holds(self, message: BarrierMessage) -> bool:
+        """Whether a barrier that was sent is still pending."""
+        return any(channel.holds(BARRIER, message) for _, channel in self._channels())
+
+    def _channels(self) -> Iterator[tuple[int, OutputChannel]]:
+        assert isinstance(self._writer, ChannelWriter)
+        yield from self._writer.channels.items()
+
     def open(self, context: Any) -> None:
         """Open the user's selectors."""
         self._router.open(context)
@@ -166,6 +192,10 @@ class LocalEdge:
     def barrier(self, message: BarrierMessage) -> None:
         """Hand the barrier over."""
         self._hand_over(BARRIER, message)
+
+    def send_to(self, target: int, batch: Batch) -> None:
+        """Hand records over."""
+        self._hand_over(DATA, batch)
 
     def open(self, context: Any) -> None:
         """There is no user code on a local edge."""

@@ -9,7 +9,14 @@ import zmq
 
 from penstock.common.pickling import dumps
 from penstock.runtime.network import frames
-from penstock.runtime.network.channels import ChannelId, InputChannel, Inputs, Item, Outputs
+from penstock.runtime.network.channels import (
+    RESTORED,
+    ChannelId,
+    InputChannel,
+    Inputs,
+    Item,
+    Outputs,
+)
 from penstock.runtime.network.credits import ReceiveWindow, SendWindow
 from penstock.runtime.network.messages import DATA
 
@@ -107,6 +114,10 @@ class RemoteOutput:
                 overtaken.append(item)
         return []
 
+    def holds(self, kind: int, content: Any) -> bool:
+        """Whether a control message waits here."""
+        return any(item.kind == kind and message == content for item, message in self._queue)
+
     def arrived(self, entry: frames.Entry) -> None:
         """The receiver has told how much may be sent."""
         self._window.allow(entry.limit)
@@ -170,6 +181,8 @@ class RemoteInput:
 
     def taken(self, item: Item) -> None:
         """Give room to the sender, from time to time."""
+        if item.size == RESTORED:
+            return
         limit = self._window.take(item.size)
         if limit is not None:
             self._peer.add_credit(self._key, limit)

@@ -10,11 +10,11 @@ abandoned here, too. Barriers of what was given up or is over mean nothing any m
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar
 
-from penstock.graph.stage import BarrierSettings
 from penstock.runtime.network.messages import BarrierMessage
 
 Channel = tuple[int, int]  # gate, source subtask
@@ -40,6 +40,7 @@ class Begin:
     barriers: dict[Channel, BarrierMessage]
     first_ms: float  # when the first barrier came
     last_ms: float
+    unaligned: bool = False  # it overtakes records, and barriers may be missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +51,62 @@ class Abandon:
     reason: str
 
 
-Decision = Block | Unblock | Begin | Abandon
+@dataclass(frozen=True, slots=True)
+class Hasten:
+    """Barriers of a checkpoint that lie in the queues of input channels overtake what lies before them."""
+
+    checkpoint: int
 
 
-class Barriers(Protocol):
-    """What decides about barriers."""
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """All channels have brought the barrier of a checkpoint that has begun: nothing more is in flight for it."""
 
+    checkpoint: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A checkpoint that has begun was given up: what is in flight for it need not be known."""
+
+    checkpoint: int
+
+
+Decision = Block | Unblock | Begin | Abandon | Hasten | Complete | Drop
+
+
+class Barriers(ABC):
+    """What decides about barriers. If none overtakes, most questions have simple answers."""
+
+    may_overtake: ClassVar[bool] = False
+
+    @abstractmethod
     def on_barrier(
-        self, channel: Channel, message: BarrierMessage, now_ms: float
+        self, channel: Channel, message: BarrierMessage, now_ms: float, *, overtakes: bool = False
     ) -> list[Decision]:
-        """A channel brought a barrier."""
+        """A channel brought a barrier: in its turn, or before records that it has overtaken."""
 
+    @abstractmethod
     def on_aborted(self, checkpoint: int) -> list[Decision]:
         """A checkpoint was given up."""
+
+    @property
+    def missing(self) -> frozenset[Channel]:
+        """The channels whose records are in flight: the checkpoint has begun, and their barrier has not come."""
+        return frozenset()
+
+    @property
+    def deadline_ms(self) -> float | None:
+        """When `on_time` is to be called at the latest, on the wall clock."""
+        return None
+
+    def on_announced(self, message: BarrierMessage, now_ms: float) -> list[Decision]:
+        """A barrier has come into the queue of a channel, perhaps behind records."""
+        return []
+
+    def on_time(self, now_ms: float) -> list[Decision]:
+        """Let barriers overtake that have waited for too long."""
+        return []
 
 
 @dataclass(slots=True)
@@ -77,7 +121,7 @@ class _Pending:
         return Begin(self.checkpoint, self.barriers, self.first_ms, now_ms)
 
 
-class _Past:
+class Past:
     """Which checkpoints are over: up to a number, and some that were given up before their barriers came."""
 
     def __init__(self) -> None:
@@ -99,7 +143,7 @@ class _Past:
             self._aborted.add(checkpoint)
 
 
-class AlignedBarriers:
+class AlignedBarriers(Barriers):
     """Exactly once: channels wait for each other. One checkpoint at a time, since a channel that waits brings no other barrier.
 
     >>> barriers = AlignedBarriers([(0, 0), (0, 1)])
@@ -113,10 +157,15 @@ class AlignedBarriers:
     def __init__(self, channels: Sequence[Channel]) -> None:
         self._channels = len(channels)
         self._pending: _Pending | None = None
-        self._past = _Past()
+        self._past = Past()
 
     def on_barrier(
-        self, channel: Channel, message: BarrierMessage, now_ms: float
+        self,
+        channel: Channel,
+        message: BarrierMessage,
+        now_ms: float,
+        *,
+        overtakes: bool = False,
     ) -> list[Decision]:
         """Let the channel wait; begin with the last one."""
         number, pending = message.checkpoint, self._pending
@@ -125,7 +174,7 @@ class AlignedBarriers:
         decisions: list[Decision] = []
         if pending is not None and number > pending.checkpoint:
             self._past.end(pending.checkpoint)
-            decisions = [Abandon(pending.checkpoint, _overtaken(number)), Unblock()]
+            decisions = [Abandon(pending.checkpoint, overtaken_by(number)), Unblock()]
             pending = None
         if pending is None:
             pending = self._pending = _Pending(number, now_ms)
@@ -147,7 +196,7 @@ class AlignedBarriers:
         return [Unblock()]
 
 
-class CountedBarriers:
+class CountedBarriers(Barriers):
     """At least once: barriers are counted, and nobody waits. Several checkpoints may be under way.
 
     >>> barriers = CountedBarriers([(0, 0), (0, 1)])
@@ -163,10 +212,15 @@ class CountedBarriers:
     def __init__(self, channels: Sequence[Channel]) -> None:
         self._channels = len(channels)
         self._pending: dict[int, _Pending] = {}
-        self._past = _Past()
+        self._past = Past()
 
     def on_barrier(
-        self, channel: Channel, message: BarrierMessage, now_ms: float
+        self,
+        channel: Channel,
+        message: BarrierMessage,
+        now_ms: float,
+        *,
+        overtakes: bool = False,
     ) -> list[Decision]:
         """Begin with the last one."""
         number = message.checkpoint
@@ -179,7 +233,7 @@ class CountedBarriers:
         self._past.end(number)
         overtaken = sorted(each for each in self._pending if each < number)
         self._pending = {each: kept for each, kept in self._pending.items() if each > number}
-        return [*(Abandon(each, _overtaken(number)) for each in overtaken), pending.begin(now_ms)]
+        return [*(Abandon(each, overtaken_by(number)) for each in overtaken), pending.begin(now_ms)]
 
     def on_aborted(self, checkpoint: int) -> list[Decision]:
         """Forget its barriers."""
@@ -188,10 +242,6 @@ class CountedBarriers:
         return []
 
 
-def _overtaken(number: int) -> str:
+def overtaken_by(number: int) -> str:
+    """Say why an earlier checkpoint is abandoned."""
     return f"the barrier of checkpoint {number} came before all of its own"
-
-
-def create_barriers(channels: Sequence[Channel], settings: BarrierSettings) -> Barriers:
-    """Return what decides, by the job's settings."""
-    return AlignedBarriers(channels) if settings.exactly_once else CountedBarriers(channels)

@@ -130,10 +130,10 @@ class Alignment:
         """Whether all channels have come to their end."""
         return all(message.finished for message in self.barriers.values())
 
-    def check(self, checkpoint: int) -> None:
-        """Raise ChannelError if a barrier is missing, or belongs to another checkpoint."""
+    def check(self, checkpoint: int, *, all_there: bool = True) -> None:
+        """Raise ChannelError if a barrier is missing (and may not be), or belongs to another checkpoint."""
         missing = [channel for channel in self._channels if channel not in self.barriers]
-        if missing:
+        if missing and all_there:
             raise ChannelError(
                 f"{len(missing)} of {len(self._channels)} input channels ended without a barrier",
                 detail=f"{self._where}, (gate, channel) {missing[:5]}",

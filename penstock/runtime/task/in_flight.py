@@ -122,7 +122,7 @@ class RestoredInFlight:
         self._load = load
         self._loaded: dict[tuple[str, int], InFlight | None] = {}
 
-    def inputs(self) -> Iterator[tuple[Channel, bytes]]:
+    def inputs(self) -> Iterator[tuple[Channel, list[bytes]]]:
         """Iterate over what is processed before anything that the channels bring."""
         deployment = self._deployment
         if self._former_parallelism(deployment.id) != deployment.parallelism:
@@ -132,8 +132,7 @@ class RestoredInFlight:
         for (number, source), payloads in ({} if mine is None else mine.inputs).items():
             gate = gates[number]
             if self._former_parallelism(gate.source_id) == gate.source_parallelism:
-                for payload in payloads:
-                    yield (number, source), payload
+                yield (number, source), payloads
 
     def outputs(self) -> Iterator[Resent]:
         """Iterate over what is sent before anything else."""

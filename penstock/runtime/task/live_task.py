@@ -15,13 +15,14 @@ from penstock.connectors.source import SourceAssignment
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.stage import StageDeployment
 from penstock.runtime.network.buffers import decode
-from penstock.runtime.network.channels import Inputs, Item, Outputs
+from penstock.runtime.network.channels import InputChannel, Inputs, Item, Outputs
 from penstock.runtime.network.messages import (
     BARRIER,
     DATA,
     END,
     LATENCY,
     BarrierFigures,
+    BarrierMessage,
     LatencyMarker,
 )
 from penstock.runtime.network.writers import WriterOf
@@ -32,9 +33,13 @@ from penstock.runtime.task.barriers import (
     Begin,
     Block,
     Channel,
+    Complete,
     Decision,
-    create_barriers,
+    Drop,
+    Hasten,
 )
+from penstock.runtime.task.in_flight import Capture
+from penstock.runtime.task.overtaking import HeldSnapshots
 from penstock.runtime.task.stage_messages import (
     AllowTime,
     Assign,
@@ -45,6 +50,7 @@ from penstock.runtime.task.stage_messages import (
 from penstock.runtime.task.subtask import Subtask, TaskEnvironment
 from penstock.runtime.task.task_metrics import LatencyHistogram
 from penstock.runtime.task.time_shares import BACK_PRESSURED, BUSY, IDLE, TimeShares
+from penstock.runtime.task.unaligned import create_barriers
 from penstock.runtime.task.unconfirmed import Unconfirmed
 from penstock.runtime.task.uploads import Upload
 
@@ -86,6 +92,9 @@ class LiveTask:
         self._slot = slot
         self._stage = stage
         self._barriers = create_barriers(list(subtask.gates.channels), stage.barriers)
+        self.inputs.announces = self._barriers.may_overtake
+        self._held = HeldSnapshots(subtask, slot.upload)
+        self._in_flight: frozenset[Channel] = frozenset()  # channels whose records are
         self._unended: set[Channel] = set(subtask.gates.channels)
         self._finishing = False
         self.ended = False  # nothing but barriers follows
@@ -121,6 +130,12 @@ class LiveTask:
             source.add_splits(stage.assignments.get(self.id, SourceAssignment()))
         self.wakeup = self.subtask.next_wakeup()
 
+    def resume(self) -> None:
+        """After a restore, send and receive first what was in the channels when the checkpoint was taken."""
+        self.subtask.resend()
+        for channel, payloads in self.subtask.restored_inputs():
+            self.inputs.channels[channel].restore(payloads)
+
     def wake(self, operator: StreamOperator) -> None:
         """Call `on_wakeup` of an operator in the next turn. By any thread."""
         if operator not in self._woken:
@@ -145,6 +160,8 @@ class LiveTask:
             worked = self._answer_wakeups()
         if self._finishing:
             return self._finish() or worked
+        if self._barriers.may_overtake:
+            worked = self._hurry() or worked
         if self._triggers:
             self._begin_triggered()
             worked = True
@@ -226,7 +243,7 @@ class LiveTask:
         end = time.monotonic() + _SECONDS_PER_TURN
         left = _BUFFERS_PER_TURN
         while channel is not None:
-            self._take(channel.id[2:], channel.take())
+            self._take(channel)
             channel.offer()
             left -= 1
             if self._finishing or not (left and outputs.has_room and subtask.has_room):
@@ -236,19 +253,24 @@ class LiveTask:
         self._settle()
         return True
 
-    def _take(self, channel: Channel, item: Item) -> None:
+    def _take(self, channel: InputChannel) -> None:
+        overtakes = channel.is_urgent
+        item = channel.take()
         kind, content, size = item
+        name = channel.id[2:]
+        if kind == DATA and name in self._in_flight:
+            self._held.take_data(name, item)
         if type(content) is bytes:
             content = decode(content) if kind == DATA else pickle.loads(content)
-        self.bytes_in += size
+        self.bytes_in += max(size, 0)
         if kind == BARRIER:
-            self._decide(self._barriers.on_barrier(channel, content, now() * 1000))
+            self._on_barrier(channel, content, overtakes)
         elif kind == END:
-            self._end_of(channel)
+            self._end_of(name)
         elif kind == LATENCY:
             self._on_marker(content)
         else:
-            self.subtask.receive(*channel, kind, content)
+            self.subtask.receive(*name, kind, content)
 
     def _on_marker(self, marker: LatencyMarker) -> None:
         histogram = self.latencies.setdefault(marker.source.vertex, LatencyHistogram())
@@ -316,11 +338,55 @@ class LiveTask:
                     return
             self._triggers.popleft()
             moment = now() * 1000
-            begin = Begin(trigger.checkpoint, {}, moment, moment)
+            due = trigger.triggered_ms + self._stage.barriers.aligned_timeout_ms
+            overtakes = self._barriers.may_overtake and not trigger.aligned and moment >= due
+            begin = Begin(trigger.checkpoint, {}, moment, moment, overtakes)
             self._begin(begin, trigger.triggered_ms, aligned=trigger.aligned)
+            self._held.complete(trigger.checkpoint)
             if trigger.stop:
                 self._stopped = True
                 self.poll_at = None
+
+    @property
+    def barrier_due(self) -> float | None:
+        """When a barrier has waited long enough, on the wall clock in milliseconds."""
+        times = (self._barriers.deadline_ms, self._held.deadline_ms)
+        return min((each for each in times if each is not None), default=None)
+
+    def _hurry(self) -> bool:
+        """Let barriers overtake for which it is time, and take those that have; return whether there were any."""
+        inputs = self.inputs
+        due = self.barrier_due
+        if not (inputs.announced or inputs.hurry or self._held) and due is None:
+            return False
+        moment = now() * 1000
+        announced, inputs.announced = inputs.announced, []
+        decisions = [
+            decision
+            for item in announced
+            for decision in self._barriers.on_announced(_message_of(item), moment)
+        ]
+        if due is not None and moment >= due:
+            decisions += self._barriers.on_time(moment)
+        self._decide(decisions)
+        worked = bool(decisions)
+        for channel in inputs.urgent():
+            self._take(channel)
+            channel.offer()
+            worked = True
+        return self._held.check(moment) or worked
+
+    def _on_barrier(self, channel: InputChannel, message: BarrierMessage, overtakes: bool) -> None:
+        moment, name = now() * 1000, channel.id[2:]
+        overtaken = channel.overtaken() if overtakes else []
+        decisions = self._barriers.on_barrier(name, message, moment, overtakes=overtakes)
+        begin = next((each for each in decisions if isinstance(each, Begin)), None)
+        before = decisions[: decisions.index(begin) + 1] if begin is not None else []
+        self._decide(before)
+        # Now its snapshot is there, if it has begun at all.
+        self._held.barrier(self.subtask.gates.channels[name], message, moment)
+        self._held.take(message.checkpoint, name, overtaken)
+        self._decide(decisions[len(before) :])
 
     def _decide(self, decisions: list[Decision]) -> None:
         for decision in decisions:
@@ -331,8 +397,22 @@ class LiveTask:
                 self.inputs.channels[decision.channel].block()
             elif isinstance(decision, Abandon):
                 self._slot.report(Declined(decision.checkpoint, self.id, decision.reason))
+            elif isinstance(decision, Hasten):
+                self._hasten(decision.checkpoint)
+            elif isinstance(decision, Complete):
+                self._held.complete(decision.checkpoint)
+            elif isinstance(decision, Drop):
+                self._held.drop(decision.checkpoint)
             else:
                 self.inputs.unblock_all()
+        self._in_flight = self._barriers.missing
+
+    def _hasten(self, checkpoint: int) -> None:
+        """Let barriers overtake that lie in the queues of the input channels."""
+        for channel in self.inputs.channels.values():
+            channel.hasten(
+                lambda item: item.kind == BARRIER and _message_of(item).checkpoint == checkpoint
+            )
 
     def _begin(self, begin: Begin, triggered_ms: int, *, aligned: bool) -> None:
         """Take the snapshot, pass the barrier on, and go on with what belongs to the next checkpoint."""
@@ -341,7 +421,13 @@ class LiveTask:
         alignment = self.subtask.gates.alignment
         for channel, message in begin.barriers.items():
             alignment.on_barrier(channel, message)
-        snapshot = self.subtask.begin_checkpoint(number, triggered_ms, aligned=aligned)
+        capture = Capture(self.subtask.deployment)
+        snapshot = self.subtask.begin_checkpoint(
+            number,
+            triggered_ms,
+            aligned=aligned,
+            overtaken=capture if begin.unaligned else None,
+        )
         self._environment = replace(self._environment, epoch=number + 1)
         self.subtask.begin_epoch(self._environment)
         figures = BarrierFigures(
@@ -350,7 +436,15 @@ class LiveTask:
             sync_ms=(time.perf_counter() - begun) * 1000,
         )
         snapshot = replace(snapshot, ack=self._unconfirmed.passed(number, snapshot.ack))
-        self._slot.upload(Upload(number, self.subtask, snapshot, figures))
+        upload = Upload(number, self.subtask, snapshot, figures)
+        if not self._barriers.may_overtake:
+            self._slot.upload(upload)
+            return
+        # A barrier that did not overtake may be stuck behind what the output channels hold.
+        hasten_at = None
+        if not (begin.unaligned or aligned):
+            hasten_at = float(triggered_ms + self._stage.barriers.aligned_timeout_ms)
+        self._held.hold(upload, capture, begin, hasten_at)
 
     def completed(self, checkpoint: int) -> None:
         """Let go of what was kept for a checkpoint."""
@@ -362,6 +456,7 @@ class LiveTask:
         self._triggers = deque(each for each in self._triggers if each.checkpoint != checkpoint)
         self._unconfirmed.aborted(checkpoint)
         self._decide(self._barriers.on_aborted(checkpoint))
+        self._held.drop(checkpoint)
 
     # Sending
 
@@ -395,3 +490,9 @@ class LiveTask:
         """Send a latency marker, if it is a source."""
         if self.subtask.source is not None and not self.ended:
             self.subtask.send_latency(LatencyMarker(self.id, now() * 1000))
+
+
+def _message_of(item: Item) -> BarrierMessage:
+    content = item.content
+    message: BarrierMessage = pickle.loads(content) if type(content) is bytes else content
+    return message

@@ -229,6 +229,11 @@ class SlotLoop:
             task.open(
                 f"{self._stage.attempt}-{self._slot}", functools.partial(self._writer_of, task)
             )
+        for (
+            task
+        ) in self.tasks:  # downstream first: what was in a channel comes before what is sent to it
+            self.current = task.subtask
+            task.resume()
         for task in self.tasks:
             self.current = task.subtask
             task.subtask.announce_time()
@@ -320,6 +325,8 @@ class SlotLoop:
             due = min(due, self._mark_at)
         clock = now_ms()
         for task in self.tasks:
+            if task.barrier_due is not None:
+                due = min(due, moment + max(task.barrier_due - clock, 1) / 1000)
             if task.ended or not task.outputs.has_room:
                 continue
             if task.wakeup is not None:

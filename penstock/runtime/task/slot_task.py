@@ -142,6 +142,11 @@ class _SlotTask:
         for subtask in self._subtasks.values():
             subtask.connect(self._task, self._subtasks)
             subtask.begin_epoch(self._task)
+        # Downstream first: what was in a channel comes before what is sent to it.
+        for subtask in reversed(self._subtasks.values()):
+            self.current = subtask
+            subtask.resend()
+            subtask.receive_restored()
         for subtask in self._subtasks.values():
             self.current = subtask
             subtask.announce_time()

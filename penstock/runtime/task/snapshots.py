@@ -173,6 +173,11 @@ class KeyedSnapshots:
             if line.chain is not None
         }
 
+    def in_flight_name(self, checkpoint: int, attempt: str) -> SnapshotName:
+        """Return how what was under way to and from the subtask is called."""
+        where = f"{self._deployment.vertex}.in-flight"
+        return SnapshotName(checkpoint, where, self._index, attempt, self._key_groups)
+
     def close(self) -> None:
         """Let go of all state."""
         for backend in self._backends.values():

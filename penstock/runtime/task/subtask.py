@@ -36,7 +36,8 @@ from penstock.runtime.state.operator_state import EMITTED, IDLE, OperatorStateBa
 from penstock.runtime.state.redistribution import restore_local
 from penstock.runtime.task.chain import ChainOutput
 from penstock.runtime.task.context import RuntimeContext
-from penstock.runtime.task.gates import InputGates, PolicyOf, epoch_time
+from penstock.runtime.task.gates import Channel, InputGates, PolicyOf, epoch_time
+from penstock.runtime.task.in_flight import Capture, RestoredInFlight
 from penstock.runtime.task.snapshots import KeyedSnapshots, StateIO, pack_local
 from penstock.runtime.time.pace import WALL, Pace, RecordingPace, WallPace, wall_clock
 from penstock.runtime.time.timers import TimerManager
@@ -59,10 +60,16 @@ class Snapshot:
 
     ack: TaskAck  # without keyed state
     write: Callable[[], dict[str, Any]]
+    barrier: BarrierMessage | None = None  # that was sent on
+    in_flight: bytes | None = None  # what was in the channels
+    write_in_flight: Callable[[bytes], Any] | None = None
 
     def finish(self) -> TaskAck:
         """Write it; return the ACK."""
-        return replace(self.ack, keyed=self.write())
+        ack = replace(self.ack, keyed=self.write())
+        if self.in_flight is None or self.write_in_flight is None:
+            return ack
+        return replace(ack, in_flight=self.write_in_flight(self.in_flight))
 
 
 @dataclass(slots=True)
@@ -108,6 +115,7 @@ class Subtask:
         )
         self._keyed = KeyedSnapshots(deployment, index)
         self._announces = False
+        self._in_flight: RestoredInFlight | None = None  # until it has been sent and received
         self._records_in = 0
         self._records_before = (0, 0)  # in and out, in the epochs before this one
         self._ended = 0  # operators that have come to their end
@@ -129,6 +137,10 @@ class Subtask:
         operator_ids = [info.operator_id for info in self.deployment.operators]
         local = restore_local(restore, operator_ids, self.index, self.deployment.parallelism)
         self._keyed.restore(task.settings, self.pace.clock, task.state_io, restore)
+        if restore.in_flight:
+            self._in_flight = RestoredInFlight(
+                self.deployment, self.index, restore.in_flight, task.state_io.load_in_flight
+            )
         self.gates.restore(local)
         self._announces = restore.anew
         self.finished = local.get("finished", False)
@@ -262,6 +274,28 @@ class Subtask:
             if context.operator_state.get(IDLE, False):
                 output.emit_status(True)
 
+    def resend(self) -> None:
+        """After a restore, send what was in the output channels before anything else."""
+        if self._in_flight is not None:
+            for resent in self._in_flight.outputs():
+                batch, edge = decode(resent.payload), self._edges[resent.edge]
+                if resent.target is None:
+                    edge.emit(batch)
+                else:
+                    edge.send_to(resent.target, batch)
+
+    def restored_inputs(self) -> Iterator[tuple[Channel, list[bytes]]]:
+        """After a restore, return what was in the input channels: it comes before what they bring."""
+        if self._in_flight is not None:
+            yield from self._in_flight.inputs()
+            self._in_flight = None
+
+    def receive_restored(self) -> None:
+        """Process what was in the input channels."""
+        for channel, payloads in self.restored_inputs():
+            for payload in payloads:
+                self.receive(*channel, DATA, decode(payload))
+
     # Receiving
 
     def receive_buffer(
@@ -379,6 +413,16 @@ class Subtask:
         for edge in self._buffered:
             edge.flush()
 
+    def holds_barrier(self, message: BarrierMessage) -> bool:
+        """Whether a barrier that was sent on still waits in an output channel."""
+        return any(edge.holds(message) for edge in self._buffered)
+
+    def hasten_barrier(self, message: BarrierMessage, overtaken: Capture) -> None:
+        """Let a barrier that was sent on overtake what the output channels hold."""
+        for edge in self._buffered:
+            for target, items in edge.hasten(message):
+                overtaken.add_outputs(edge.index, target, items)
+
     def io_metrics(self) -> dict[str, int]:
         """Return what went in and out since the subtask was opened, under Flink's names."""
         source = self.source
@@ -401,10 +445,19 @@ class Subtask:
         return self.begin_checkpoint(number).finish()
 
     def begin_checkpoint(
-        self, number: int, triggered_ms: int = 0, *, aligned: bool = False
+        self,
+        number: int,
+        triggered_ms: int = 0,
+        *,
+        aligned: bool = False,
+        overtaken: Capture | None = None,
     ) -> Snapshot:
-        """Pass the barrier that all channels have brought: advance time, flush, send it on, take the snapshot."""
-        self.gates.alignment.check(number)
+        """Pass the barrier that all channels have brought: advance time, flush, send it on, take the snapshot.
+
+        With `overtaken` the barrier overtakes what the output channels hold, which is put in there; some input channels may not have
+        brought it then.
+        """
+        self.gates.alignment.check(number, all_there=overtaken is None)
         self._tell_time(self.gates.on_barriers())
         head = self.operators[0]
         source = head if isinstance(head, SourceOperator) else None
@@ -423,8 +476,13 @@ class Subtask:
                 committables[context.operator_id] = found
         self.finished = self.finished or ends
         message = BarrierMessage(number, self._task.attempt, ends, triggered_ms, aligned)
-        for edge in self._edges:
-            edge.barrier(message)
+        if overtaken is None:
+            for edge in self._edges:
+                edge.barrier(message)
+        else:
+            for exchange in self._buffered:
+                for target, items in exchange.overtake(message):
+                    overtaken.add_outputs(exchange.index, target, items)
         write = self._keyed.begin(self._task.state_io, number, self._task.attempt)
         ack = TaskAck(
             task=self.deployment.task(self.index),
@@ -439,7 +497,14 @@ class Subtask:
             finished=self.finished,
             metrics=self._report_metrics(),
         )
-        return Snapshot(ack, write)
+        name = self._keyed.in_flight_name(number, self._task.attempt)
+        state_io = self._task.state_io
+        return Snapshot(
+            ack,
+            write,
+            barrier=message,
+            write_in_flight=lambda payload: state_io.store_in_flight(name, payload),
+        )
 
     def _ends_here(self, source: SourceOperator | None) -> bool:
         """Whether this barrier is the end of all that the subtask will ever send."""

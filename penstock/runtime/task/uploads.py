@@ -26,6 +26,9 @@ class Upload:
     subtask: Subtask
     snapshot: Snapshot
     figures: BarrierFigures
+    declined: str | None = (
+        None  # why the checkpoint cannot be: then only state is written, which later ones go on from
+    )
 
     @property
     def task(self) -> TaskId:
@@ -61,7 +64,11 @@ class Uploads:
     def _run(self) -> None:
         while (upload := self._queue.get()) is not None and not self._closed:
             try:
-                self._report(Acknowledged(upload.checkpoint, self._write(upload)))
+                ack = self._write(upload)
+                if upload.declined is None:
+                    self._report(Acknowledged(upload.checkpoint, ack))
+                else:
+                    self._report(Declined(upload.checkpoint, upload.task, upload.declined))
             except RecordError as error:
                 self.failed = (upload.subtask, error)
                 self._wake()

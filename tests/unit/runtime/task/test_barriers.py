@@ -15,8 +15,8 @@ from penstock.runtime.task.barriers import (
     Block,
     CountedBarriers,
     Unblock,
-    create_barriers,
 )
+from penstock.runtime.task.unaligned import create_barriers
 
 A, B, C = (0, 0), (0, 1), (1, 0)
 

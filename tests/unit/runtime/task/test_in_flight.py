@@ -59,8 +59,9 @@ class Exchange:
         }
         got = [[] for _ in range(targets)]
         for index, into in enumerate(got):
-            for _, payload in restored(receiver, index, handles).inputs():
-                into += decode(payload).values
+            for _, payloads in restored(receiver, index, handles).inputs():
+                for payload in payloads:
+                    into += decode(payload).values
         for index in range(sources):
             router = create_router(
                 sender.edges[0], Hash(lambda value: value[0]), index, sources, 1 << 16

@@ -1,0 +1,156 @@
+"""Snapshots of checkpoints that may be unaligned: each is held until all is known that is in flight for it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from penstock.common.pickling import NotPicklableError
+from penstock.graph.task_id import TaskId
+from penstock.runtime.network.channels import Item
+from penstock.runtime.network.messages import BarrierMessage
+from penstock.runtime.task.barriers import Begin, Channel
+from penstock.runtime.task.in_flight import Capture
+from penstock.runtime.task.subtask import Subtask
+from penstock.runtime.task.uploads import Upload
+
+
+@dataclass(slots=True)
+class _Held:
+    upload: Upload
+    capture: Capture
+    first_ms: float  # when its first barrier came
+    # Until when its barrier may wait in output channels, on the wall clock; None: it waits in none.
+    hasten_at: float | None
+    has_inputs: bool  # whether all channels have brought their barriers
+    unaligned: bool
+    upstream: dict[TaskId, str] = field(default_factory=dict)
+    declined: str | None = None
+    waited_ms: float = 0.0  # for the last of its barriers
+
+    @property
+    def is_ready(self) -> bool:
+        return self.declined is not None or (self.has_inputs and self.hasten_at is None)
+
+    def finished(self) -> Upload:
+        """Return what is to be written."""
+        upload = self.upload
+        if self.declined is not None:
+            return replace(upload, declined=self.declined)
+        found = self.capture.result()
+        ack = upload.snapshot.ack
+        return replace(
+            upload,
+            snapshot=replace(
+                upload.snapshot,
+                ack=replace(ack, upstream={**ack.upstream, **self.upstream}),
+                in_flight=None if found is None else found.dump(),
+            ),
+            figures=replace(
+                upload.figures,
+                alignment_ms=max(upload.figures.alignment_ms, self.waited_ms),
+                persisted_in_flight=0 if found is None else found.size,
+                unaligned=self.unaligned,
+            ),
+        )
+
+
+class HeldSnapshots:
+    """The snapshots of one subtask that cannot be written yet, in order.
+
+    A barrier that was sent on in its turn may be stuck in an output channel. When its time is over it overtakes, and what it
+    overtakes is in flight as well; so its snapshot waits until it has left.
+    """
+
+    def __init__(self, subtask: Subtask, write: Callable[[Upload], None]) -> None:
+        self._subtask = subtask
+        self._write = write
+        self._held: deque[_Held] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    @property
+    def deadline_ms(self) -> float | None:
+        """When a barrier in an output channel is to overtake."""
+        times = [each.hasten_at for each in self._held if each.hasten_at is not None]
+        return min(times, default=None)
+
+    def hold(self, upload: Upload, capture: Capture, begin: Begin, hasten_at: float | None) -> None:
+        """Hold a snapshot until `complete` is called; its barrier may wait in output channels until `hasten_at`."""
+        self._held.append(
+            _Held(
+                upload,
+                capture,
+                begin.first_ms,
+                hasten_at,
+                has_inputs=False,
+                unaligned=begin.unaligned,
+            )
+        )
+        self.check(begin.last_ms)
+
+    def take(self, checkpoint: int, channel: Channel, items: Sequence[Item]) -> None:
+        """Keep records that are in flight for a checkpoint."""
+        held = self._of(checkpoint)
+        if held is not None and held.declined is None:
+            try:
+                held.capture.add_inputs(channel, items)
+            except NotPicklableError as error:
+                held.declined = f"a record in flight cannot be pickled: {error.message}"
+
+    def take_data(self, channel: Channel, item: Item) -> None:
+        """Keep a record that a channel brings before its barrier."""
+        if self._held:
+            self.take(self._held[-1].upload.checkpoint, channel, [item])
+
+    def barrier(self, sender: TaskId, message: BarrierMessage, now_ms: float) -> None:
+        """Take note of a barrier of a checkpoint that has begun."""
+        held = self._of(message.checkpoint)
+        if held is not None:
+            held.upstream[sender] = message.attempt
+            held.waited_ms = now_ms - held.first_ms
+
+    def complete(self, checkpoint: int) -> None:
+        """All input channels have brought their barriers."""
+        held = self._of(checkpoint)
+        if held is not None:
+            held.has_inputs = True
+        self._release()
+
+    def drop(self, checkpoint: int) -> None:
+        """The checkpoint was given up; its state is written all the same, since later snapshots go on from it."""
+        held = self._of(checkpoint)
+        if held is not None:
+            held.declined = "it was given up"
+        self._release()
+
+    def check(self, now_ms: float) -> bool:
+        """Look after barriers in output channels; return whether there was anything to do."""
+        before = len(self._held)
+        for held in self._held:
+            message = held.upload.snapshot.barrier
+            if held.hasten_at is None or message is None:
+                continue
+            if not self._subtask.holds_barrier(message):
+                held.hasten_at = None
+            elif now_ms >= held.hasten_at:
+                held.hasten_at = None
+                held.unaligned = True
+                self._hasten(held, message)
+        self._release()
+        return len(self._held) < before
+
+    def _hasten(self, held: _Held, message: BarrierMessage) -> None:
+        try:
+            self._subtask.hasten_barrier(message, held.capture)
+        except NotPicklableError as error:
+            held.declined = f"a record in flight cannot be pickled: {error.message}"
+
+    def _release(self) -> None:
+        while self._held and self._held[0].is_ready:
+            self._write(self._held.popleft().finished())
+
+    def _of(self, checkpoint: int) -> _Held | None:
+        return next((each for each in self._held if each.upload.checkpoint == checkpoint), None)

@@ -1,0 +1,255 @@
+"""Unaligned checkpoints of a subtask in the loop of its slot: what its snapshot holds, and what a restore makes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.common import Types
+from penstock.datastream import KeyedProcessFunction
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.graph.deployment import SubtaskRestore
+from penstock.graph.operator_specs import KeyedProcessSpec, MapSpec
+from penstock.graph.stage import BarrierSettings
+from penstock.runtime.network.channels import Item
+from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK, BarrierMessage
+from penstock.runtime.records import RowBatch
+from penstock.runtime.task import live_task
+from penstock.runtime.task.in_flight import InFlight
+from penstock.runtime.task.stage_messages import Aborted, Declined
+from penstock.testing import ManualClock
+from tests.builders import pipes, stages
+
+SEEN = []
+
+
+def note(value):
+    SEEN.append(value)
+    return value
+
+
+@pytest.fixture(autouse=True)
+def time(monkeypatch):
+    """The wall clock of the slot. Nothing was seen yet."""
+    SEEN.clear()
+    clock = ManualClock(1_000_000)
+    monkeypatch.setattr(live_task, "now", lambda: clock() / 1000)
+    return clock
+
+
+class Sums(KeyedProcessFunction):
+    """Emits the sum so far."""
+
+    def open(self, runtime_context):
+        self.sum = runtime_context.get_state(ValueStateDescriptor("sum", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        total = (self.sum.value() or 0) + value
+        self.sum.update(total)
+        yield total
+
+
+def summing(sources=2, timeout_ms=0, **options):
+    """A keyed sum that is fed by subtasks of other slots, and sends to one elsewhere."""
+    target = pipes.vertex(
+        1,
+        KeyedProcessSpec(Sums()),
+        MapSpec(note),
+        gates=[pipes.gate(0, "HASH", sources=sources)],
+        edges=[pipes.edge(2, operator=1)],
+        partitionings=[None],
+        keyed=[0],
+    )
+    after = pipes.vertex(2, MapSpec(note), level=2, gates=[pipes.gate(1)])
+    elsewhere = {(0, index): 1 + index for index in range(sources)} | {(2, 0): 1}
+    barriers = BarrierSettings(unaligned=True, aligned_timeout_ms=timeout_ms)
+    return stages.stage(target, after, elsewhere=elsewhere, barriers=barriers, **options)
+
+
+def batch(*values):
+    return RowBatch(list(values), None, ["k"] * len(values))
+
+
+def barrier(checkpoint, **options):
+    return BarrierMessage(checkpoint, "up", False, triggered_ms=1_000_000, **options)
+
+
+def overtake(slot, source, message):
+    slot.task(1).inputs.channels[0, source].put_first(Item(BARRIER, message, 0))
+
+
+def in_flight(ack):
+    """Values by channel."""
+    found = InFlight.load(ack.in_flight)
+    return {
+        source: [value for payload in payloads for value in RowBatch.decode(payload).values]
+        for (_, source), payloads in found.inputs.items()
+    }
+
+
+def restore_from(ack):
+    """What a subtask that took this snapshot starts from."""
+    handles = {"v1": (ack.in_flight,), "v0": (None, None), "v2": (None,)}
+    keyed = {operator: (chain,) for operator, chain in ack.keyed.items()}
+    return {(1, 0): SubtaskRestore(keyed=keyed, local=ack.local, anew=True, in_flight=handles)}
+
+
+def test_a_barrier_that_overtakes_takes_along_what_it_has_overtaken():
+    with stages.Stepped(summing()) as slot:
+        slot.put(1, 0, DATA, batch(1))
+        slot.rest()
+        slot.put(1, 0, DATA, batch(2))
+        slot.put(1, 0, WATERMARK, 5)
+        slot.put(1, 1, DATA, batch(4))
+        overtake(slot, 0, barrier(1))
+        slot.put(1, 0, DATA, batch(100))
+        slot.rest()
+        assert SEEN[0] == 1
+        assert max(SEEN) == 107
+        assert slot.acks(1) == {}  # the other barrier may be behind more records
+        slot.put(1, 1, DATA, batch(8))
+        slot.put(1, 1, BARRIER, barrier(1))
+        slot.put(1, 1, DATA, batch(200))
+        slot.rest()
+        ack = slot.acks(1, 1)[1, 0]
+    assert in_flight(ack) == {0: [2], 1: [4, 8]}
+    assert ack.upstream == {("v0", 0): "up", ("v0", 1): "up"}
+    assert ack.figures.unaligned
+    assert ack.figures.persisted_in_flight > 0
+    SEEN.clear()
+    with stages.Stepped(summing(restore=restore_from(ack))) as slot:
+        slot.put(1, 0, DATA, batch(1000))
+        slot.rest()
+    assert SEEN[-1] == 1 + 2 + 4 + 8 + 1000
+    assert SEEN[0] in {1 + 2, 1 + 4}
+
+
+def test_what_came_back_is_in_flight_again_if_it_has_not_been_processed():
+    with stages.Stepped(summing()) as slot:
+        slot.put(1, 0, DATA, batch(1))
+        overtake(slot, 0, barrier(1))
+        overtake(slot, 1, barrier(1))
+        slot.rest()
+        ack = slot.acks(1, 1)[1, 0]
+    with stages.Stepped(summing(restore=restore_from(ack), next_checkpoint=2)) as slot:
+        overtake(slot, 0, barrier(2))
+        overtake(slot, 1, barrier(2))
+        slot.rest()
+        again = slot.acks(2, 1)[1, 0]
+    assert in_flight(again) == in_flight(ack) == {0: [1]}
+
+
+def test_barriers_wait_until_the_time_is_over(time):
+    with stages.Stepped(summing(timeout_ms=100)) as slot:
+        slot.put(1, 0, BARRIER, barrier(1))
+        slot.put(1, 0, DATA, batch(100))
+        slot.put(1, 1, DATA, batch(4))
+        seconds = slot.rest()
+        assert SEEN == [4]
+        assert seconds <= 0.1
+        time.advance(100)
+        slot.rest()
+        assert SEEN == [4, 104]
+        slot.put(1, 1, DATA, batch(8))
+        slot.put(1, 1, BARRIER, barrier(1))
+        slot.rest()
+        ack = slot.acks(1, 1)[1, 0]
+    assert in_flight(ack) == {1: [8]}
+
+
+def test_a_barrier_in_a_queue_of_a_subtask_without_room_overtakes_when_the_time_is_over(time):
+    with stages.Stepped(summing(timeout_ms=100)) as slot:
+        slot.task(1).outputs.filled()
+        for source in (0, 1):
+            slot.put(1, source, DATA, batch(1 + source))
+            slot.put(1, source, BARRIER, barrier(1))
+        slot.rest()
+        assert slot.acks(1) == {}
+        time.advance(100)
+        slot.rest()
+        ack = slot.acks(1, 1)[1, 0]
+        assert SEEN == []
+    assert in_flight(ack) == {0: [1], 1: [2]}
+
+
+def test_barriers_that_come_in_time_leave_nothing_in_flight():
+    with stages.Stepped(summing(timeout_ms=100)) as slot:
+        for source in (0, 1):
+            slot.put(1, source, DATA, batch(1))
+            slot.put(1, source, BARRIER, barrier(1))
+        slot.rest()
+        ack = slot.acks(1, 1)[1, 0]
+    assert ack.in_flight is None
+    assert not ack.figures.unaligned
+
+
+def test_a_savepoint_has_nothing_in_flight(time):
+    with stages.Stepped(summing()) as slot:
+        slot.put(1, 0, BARRIER, barrier(1, aligned=True))
+        slot.put(1, 0, DATA, batch(100))
+        time.advance(10_000)
+        slot.rest()
+        assert SEEN == []
+        slot.put(1, 1, DATA, batch(1))
+        slot.put(1, 1, BARRIER, barrier(1, aligned=True))
+        slot.rest()
+        ack = slot.acks(1, 1)[1, 0]
+        kinds = [content for kind, content in slot.sent(2) if kind == BARRIER]
+    assert ack.in_flight is None
+    assert SEEN == [1, 101]
+    assert [message.aligned for message in kinds] == [True]
+
+
+def test_state_of_a_checkpoint_that_is_given_up_while_barriers_are_missing_is_in_the_next_one():
+    with stages.Stepped(summing()) as slot:
+        slot.put(1, 0, DATA, batch(1))
+        slot.rest()
+        slot.put(1, 0, BARRIER, barrier(1))
+        slot.rest()
+        slot.tell(Aborted(1))
+        slot.rest()
+        slot.put(1, 1, BARRIER, barrier(1))
+        for source in (0, 1):
+            slot.put(1, source, BARRIER, barrier(2))
+        slot.rest()
+        ack = slot.acks(2, 1)[1, 0]
+        assert [each.checkpoint for each in slot.of(Declined)] == [1]
+    assert ack.in_flight is None
+    with stages.Stepped(summing(restore=restore_from(ack))) as slot:
+        slot.put(1, 0, DATA, batch(10))
+        slot.rest()
+    assert SEEN[-1] == 11
+
+
+class Unpicklable:
+    def __reduce__(self):
+        raise TypeError("not this one")
+
+    def __radd__(self, other):
+        return other
+
+
+def test_a_record_in_flight_that_cannot_be_pickled_declines_the_checkpoint_and_the_job_goes_on():
+    with stages.Stepped(summing()) as slot:
+        slot.put(1, 0, DATA, batch(Unpicklable()))
+        overtake(slot, 0, barrier(1))
+        overtake(slot, 1, barrier(1))
+        slot.rest()
+        slot.put(1, 0, DATA, batch(5))
+        slot.put(1, 0, BARRIER, barrier(2))
+        slot.put(1, 1, BARRIER, barrier(2))
+        slot.rest()
+        assert slot.acks(2, 1)
+        (declined,) = slot.of(Declined)
+    assert "cannot be pickled" in declined.reason
+    assert SEEN[-1] == 5
+
+
+def test_the_barrier_goes_on_before_what_is_queued_for_the_next_subtask():
+    with stages.Stepped(summing(sources=1)) as slot:
+        for value in range(3):
+            slot.put(1, 0, DATA, batch(value))
+        slot.rest()
+        slot.put(1, 0, BARRIER, barrier(1))
+        slot.rest()
+        assert slot.acks(1, 1)
+        assert slot.sent(2)[0][0] == BARRIER
