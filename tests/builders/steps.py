@@ -24,3 +24,8 @@ def at_step(moment: str, act: Callable[[int], Any]) -> Iterator[None]:
 def before_each_epoch(act: Callable[[int], Any]) -> AbstractContextManager[None]:
     """Call a function with the number of each epoch, on the job's own thread, before it runs."""
     return at_step("before run_pipe", act)
+
+
+def before_each_trigger(act: Callable[[int], Any]) -> AbstractContextManager[None]:
+    """Call a function with the number of each checkpoint of tasks that stay, on the job's own thread, before it is triggered."""
+    return at_step("before trigger", act)
