@@ -27,6 +27,8 @@ RANDOM_BLOCK = 64
 # After a longer pause (a restart, a suspended machine) the rate goes on from now instead of catching up.
 CATCH_UP_SECONDS = 5.0
 LONGEST_NAP_SECONDS = 1.0
+# Where records flow, those of a high rate come together in batches of a millisecond: each of its own would cost more than it is worth.
+TICK_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +254,8 @@ class GeneratorReader(SourceReader):
                         self.sleep(pause)
                         continue
                     nap = min(pause, max(0.0, limits.deadline - now), LONGEST_NAP_SECONDS)
-                    self.sleep(nap)
+                    if nap > 0:
+                        self.sleep(nap)
                     if nap < pause:
                         yield SourceBatch([], (index, accounted))
                     continue
@@ -263,6 +266,16 @@ class GeneratorReader(SourceReader):
                 accounted += len(indexes) / rate
             index = _following(indexes[-1], splits, block)
             yield SourceBatch(records, (index, accounted), timestamps)
+
+    def next_ready(self, split: SourceSplit, position: Any) -> float:
+        """Return when the next record is due by the rate, but not before the next millisecond."""
+        if self._source.rate is None:
+            return 0.0
+        _, splits, _ = split.payload
+        _, accounted = split.start if position is None else position
+        rate = self._source.rate / splits
+        now = self.clock()
+        return max(0.0, _accounted(now, accounted, rate) + max(1 / rate, TICK_SECONDS) - now)
 
     def _compute(self, indexes: list[int]) -> tuple[list[Any], list[int] | None]:
         source, function = self._source, self._function

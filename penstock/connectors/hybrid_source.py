@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,6 +171,11 @@ class HybridReader(SourceReader):
         self._sources = sources
         self._readers: dict[int, SourceReader] = {}
         self._context: Any = None
+        self._wake: Callable[[], None] | None = None
+
+    def use_wake(self, wake: Callable[[], None]) -> None:
+        """Remember it for the readers."""
+        self._wake = wake
 
     def open(self, context: Any) -> None:
         """Remember the context for the readers, which are created when they are needed."""
@@ -186,10 +191,17 @@ class HybridReader(SourceReader):
         index, inner = split.payload
         return self._reader(index).ordered(inner)
 
+    def next_ready(self, split: SourceSplit, position: Any) -> float | None:
+        """Return in how many seconds the split may have something: the source that it is of may know."""
+        index, inner = split.payload
+        return self._reader(index).next_ready(inner, position)
+
     def _reader(self, index: int) -> SourceReader:
         reader = self._readers.get(index)
         if reader is None:
             reader = self._readers[index] = self._sources[index].create_reader()
+            if self._wake is not None:
+                reader.use_wake(self._wake)
             reader.open(self._context)
         return reader
 

@@ -61,6 +61,10 @@ class CoGroupWindowOperator(StreamOperator):
         """Return the time of the next processing-time timer."""
         return self.inner.next_wakeup()
 
+    def on_quiet(self) -> None:
+        """Let the window emit what it holds back."""
+        self.inner.on_quiet()
+
     def finish(self) -> None:
         """Take the end of both inputs."""
         self.inner.finish()

@@ -19,6 +19,7 @@ from penstock.runtime.time.pace import Pace
 
 # A split that had nothing is asked again after this many seconds, then after twice as many, and so on.
 FIRST_PAUSE_S: Final = 0.001
+SHORTEST_PAUSE_S: Final = 0.0001
 LONGEST_PAUSE_S: Final = 0.010
 # A reader that needs long to see that there is nothing is asked more seldom, so that an idle source needs 2 % of a core at most.
 PAUSE_PER_COST: Final = 50
@@ -287,7 +288,8 @@ class SideBySide:
             split.pause_s = min(max(2 * split.pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
             costly = min(PAUSE_PER_COST * cost * len(self._open), LONGEST_COSTLY_PAUSE_S)
             hint = max(split.pause_s, costly)
-        split.ready_s = self.monotonic() + hint
+        # One that has just had nothing is not asked in the same moment, whatever its reader says.
+        split.ready_s = self.monotonic() + max(hint, SHORTEST_PAUSE_S)
 
     def counts(self, split: SplitReading) -> bool:
         """Let all count that may give records, from their assignment on."""

@@ -30,6 +30,8 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self._emitted: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
         self._idle: bool = context.operator_state.get(IDLE, False)
         self._next_emission = time.monotonic() + self._interval
+        self._periodic_kind = self._interval > 0 and strategy.emits_watermarks
+        self._next_check_ms = context.clock() + context.auto_watermark_interval
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Assign, emit, and now and then emit the watermark."""
@@ -39,6 +41,9 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self._assignment.on_batch(batch, self.output.emit, self._emit)
         except RecordFailedError as failed:
             raise self.guard(failed.cause, failed.record, known=True) from failed.cause
+        if self.context.pipelined:
+            self.advance_processing_time(self._active_ms)
+            return
         due = time.monotonic() >= self._next_emission
         if self.context.pace.due(self.context.operator_id, due):
             self._periodic()
@@ -75,23 +80,41 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         """Ignore the status of upstream: this operator knows its own records."""
 
     def next_wakeup(self) -> int | None:
-        """Return when the input will count as idle."""
-        if self._idle_timeout is None or self._idle or self._emitted == MAX_WATERMARK:
+        """Return when the input will count as idle; where records flow, when the next watermark is due if that comes first."""
+        if self._emitted == MAX_WATERMARK:
             return None
-        wakeup: int = self._active_ms + self._idle_timeout
-        return wakeup
+        moments = [self._next_check_ms] if self.context.pipelined and self._periodic_kind else []
+        if self._idle_timeout is not None and not self._idle:
+            moments.append(self._active_ms + self._idle_timeout)
+        return min(moments, default=None)
+
+    def advance_processing_time(self, now: int) -> None:
+        """Emit the watermark by its interval and see whether the input is idle, where records flow: in an epoch the barrier does it."""
+        if not self.context.pipelined or self._emitted == MAX_WATERMARK:
+            return
+        interval = self.context.auto_watermark_interval
+        if self._next_check_ms - now > interval:  # the clock was set back
+            self._next_check_ms = now
+            self._active_ms = min(self._active_ms, now)
+        due = self.next_wakeup()
+        if due is not None and due <= now:
+            self._next_check_ms = now + interval
+            self._check_time()
+
+    def _check_time(self) -> None:
+        quiet = (
+            self._idle_timeout is not None
+            and self.context.clock() - self._active_ms >= self._idle_timeout
+        )
+        if not (quiet and self._idle):
+            self._periodic()
+        if quiet or self._assignment.idle:
+            self._set_idle(idle=True)
 
     def barrier(self) -> list[Any]:
         """Emit the watermark, check for idleness, remember both."""
         if self._emitted != MAX_WATERMARK:
-            quiet = (
-                self._idle_timeout is not None
-                and self.context.clock() - self._active_ms >= self._idle_timeout
-            )
-            if not (quiet and self._idle):
-                self._periodic()
-            if quiet or self._assignment.idle:
-                self._set_idle(idle=True)
+            self._check_time()
         state = self.context.operator_state
         state.put("assignment", (self._assignment.snapshot(), self._active_ms))
         state.put(EMITTED, self._emitted)
