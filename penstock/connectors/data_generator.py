@@ -273,7 +273,7 @@ class GeneratorReader(SourceReader):
             return 0.0
         _, splits, _ = split.payload
         _, accounted = split.start if position is None else position
-        rate = self._source.rate / splits
+        rate: float = self._source.rate / splits
         now = self.clock()
         return max(0.0, _accounted(now, accounted, rate) + max(1 / rate, TICK_SECONDS) - now)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 
 import pytest
 
@@ -25,7 +24,7 @@ class Paced:
     """A source in a harness whose clocks all are one, moved by hand."""
 
     def __init__(self, source, splits=1):
-        self.clock = ManualClock(int(time.time() * 1000) + 60_000)
+        self.clock = ManualClock(1_000_000)
         self.harness = OperatorHarness(
             SourceSpec(source, WatermarkStrategy.no_watermarks()),
             clock=self.clock,
@@ -34,6 +33,7 @@ class Paced:
         self.operator = self.harness.operator
         ticks = itertools.count()  # a clock that is read later is later
         self.operator._flow.monotonic = lambda: self.clock.now / 1000 + next(ticks) * 1e-9
+        self.operator._flow.limits = self._look
         found = source.create_enumerator(splits).discover()
         begin = [(each.start[0], self.clock.now / 1000) for each in found]
         self.operator.add_splits(
@@ -46,6 +46,11 @@ class Paced:
         reader.clock = lambda: self.clock.now / 1000
         reader.sleep = lambda seconds: self.slept.append(seconds)
         self.slept = []
+
+    def _look(self):
+        look = OneLook()
+        object.__setattr__(look, "deadline", self.clock.now / 1000)
+        return look
 
     def tick(self):
         """Read what there is, then wait as long as the source says; return how many records there were."""
