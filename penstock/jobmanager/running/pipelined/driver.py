@@ -14,6 +14,7 @@ from penstock.checkpoint.messages import EpochCompleted
 from penstock.checkpoint.schedule import CheckpointSchedule, SchedulePolicy
 from penstock.common import clock
 from penstock.graph.placement import StageLayout, count_slots, lay_out
+from penstock.jobmanager.alignment import AlignmentGroups
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
@@ -71,6 +72,7 @@ class PipelinedDriver:
         self._attempt = 0
         self._how = Trigger(0, 0)  # how the next checkpoint is triggered, but for its number
         self._last: int | None = None  # the checkpoint that was begun when all sources had finished
+        self._alignment = AlignmentGroups({})
         self._begun: dict[int, float] = {}  # when checkpoints that are under way were begun
         self._ran = False  # whether all slots have run since the last restore
         self._at_once = False  # whether the first checkpoint after it need not wait
@@ -145,7 +147,9 @@ class PipelinedDriver:
         self._stopped = False
         if not self.finished:
             self._discover_first(self.sources)
-            self._deploy(self._lay_out())
+            layouts = self._lay_out()
+            self._alignment = _alignment_groups(self._job, layouts)
+            self._deploy(layouts)
 
     def _goes_on_from(self, manifest: Manifest | None) -> bool:
         """Whether what has not failed goes on from the checkpoint that is to be restored."""
@@ -163,6 +167,9 @@ class PipelinedDriver:
         for source in sources:
             self._checkpoints.restore_source(source, self._checkpoints.manifest)
         self._discover_first(sources)
+        self._alignment.restart(
+            (each.layout.stage, slot) for each in failed for slot in range(each.layout.slots)
+        )
         self._deploy([each.layout for each in failed])
 
     def _deploy(self, layouts: Sequence[StageLayout]) -> None:
@@ -294,6 +301,9 @@ class PipelinedDriver:
                 return self._follow(self._checkpoints.abort(number, f"{task}: {reason}"))
             case SlotReport() as report:
                 self._listener.on_report(report)
+                member = heard.attempt.layout.stage, report.slot
+                for command in self._alignment.on_report(member, report.watermarks):
+                    self._stages.tell_sources(command)
         return []
 
     def _follow(self, outcomes: Sequence[Outcome]) -> list[int]:
@@ -368,6 +378,22 @@ class PipelinedDriver:
         self._discovery.stop(self.sources)
         self._stages.close()
         self._checkpoints.close()
+
+
+def _alignment_groups(job: Job, layouts: Sequence[StageLayout]) -> AlignmentGroups:
+    """Return the groups of sources that wait for each other; members are slots, by stage and number."""
+    sources = []
+    for vertex in job.plan.vertices:
+        strategy = getattr(vertex.operators[0].spec, "watermark_strategy", None)
+        if vertex.is_source and strategy is not None:
+            slots = [
+                (layout.stage, slot)
+                for layout in layouts
+                for task, slot in layout.placement.items()
+                if task.vertex == vertex.id
+            ]
+            sources.append((strategy, slots))
+    return AlignmentGroups.of(sources)
 
 
 def _policy(job: Job) -> SchedulePolicy:
