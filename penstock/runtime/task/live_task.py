@@ -159,7 +159,7 @@ class LiveTask:
         if self._woken:
             worked = self._answer_wakeups()
         if self._finishing:
-            return self._finish() or worked
+            return self._go_on_finishing() or worked
         if self._barriers.may_overtake:
             worked = self._hurry() or worked
         if self._triggers:
@@ -193,8 +193,10 @@ class LiveTask:
         self._enter(IDLE if self.outputs.has_room else BACK_PRESSURED)
 
     def _answer_wakeups(self) -> bool:
+        self._enter(BUSY)
         while self._woken:
             self._woken.pop().on_wakeup()
+        self._settle()
         self._ask_source()
         return True
 
@@ -308,9 +310,15 @@ class LiveTask:
             self._finishing = True
             self._finish()
 
+    def _go_on_finishing(self) -> bool:
+        """Let operators that wait for something have their time, and end if they have it."""
+        advanced = self.wakeup is not None and now_ms() >= self.wakeup and self._advance_time()
+        return self._finish() or advanced
+
     def _finish(self) -> bool:
         """Come to the end, once nothing is under way; return whether it has."""
         if not self.subtask.finish():
+            self.wakeup = self.subtask.next_wakeup()
             return False
         self._finishing = False
         self.ended = True

@@ -343,12 +343,13 @@ class Subtask:
     def advance_processing_time(self) -> None:
         """Fire what the wall clock allows; at any time between two records."""
         now = self.pace.clock()
-        for operator in self.operators:
+        for operator in self.operators[self._ended :]:
             operator.advance_processing_time(now)
 
     def next_wakeup(self) -> int | None:
         """Return when (epoch milliseconds) processing time should be advanced even if no record comes."""
-        wakeups = [wakeup for op in self.operators if (wakeup := op.next_wakeup()) is not None]
+        going = self.operators[self._ended :]
+        wakeups = [wakeup for op in going if (wakeup := op.next_wakeup()) is not None]
         return min(wakeups, default=None)
 
     # Where records flow between barriers

@@ -262,6 +262,26 @@ def test_nothing_finishes_before_what_is_under_way_has_come():
         assert slot.acks(1, 1)[1, 0].finished
 
 
+def test_what_waits_for_the_clock_before_it_finishes_has_its_time():
+    """Asynchronous calls that are under way when the input ends still time out."""
+    with stages.Stepped(summing(1)) as slot:
+        last = ending(slot)
+        last.under_way = True
+        due = clock.now_ms() + 40
+        last.next_wakeup = lambda: due if last.under_way else None
+
+        def advance(now):
+            if now >= due:
+                last.under_way = False
+
+        last.advance_processing_time = advance
+        slot.put(1, 0, END, None)
+        assert 0 < slot.rest() <= 0.041
+        time.sleep(0.045)
+        slot.rest()
+        assert SEEN == ["finish", "last"]
+
+
 def reading(*specs, bounded=False, splits=(), edges=True, **options):
     """A source that sends to a subtask elsewhere."""
     last = len(specs)
