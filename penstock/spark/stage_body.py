@@ -9,6 +9,7 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.graph.deployment import JobSettings, LevelDeployment
 from penstock.graph.stage import StageDeployment
+from penstock.spark.addresses import own_address
 
 RunSlot = Callable[[StageDeployment, int, str], None]  # what it is told, its number, its host
 Body = Callable[[int, Iterable[Any]], Iterator[Any]]
@@ -55,8 +56,8 @@ def barrier_body(
         _require_network()
         _prepare(deployment.settings)
         slot = context.partitionId()
-        host = context.getTaskInfos()[slot].address.rpartition(":")[0]
-        _run_slot(run)(deployment, slot, host.strip("[]"))
+        seen = context.getTaskInfos()[slot].address.rpartition(":")[0].strip("[]")
+        _run_slot(run)(deployment, slot, own_address(seen, deployment.driver))
         return iter(())
 
     return body

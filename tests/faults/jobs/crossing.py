@@ -1,0 +1,145 @@
+"""A pipelined job whose records all cross the network: numbers are counted per key, exactly once, into files.
+
+    python crossing.py '{"directory": "/tmp/run", "master": "spark://...", "host": "10.0.0.1", "records": 4000}'
+
+Every subtask of the counter tells in the directory `slots` where its process listens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common.serialization import Encoder
+from penstock.connectors.source import (
+    Boundedness,
+    ReadLimits,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
+from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
+from penstock.datastream.state import ValueStateDescriptor
+
+SPLITS = 2
+KEYS = 20
+BATCH = 20
+PAUSE_S = 0.01  # after each batch
+
+
+def expected(records: int) -> list[str]:
+    """Return the lines of the output, sorted."""
+    return sorted(
+        f"{key} number {number}\n"
+        for key in range(KEYS)
+        for number in range(1, SPLITS * len(range(key, records, KEYS)) + 1)
+    )
+
+
+class Paced(Source):
+    """Two splits with the same numbers, at a pace that leaves time to strike."""
+
+    def __init__(self, records: int) -> None:
+        self._records = records
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+        return Splits(found=bool(restored))
+
+    def create_reader(self) -> SourceReader:
+        return PacedReader(self._records)
+
+
+class Splits(SplitEnumerator):
+    def __init__(self, *, found: bool) -> None:
+        self._found = found
+
+    def discover(self) -> list[SourceSplit]:
+        if self._found:
+            return []
+        self._found = True
+        return [SourceSplit(str(split), start=0) for split in range(SPLITS)]
+
+    def no_more_splits(self) -> bool:
+        return self._found
+
+    def snapshot(self) -> bool:
+        return self._found
+
+
+class PacedReader(SourceReader):
+    def __init__(self, records: int) -> None:
+        self._records = records
+
+    def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
+        while position < self._records:
+            end = min(position + BATCH, self._records)
+            yield SourceBatch(list(range(position, end)), end)
+            position = end
+            time.sleep(PAUSE_S)
+
+
+class Count(KeyedProcessFunction):
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def open(self, runtime_context: Any) -> None:
+        import psutil
+
+        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        listening = {
+            connection.laddr.ip
+            for connection in psutil.Process().net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN
+        }
+        told = Path(self._directory, "slots", str(os.getpid()))
+        told.parent.mkdir(exist_ok=True)
+        told.write_text(" ".join(sorted(listening)))
+
+    def process_element(self, value: int, ctx: Any) -> Iterator[str]:
+        count = (self._count.value() or 0) + 1
+        self._count.update(count)
+        yield f"{ctx.get_current_key()} number {count}"
+
+
+def main(options: dict[str, Any]) -> None:
+    directory = options["directory"]
+    settings = Configuration()
+    for key, value in {
+        "penstock.execution.mode": "pipelined",
+        "parallelism.default": str(SPLITS),
+        "execution.checkpointing.interval": "200 ms",
+        "execution.checkpointing.dir": f"{directory}/checkpoints",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "100",
+        "restart-strategy.fixed-delay.delay": "0 ms",
+        "spark.master": options["master"],
+        "spark.driver.host": options["host"],
+        "spark.driver.bindAddress": options["host"],
+        "spark.executor.memory": "512m",
+    }.items():
+        settings.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(settings)
+    env.from_source(Paced(options["records"]), WatermarkStrategy.no_watermarks(), "paced").key_by(
+        lambda number: number % KEYS
+    ).process(Count(directory)).sink_to(
+        FileSink.for_row_format(f"{directory}/counts", Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
+    env.execute("crossing")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,206 @@
+"""A standalone cluster of Spark on this machine: a master and a worker for each host, from the pip package.
+
+Hosts are addresses of this machine, or network namespaces that are made for the test: then what slots send to each other crosses
+a (virtual) network, which can be cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+_PATIENCE_S = 90.0
+_NETWORK = "10.231.77"  # of the namespaces; nobody else can reach it
+_BRIDGE = "penstock0"
+
+
+@dataclass(frozen=True)
+class Host:
+    """Where a worker runs: an address, and the namespace that has it."""
+
+    address: str
+    namespace: str | None = None
+
+    @property
+    def prefix(self) -> list[str]:
+        """What runs a command there."""
+        return ["ip", "netns", "exec", self.namespace] if self.namespace else []
+
+    @property
+    def cable(self) -> str:
+        """The end of its cable that is on this side."""
+        return f"{self.namespace}-out"
+
+    def plug(self, *, into: bool) -> None:
+        """Connect it to the network, or cut it off."""
+        _ip("link", "set", self.cable, "up" if into else "down")
+
+    def bytes_crossed(self) -> int:
+        """How much came from it and went to it."""
+        directory = Path("/sys/class/net", self.cable, "statistics")
+        return sum(int((directory / name).read_text()) for name in ("rx_bytes", "tx_bytes"))
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+
+def why_no_namespaces() -> str | None:
+    """Return why network namespaces cannot be made here, if they cannot."""
+    if shutil.which("ip") is None:
+        return "there is no `ip` command"
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    try:
+        _ip("netns", "add", "penstock-probe")
+        _ip("netns", "del", "penstock-probe")
+        _ip("link", "add", "penstock-probe", "type", "bridge")
+        _ip("link", "del", "penstock-probe")
+    except subprocess.CalledProcessError as error:
+        return f"network namespaces cannot be made: {error.stderr.strip()}"
+    return None
+
+
+@contextlib.contextmanager
+def namespaces(count: int) -> Iterator[tuple[Host, list[Host]]]:
+    """Make a network of this side and so many namespaces; return all hosts, and take everything away in the end."""
+    names = [f"penstock{number}" for number in range(1, count + 1)]
+    _remove(names)
+    try:
+        _ip("link", "add", _BRIDGE, "type", "bridge")
+        _ip("addr", "add", f"{_NETWORK}.1/24", "dev", _BRIDGE)
+        _ip("link", "set", _BRIDGE, "up")
+        hosts = []
+        for number, name in enumerate(names, 2):
+            host = Host(f"{_NETWORK}.{number}", name)
+            _ip("netns", "add", name)
+            _ip("link", "add", host.cable, "type", "veth", "peer", "name", "eth0", "netns", name)
+            _ip("link", "set", host.cable, "master", _BRIDGE, "up")
+            _ip("-n", name, "link", "set", "lo", "up")
+            _ip("-n", name, "addr", "add", f"{host.address}/24", "dev", "eth0")
+            _ip("-n", name, "link", "set", "eth0", "up")
+            hosts.append(host)
+        yield Host(f"{_NETWORK}.1"), hosts
+    finally:
+        _remove(names)
+
+
+def _remove(names: Sequence[str]) -> None:
+    for name in names:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            _ip("netns", "del", name)
+    for link in (_BRIDGE, *(f"{name}-out" for name in names)):
+        with contextlib.suppress(subprocess.CalledProcessError):
+            _ip("link", "del", link)
+
+
+class StandaloneCluster:
+    """A master, and a worker with one core on each host."""
+
+    def __init__(self, directory: Path, master: Host, workers: Sequence[Host]) -> None:
+        import pyspark
+
+        self._directory = directory
+        self._home = Path(pyspark.__file__).parent
+        self._master = master
+        self._hosts = workers
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        port, web = _free_port(self._master.address), _free_port(self._master.address)
+        self.url = f"spark://{self._master.address}:{port}"
+        where = ["--host", self._master.address, "--port", str(port), "--webui-port", str(web)]
+        try:
+            self._start("master", self._master, "master.Master", where)
+            self._wait_for(web, "status", "ALIVE")
+            for number, host in enumerate(self._hosts):
+                where = ["--host", host.address, "--webui-port", "0", "-c", "1", "-m", "1g"]
+                work = ["-d", str(self._directory / f"work{number}"), self.url]
+                self._start(f"worker{number}", host, "worker.Worker", [*where, *work])
+            self._wait_for(web, "aliveworkers", len(self._hosts))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in reversed(self._processes):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                for child in psutil.Process(process.pid).children(recursive=True):
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        child.send_signal(signal.SIGKILL)
+            process.kill()
+            process.wait()
+
+    def executors(self) -> list[psutil.Process]:
+        """The JVMs that run tasks."""
+        return [
+            child
+            for process in self._processes
+            for child in psutil.Process(process.pid).children(recursive=True)
+            if any("CoarseGrainedExecutorBackend" in word for word in _command_line(child))
+        ]
+
+    def _start(self, name: str, host: Host, what: str, arguments: Sequence[str]) -> None:
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(self._home),
+            "SPARK_LOCAL_IP": host.address,
+            "SPARK_LOCAL_HOSTNAME": host.address,
+            "SPARK_DAEMON_MEMORY": "256m",
+            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        }
+        self._directory.mkdir(parents=True, exist_ok=True)
+        spark_class = str(self._home / "bin" / "spark-class")
+        with (self._directory / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [*host.prefix, spark_class, f"org.apache.spark.deploy.{what}", *arguments],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._processes.append(process)
+
+    def _wait_for(self, web: int, name: str, value: Any) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            with contextlib.suppress(OSError, ValueError):
+                page = f"http://{self._master.address}:{web}/json/"
+                with urllib.request.urlopen(page, timeout=5) as answer:
+                    if json.load(answer)[name] == value:
+                        return
+            assert time.monotonic() < deadline, self._story()
+            time.sleep(0.1)
+
+    def _story(self) -> str:
+        logs = sorted(self._directory.glob("*.log"))
+        return "\n".join(f"--- {log}\n{log.read_text(errors='replace')[-2000:]}" for log in logs)
+
+
+def _free_port(address: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _command_line(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
