@@ -15,6 +15,7 @@ for round in $(seq 1 "$rounds"); do
   "$python" -m pytest -q tests/faults
   "$python" -m pytest -q tests/unit tests/jobs tests/zoo -n logical --maxprocesses 4 --hypothesis-profile=explore
 done
+PENSTOCK_SLOW_SINK_S=600 "$python" -m pytest -q tests/faults/test_slow_sink.py
 for backend in hashmap rocksdb; do
   "$python" -m benchmarks.long_run --backend "$backend"
 done
