@@ -138,19 +138,17 @@ class Network:
                 while sockets.has_message(socket):
                     self._receive()
             elif isinstance(socket, int):
-                self._files[socket]()
+                self._files.get(socket, _ignore)()
             else:
                 self._attend_to(socket)
         if self._gone:
             self._check_gone()
-        for peer in self._peers.values():
-            peer.flush()
-        if self._reports:
-            self._send_reports()
+        self._flush()
         return bool(ready)
 
     def wait(self, seconds: float) -> None:
-        """Wait until something has arrived that `pump` takes, somebody calls `wake`, or the time is over."""
+        """Wait until something has arrived that `pump` takes, somebody calls `wake`, or the time is over. What was sent goes before."""
+        self._flush()
         for ready, _ in self._sockets_and_wakeup.poll(sockets.milliseconds(seconds)):
             if ready == self._wakeup.fd:
                 self._wakeup.clear()
@@ -289,9 +287,19 @@ class Network:
         if time.monotonic() - since > _GRACE_S:
             raise ChannelError(f"the connection from slot {slot} was lost")
 
+    def _flush(self) -> None:
+        for peer in self._peers.values():
+            peer.flush()
+        if self._reports:
+            self._send_reports()
+
     def _send_reports(self) -> None:
         while self._driver is not None and self._reports:
             self._driver.send(self._reports.popleft(), zmq.NOBLOCK)
+
+
+def _ignore() -> None:
+    """For a file that nobody watches any more."""
 
 
 def _all_of(socket: zmq.Socket[bytes]) -> list[Any]:

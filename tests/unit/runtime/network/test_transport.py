@@ -217,6 +217,14 @@ def test_waiting_ends_when_something_arrives_or_somebody_wakes(slots: Slots) -> 
     assert not slots.networks[1].pump()
 
 
+def test_what_was_sent_is_gone_before_a_slot_waits(slots: Slots) -> None:
+    sender, receiver = slots.channel()
+    slots.settle(0.05)
+    sender.send(WATERMARK, 1)
+    slots.networks[0].wait(0)
+    slots.until(lambda: receiver.items, 1)
+
+
 def test_a_wait_lasts_no_less_than_it_should(slots: Slots) -> None:
     slots.settle(0.1)
     started = time.monotonic()
