@@ -4,6 +4,9 @@ Writers keep what an epoch wrote, up to 64 KB inline in the committable and beyo
 directory. The committer puts it out on the driver after the checkpoint is durable, and deletes the file. A commit that is
 repeated in one driver process puts nothing out twice; after a crash of the driver in the middle of a commit, the lines of
 that one epoch may be printed again, because standard output cannot take part in a commit.
+
+Where records flow, lines are printed at once, as Flink does: after a failure those since the last checkpoint come again. Collected
+records wait for the checkpoint that they are part of, if the job takes any; else they come at once, too.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import hashlib
 import io
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
@@ -158,6 +161,12 @@ class PrintSink(Sink):
         """Create what prints."""
         return _PrintCommitter(self._delivered, to_stderr=self.to_stderr)
 
+    def put_live(self, data: bytes) -> None:
+        """Print what a writer sent to the driver."""
+        out = sys.stderr if self.to_stderr else sys.stdout
+        out.write(data.decode("utf-8", "surrogatepass"))
+        out.flush()
+
 
 def line_prefix(identifier: str | None, subtask: int, parallelism: int) -> str:
     """Return what stands before each value.
@@ -171,10 +180,18 @@ def line_prefix(identifier: str | None, subtask: int, parallelism: int) -> str:
 
 
 class _StagingWriter(SinkWriter):
-    """A writer whose output is staged."""
+    """A writer whose output is staged, or goes to the driver at once."""
+
+    waits_for_checkpoints = True
 
     def __init__(self, context: WriterContext) -> None:
         self._buffer = StagingBuffer(context)
+        self._put: Callable[[bytes], None] = self._buffer.write
+
+    def flow_to(self, tell: Callable[[bytes], None], *, checkpointed: bool) -> None:
+        """Send output to the driver from now on, unless it has to wait for the job's checkpoints."""
+        if not (self.waits_for_checkpoints and checkpointed):
+            self._put = tell
 
     def begin(self, epoch: EpochContext) -> None:
         self._buffer.begin(epoch)
@@ -187,6 +204,8 @@ class _StagingWriter(SinkWriter):
 
 
 class _PrintWriter(_StagingWriter):
+    waits_for_checkpoints = False
+
     def __init__(self, context: WriterContext, prefix: str, type_info: Any) -> None:
         from penstock.common.string_form import flink_string
 
@@ -198,7 +217,7 @@ class _PrintWriter(_StagingWriter):
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         string, prefix, kind = self._string, self._prefix, self._type_info
         text = "".join([f"{prefix}{string(value, kind)}\n" for value in values])
-        self._buffer.write(text.encode("utf-8", "surrogatepass"))
+        self._put(text.encode("utf-8", "surrogatepass"))
 
 
 class _PrintCommitter(StagedCommitter):
@@ -232,6 +251,7 @@ class CollectSink(Sink):
     def __init__(self, consumer: CollectConsumer | None = None) -> None:
         self.consumer = consumer
         self._delivered: dict[str, int] = {}
+        self._live_puts = 0
 
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
         """Create the writer of one subtask."""
@@ -245,6 +265,12 @@ class CollectSink(Sink):
             )
         return _CollectCommitter(self._delivered, self.consumer)
 
+    def put_live(self, data: bytes) -> None:
+        """Hand over what a writer sent to the driver."""
+        assert self.consumer is not None
+        self._live_puts += 1
+        self.consumer.put(self._live_puts, pickle.loads(data))
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "consumer": None}
 
@@ -257,7 +283,7 @@ class _CollectWriter(_StagingWriter):
             import cloudpickle  # for classes that only exist in the user's script
 
             data = cloudpickle.dumps(values, 5)
-        self._buffer.write(data)
+        self._put(data)
 
 
 class _CollectCommitter(StagedCommitter):

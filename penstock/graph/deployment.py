@@ -122,6 +122,7 @@ class JobSettings:
     log_level: str | None = None  # of all loggers in tasks; None: as it is
     log_overrides: dict[str, str] = field(default_factory=dict)  # of single loggers, by name
     journal: bool = False  # tasks tell what an epoch needs to be run again
+    checkpointed: bool = True  # checkpoints are taken from time to time, not at the end only
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ def create_job(
         job_graph=plans.job_graph,
         deployments=deploy(plans.stage_plan),
         settings=JobSettings(
+            checkpointed=checkpoints.interval_ms is not None,
             job_id=job_id,
             job_name=job_name,
             auto_watermark_interval=interval,

@@ -56,6 +56,8 @@ class SourceCoordinator:
         self._complete = False  # whether all splits were found, as this epoch's checkpoint will say
         self._warned = False
         self._redelivered = False
+        # Ids of splits that have ended, in the time until a complete checkpoint says so.
+        self._ended: set[str] = set()
         self._taken: Discovered | None = None  # the last, if looks are taken one by one
         self._looking = threading.Lock()  # whoever holds it may ask the enumerator
         self._last_backlog: int | None = None
@@ -65,6 +67,7 @@ class SourceCoordinator:
         """Start from a checkpoint, or from the beginning; a `foreign` checkpoint is another job's."""
         self.close()
         self._taken = None
+        self._ended = set()
         self._looking = (
             threading.Lock()
         )  # a look at the enumerator before this one may be under way
@@ -96,7 +99,7 @@ class SourceCoordinator:
     def _find(self) -> tuple[SourceSplit, ...]:
         enumerator = self._enumerator
         assert enumerator is not None
-        enumerator.observe([each.split for splits in self._splits for each in splits])
+        enumerator.observe([each.split for splits in self._splits for each in self._open(splits)])
         return tuple(enumerator.discover())
 
     def _add(self, found: Sequence[SourceSplit]) -> list[tuple[int, SplitProgress]]:
@@ -128,6 +131,11 @@ class SourceCoordinator:
         before = self.assignments()
         added = self._add(found.splits)
         self._taken = found
+        return self._changes(before, added)
+
+    def _changes(
+        self, before: dict[TaskId, SourceAssignment], added: list[tuple[int, SplitProgress]]
+    ) -> dict[TaskId, SourceAssignment]:
         new = {}
         for task, now in self.assignments().items():
             splits = [each for subtask, each in added if subtask == task.subtask]
@@ -149,8 +157,26 @@ class SourceCoordinator:
                 split.split_id,
             )
 
+    def on_finished(self, subtask: int, splits: Sequence[str]) -> dict[TaskId, SourceAssignment]:
+        """Take note that a subtask has read splits to their end; return, by task, what follows from it.
+
+        They stay part of what checkpoints are told until a complete one knows it. Until then another source can have its turn,
+        and a subtask that has nothing to read does not hold back the time of others.
+        """
+        before = self.assignments()
+        self._ended.update(splits)
+        return self._changes(before, [])
+
+    def _open(self, splits: Sequence[SplitProgress]) -> Sequence[SplitProgress]:
+        """Return those that have not ended."""
+        if not self._ended:
+            return splits
+        return [each for each in splits if each.split.split_id not in self._ended]
+
     def _assign(self, progress: SplitProgress) -> int:
-        least_loaded = min(range(self.parallelism), key=lambda subtask: len(self._splits[subtask]))
+        least_loaded = min(
+            range(self.parallelism), key=lambda subtask: len(self._open(self._splits[subtask]))
+        )
         self._splits[least_loaded].append(progress)
         return least_loaded
 
@@ -204,13 +230,13 @@ class SourceCoordinator:
 
     def assignments(self, *, drain: bool = False) -> dict[TaskId, SourceAssignment]:
         """Return what the tasks must know about the next epoch, by task."""
-        any_splits = any(self._splits)
+        any_splits = any(map(self._open, self._splits))
         done = self.no_more_splits
         return {
             TaskId(self.vertex, subtask): SourceAssignment(
                 splits=list(splits),
                 no_more_splits=done,
-                idle=any_splits and not splits and not done,
+                idle=any_splits and not self._open(splits) and not done,
                 drain=drain,
             )
             for subtask, splits in enumerate(self._splits)
@@ -226,6 +252,7 @@ class SourceCoordinator:
         told = {each.split.split_id for each in progress}
         later = [each for each in self._splits[subtask] if each.split.split_id not in told]
         self._splits[subtask] = [each for each in progress if not each.finished] + later
+        self._ended.difference_update(each.split.split_id for each in progress if each.finished)
         if redelivered and not self._redelivered:
             self._redelivered = True
             _log.info(

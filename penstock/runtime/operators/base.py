@@ -66,6 +66,8 @@ class OperatorContext:
     # Lets the slot's loop call `on_wakeup` whenever this file can be read (an epoll, a socket), until it is told None.
     # Without it (None), an operator has to ask by its `next_wakeup`.
     watch: Callable[[int | None], None] | None = None
+    # Sends bytes to the driver, for a sink that puts them out there at once. `on_taken` tells when it has them.
+    tell: Callable[[bytes], None] | None = None
 
 
 class StreamOperator:
@@ -123,6 +125,9 @@ class StreamOperator:
 
     def on_quiet(self) -> None:
         """Emit what is held back only to be sent together with more: there is nothing more to read now."""
+
+    def on_taken(self, size: int) -> None:
+        """Take note that the driver has taken so many bytes of what was told."""
 
     def on_completed(self, checkpoint: int) -> None:
         """Let go of what was kept in case that this checkpoint would not be completed: it is durable, and so are all before it."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
 from penstock.errors import PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import WRITERS
+
+# What may be on its way to the driver, in bytes, before a sink that puts out there takes no more records.
+MOST_UNTAKEN: Final = 1 << 20
 
 
 class SinkOperator(StreamOperator):
@@ -19,12 +22,15 @@ class SinkOperator(StreamOperator):
     The writer stays open from epoch to epoch. What it leaves at a barrier stays in the operator's state until the next
     barrier of an epoch with records, or until a writer elsewhere takes it up. A subtask that is restored from several former
     ones merges what their writers left, at once: then it has one state, or none.
+
+    Where records flow, a writer whose output goes to the driver (`flow_to`) does not have to keep it until the barrier.
     """
 
     def open(self, context: OperatorContext) -> None:
         """Merge what former writers left."""
         self._writer: SinkWriter | None = None
         self._begun: SinkWriter | None = None  # the writer, in an epoch that has had a record
+        self._untaken = 0  # bytes on their way to the driver
         super().open(context)
         self._watermark = MIN_WATERMARK
         self._sent = context.runtime_context.get_metrics_group().counter("numRecordsSend")
@@ -69,7 +75,24 @@ class SinkOperator(StreamOperator):
             ),
             states[0] if states else None,
         )
+        flow_to = getattr(writer, "flow_to", None)
+        if flow_to is not None and context.tell is not None:
+            flow_to(self._tell, checkpointed=context.extras.get("checkpointed", True))
         return writer
+
+    def _tell(self, data: bytes) -> None:
+        assert self.context.tell is not None
+        self._untaken += len(data)
+        self.context.tell(data)
+
+    def on_taken(self, size: int) -> None:
+        """Take note that the driver has put out so many bytes."""
+        self._untaken -= size
+
+    @property
+    def has_room(self) -> bool:  # type: ignore[override]
+        """Whether the driver keeps up."""
+        return self._untaken < MOST_UNTAKEN
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Write the records."""

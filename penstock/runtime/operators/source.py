@@ -132,6 +132,11 @@ class SourceOperator(StreamOperator):
         self._drained = True
         self._emit_end()
 
+    @property
+    def has_finished_splits(self) -> bool:
+        """Whether splits have ended since `take_finished` was last asked."""
+        return bool(self._newly_finished)
+
     def take_finished(self) -> list[str]:
         """Return the ids of the splits that have ended since this was last asked."""
         found, self._newly_finished = self._newly_finished, []

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from penstock.common.clock import now, now_ms
+from penstock.common.watermark_strategy import WatermarkAlignment
 from penstock.connectors.source import SourceAssignment
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.stage import StageDeployment
@@ -44,7 +45,9 @@ from penstock.runtime.task.stage_messages import (
     AllowTime,
     Assign,
     Declined,
+    SinkOutput,
     SourceFinished,
+    SplitsFinished,
     Trigger,
 )
 from penstock.runtime.task.subtask import Subtask, TaskEnvironment
@@ -212,19 +215,26 @@ class LiveTask:
         source.add_splits(command)
         self._ask_source()
 
+    def tell(self, operator: str, data: bytes) -> None:
+        """Send what a sink puts out on the driver."""
+        self._slot.report(SinkOutput(self.id, operator, data))
+
     def allow_time(self, command: AllowTime) -> None:
         """Let the source wait for others of its group, if it has one."""
         source = self.subtask.source
-        if source is not None and self.alignment_group == command.group:
+        if (
+            source is not None
+            and self.alignment is not None
+            and self.alignment.group == command.group
+        ):
             source.allow_time(command.watermark)
             self._ask_source()
 
     @property
-    def alignment_group(self) -> str | None:
+    def alignment(self) -> WatermarkAlignment | None:
         """The group of sources that it waits for, and that wait for it."""
         source = self.subtask.source
-        alignment = None if source is None else source.spec.watermark_strategy.alignment
-        return None if alignment is None else alignment.group
+        return None if source is None else source.spec.watermark_strategy.alignment
 
     def _advance_time(self) -> bool:
         before = self.wakeup
@@ -291,6 +301,8 @@ class LiveTask:
         polled = source.poll()
         self._backlog = source.records - before >= _FULL_BATCH
         self._settle()
+        if source.has_finished_splits:
+            self._slot.report(SplitsFinished(self.id, tuple(source.take_finished())))
         if polled is Polled.MORE:
             self.poll_at = 0.0
             return True

@@ -43,11 +43,13 @@ from penstock.runtime.task.stage_messages import (
     Completed,
     Connect,
     Leave,
+    OutputTaken,
     Report,
     SlotFailed,
     SlotListening,
     SlotReport,
     SlotRunning,
+    TimesReached,
     Trigger,
 )
 from penstock.runtime.task.subtask import Subtask
@@ -192,12 +194,17 @@ class SlotLoop:
         self._metrics = SlotMetrics(begun)
         self._report_at = begun + _REPORT_EVERY_S
         self._mark_at = begun + self._marker_s
+        self._times_every_s: float | None = None  # between two reports of alignment groups
+        self._times_at = begun
         self._send_at = begun
         for vertex in sorted(stage.vertices, key=lambda each: each.level, reverse=True):
             for index in range(vertex.parallelism):
                 if stage.placement[vertex.task(index)] == slot:
                     self.tasks.append(LiveTask(Subtask(vertex, index, flowing_time), stage, self))
         self._by_id = {task.id: task for task in self.tasks}
+        intervals = [task.alignment.update_interval_ms for task in self.tasks if task.alignment]
+        if intervals:
+            self._times_every_s = min(intervals) / 1000
         for task in self.tasks:
             self._open_inputs(task)
 
@@ -323,6 +330,8 @@ class SlotLoop:
         due = min(moment + _LONGEST_WAIT_S, self._report_at)
         if self._marker_s:
             due = min(due, self._mark_at)
+        if self._times_every_s is not None:
+            due = min(due, self._times_at)
         clock = now_ms()
         for task in self.tasks:
             if task.barrier_due is not None:
@@ -344,21 +353,20 @@ class SlotLoop:
         if moment >= self._report_at:
             self._report_at = moment + _REPORT_EVERY_S
             self._garbage.check()
-            self.report(
-                SlotReport(
-                    self._slot, self._metrics.take(self.tasks, moment), self._reached_times()
-                )
-            )
+            self.report(SlotReport(self._slot, self._metrics.take(self.tasks, moment)))
+        if self._times_every_s is not None and moment >= self._times_at:
+            self._times_at = moment + self._times_every_s
+            self.report(TimesReached(self._slot, self._reached_times()))
 
     def _reached_times(self) -> dict[str, int]:
         """Return what the sources of each alignment group have reached, the lowest of each."""
         reached: dict[str, int] = {}
         for task in self.tasks:
-            group, source = task.alignment_group, task.subtask.source
-            if group is not None and source is not None:
-                time_reached = source.reached_time()
-                if time_reached is not None:
-                    reached[group] = min(reached.get(group, time_reached), time_reached)
+            alignment, source = task.alignment, task.subtask.source
+            if alignment is not None and source is not None:
+                moment = source.reached_time()
+                if moment is not None:
+                    reached[alignment.group] = min(reached.get(alignment.group, moment), moment)
         return reached
 
     # Commands
@@ -372,6 +380,8 @@ class SlotLoop:
             task = self._by_id[command.task]
             self.current = task.subtask
             task.assign(command)
+        elif isinstance(command, OutputTaken):
+            self._by_id[command.task].subtask.on_taken(command.operator, command.size)
         else:
             for task in self.tasks:
                 self.current = task.subtask

@@ -69,11 +69,20 @@ class AllowTime:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputTaken:
+    """The driver has taken so many bytes of what a sink sent to it: there is room for more."""
+
+    task: TaskId
+    operator: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """The slot ends: its work is done, or given up."""
 
 
-Command = Connect | Trigger | Completed | Aborted | Assign | AllowTime | Leave
+Command = Connect | Trigger | Completed | Aborted | Assign | AllowTime | OutputTaken | Leave
 
 # From a slot to the driver
 
@@ -121,6 +130,31 @@ class SourceFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class SplitsFinished:
+    """A source subtask has read splits to their end; checkpoints tell it again."""
+
+    task: TaskId
+    splits: tuple[str, ...]  # their ids
+
+
+@dataclass(frozen=True, slots=True)
+class TimesReached:
+    """How far the sources of alignment groups have come in a slot, by group: the slowest of each that is not idle."""
+
+    slot: int
+    watermarks: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOutput:
+    """What a sink puts out on the driver, at once (`print`)."""
+
+    task: TaskId
+    operator: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class SlotFailed:
     """A subtask of the slot failed; the slot has ended."""
 
@@ -130,16 +164,21 @@ class SlotFailed:
 
 @dataclass(frozen=True, slots=True)
 class SlotReport:
-    """How the subtasks of a slot are doing, once a second. `metrics` are by subtask; names are Flink's.
-
-    `watermarks` are what the sources of alignment groups have reached, by group.
-    """
+    """How the subtasks of a slot are doing, once a second. `metrics` are by subtask; names are Flink's."""
 
     slot: int
     metrics: dict[TaskId, dict[str, Any]] = field(default_factory=dict)
-    watermarks: dict[str, int] = field(default_factory=dict)
 
 
 Report = (
-    SlotListening | SlotRunning | Acknowledged | Declined | SourceFinished | SlotFailed | SlotReport
+    SlotListening
+    | SlotRunning
+    | Acknowledged
+    | Declined
+    | SourceFinished
+    | SplitsFinished
+    | TimesReached
+    | SinkOutput
+    | SlotFailed
+    | SlotReport
 )

@@ -53,6 +53,9 @@ class LiveEnvironment(Protocol):
     def watch(self, operator: StreamOperator, file: int | None) -> None:
         """Call `on_wakeup` of an operator whenever a file can be read; None: no more."""
 
+    def tell(self, operator: str, data: bytes) -> None:
+        """Send what a sink puts out on the driver."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -231,6 +234,7 @@ class Subtask:
             context.pipelined = True
             context.wake = functools.partial(task.live.wake, operator)
             context.watch = functools.partial(task.live.watch, operator)
+            context.tell = functools.partial(task.live.tell, info.operator_id)
         return context
 
     def connect(self, task: TaskEnvironment, neighbours: Mapping[int, Subtask]) -> None:
@@ -369,6 +373,12 @@ class Subtask:
         """Let operators emit what they hold back: there is nothing more to read now."""
         for operator in self.operators:
             operator.on_quiet()
+
+    def on_taken(self, operator: str, size: int) -> None:
+        """Take note that the driver has taken so much of what a sink put out."""
+        for context, each in zip(self._contexts, self.operators, strict=True):
+            if context.operator_id == operator:
+                each.on_taken(size)
 
     def on_completed(self, checkpoint: int) -> None:
         """Take note that a checkpoint is durable."""
@@ -591,4 +601,9 @@ def _user_code(operator: StreamOperator) -> Iterator[None]:
 
 
 def _extras(task: TaskEnvironment) -> dict[str, Any]:
-    return {"job_id": task.settings.job_id, "attempt": task.attempt, "staging": task.staging}
+    return {
+        "job_id": task.settings.job_id,
+        "attempt": task.attempt,
+        "staging": task.staging,
+        "checkpointed": task.settings.checkpointed,
+    }

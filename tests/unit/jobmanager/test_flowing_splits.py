@@ -7,9 +7,11 @@ import dataclasses
 from penstock.connectors.source import (
     Boundedness,
     Source,
+    SourceAssignment,
     SourceSplit,
     SplitEnumerator,
 )
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.sources import SourceCoordinator
 
 
@@ -75,3 +77,53 @@ def test_a_finished_split_is_planned_until_a_checkpoint_that_knows_it_is_complet
     assert names(made.plan()) == []
     made.advance(0, done)  # the second tells it, too
     assert names(made.plan()) == []
+
+
+def flowing(parallelism):
+    source = Found()
+    made = SourceCoordinator("op", "v0", source, parallelism)
+    made.restore(None)
+    made.begin_looking()
+    return source, made
+
+
+def test_a_split_that_has_ended_is_planned_but_counts_as_read():
+    source, made = flowing(2)
+    source.new = ["a", "b"]
+    made.take(made.look())
+    assert made.on_finished(0, ["a"]) == {
+        TaskId("v0", 0): SourceAssignment([], no_more_splits=False, idle=True)
+    }
+    assert [names_of(made, 0), names_of(made, 1)] == [["a"], ["b"]]
+    source.new = ["c"]
+    given = made.take(made.look())
+    assert {
+        task.subtask: [s.split.split_id for s in more.splits] for task, more in given.items()
+    } == {0: ["c"]}
+    assert not given[TaskId("v0", 0)].idle
+
+
+def test_nobody_is_idle_when_all_splits_have_ended():
+    source, made = flowing(2)
+    source.new = ["a", "b"]
+    made.take(made.look())
+    made.on_finished(0, ["a"])
+    assert {task.subtask: more.idle for task, more in made.on_finished(1, ["b"]).items()} == {
+        0: False
+    }
+
+
+def test_a_restored_split_has_not_ended():
+    source, made = flowing(1)
+    source.new = ["a"]
+    made.take(made.look())
+    made.on_finished(0, ["a"])
+    made.restore(None)
+    source.new = ["a"]
+    made.discover()
+    assert made.has_data()
+    assert names_of(made, 0) == ["a"]
+
+
+def names_of(made, subtask):
+    return [each.split.split_id for each in made.plan().splits[subtask]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,7 +13,9 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.messages import EpochCompleted
 from penstock.checkpoint.schedule import CheckpointSchedule, SchedulePolicy
 from penstock.common import clock
+from penstock.connectors.source import SourceAssignment
 from penstock.graph.placement import StageLayout, count_slots, lay_out
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.alignment import AlignmentGroups
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError
 from penstock.jobmanager.job import Job
@@ -34,7 +36,11 @@ from penstock.runtime.task.stage_messages import (
     Assign,
     Completed,
     Declined,
+    OutputTaken,
+    SinkOutput,
     SlotReport,
+    SplitsFinished,
+    TimesReached,
     Trigger,
 )
 from penstock.savepoint.state_io import SnapshotStateIO
@@ -66,6 +72,7 @@ class PipelinedDriver:
         self._step_hooks = step_hooks
         self._stages = Stages(cluster)
         self._discovery = Discovery(self._stages.wake)
+        self._sinks = job.sinks()
         self._schedule = CheckpointSchedule(_policy(job))
         self._checkpoints = self._create_checkpoints()
         self._handed_over: Manifest | None = None  # by the plan before this one
@@ -301,9 +308,16 @@ class PipelinedDriver:
                 return self._follow(self._checkpoints.abort(number, f"{task}: {reason}"))
             case SlotReport() as report:
                 self._listener.on_report(report)
-                member = heard.attempt.layout.stage, report.slot
-                for command in self._alignment.on_report(member, report.watermarks):
+            case SplitsFinished(task, splits):
+                source = next(each for each in self.sources if each.vertex == task.vertex)
+                self._assign(source.on_finished(task.subtask, splits))
+            case TimesReached(slot, reached):
+                member = (heard.attempt.layout.stage, slot)
+                for command in self._alignment.on_report(member, reached):
                     self._stages.tell_sources(command)
+            case SinkOutput(task, operator, data):
+                self._sinks[operator].put_live(data)
+                self._stages.tell_task(task, OutputTaken(task, operator, len(data)))
         return []
 
     def _follow(self, outcomes: Sequence[Outcome]) -> list[int]:
@@ -331,7 +345,10 @@ class PipelinedDriver:
         if look.found is None:
             detail = str(look.error)
             raise EpochFailedError("finding splits failed", detail=detail) from look.error
-        for task, new in look.source.take(look.found).items():
+        self._assign(look.source.take(look.found))
+
+    def _assign(self, assignments: Mapping[TaskId, SourceAssignment]) -> None:
+        for task, new in assignments.items():
             self._stages.tell_task(
                 task, Assign(task, tuple(new.splits), new.no_more_splits, new.idle)
             )
@@ -366,6 +383,7 @@ class PipelinedDriver:
         self._checkpoints.close()
         self._handed_over = self.manifest
         self._job = job
+        self._sinks = job.sinks()
         self._checkpoints = self._create_checkpoints()
 
     def sweep(self) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
+from penstock.connectors.staged_sinks import CollectSink, PrintSink
 from penstock.datastream import AggregateFunction, KeyedProcessFunction
 from penstock.graph.operator_specs import (
     KeyedProcessSpec,
     LocalAggregateSpec,
+    SinkSpec,
     TimestampsAndWatermarksSpec,
     WindowSpec,
 )
+from penstock.runtime.operators.sink import MOST_UNTAKEN
 from penstock.testing import ManualClock, OperatorHarness
 from penstock.windowing import (
     ProcessingTimeSessionWindows,
@@ -190,3 +195,44 @@ def test_a_window_of_processing_time_fires_when_its_time_is_over(assigner, due):
     assert flow.operator.next_wakeup() == due
     flow.wait(due - flow.clock.now)
     assert flow.harness.values() == [3]
+
+
+# Sinks whose output goes to the driver
+
+
+def sink_flow(sink, checkpointed):
+    told = []
+    flow = Flow(SinkSpec(sink))
+    flow.harness.context.tell = told.append
+    flow.harness.context.extras.update(
+        job_id="job", staging="/staging", attempt="a", checkpointed=checkpointed
+    )
+    return flow, told
+
+
+@pytest.mark.parametrize("checkpointed", [True, False])
+def test_lines_to_print_are_told_at_once(checkpointed):
+    flow, told = sink_flow(PrintSink(), checkpointed)
+    flow.harness.process_element("a")
+    assert told == [b"a\n"]
+    assert flow.operator.barrier() == []
+
+
+def test_collected_records_wait_for_checkpoints_if_there_are_any():
+    flow, told = sink_flow(CollectSink(), checkpointed=True)
+    flow.harness.process_element("a")
+    assert told == []
+    assert len(flow.operator.barrier()) == 1
+    flow, told = sink_flow(CollectSink(), checkpointed=False)
+    flow.harness.process_element("a")
+    assert list(map(pickle.loads, told)) == [["a"]]
+    assert flow.operator.barrier() == []
+
+
+def test_a_driver_that_does_not_keep_up_closes_the_input():
+    flow, told = sink_flow(PrintSink(), checkpointed=True)
+    while flow.operator.has_room:
+        flow.harness.process_element("x" * 100_000)
+    assert MOST_UNTAKEN <= sum(map(len, told)) < MOST_UNTAKEN + 200_000
+    flow.operator.on_taken(len(told[0]))
+    assert flow.operator.has_room
