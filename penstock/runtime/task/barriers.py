@@ -91,9 +91,9 @@ class Barriers(ABC):
         """A checkpoint was given up."""
 
     @property
-    def missing(self) -> frozenset[Channel]:
-        """The channels whose records are in flight: the checkpoint has begun, and their barrier has not come."""
-        return frozenset()
+    def in_flight(self) -> dict[Channel, tuple[int, ...]]:
+        """The channels whose records are in flight, and for which checkpoints: they have begun, and the barrier has not come."""
+        return {}
 
     @property
     def deadline_ms(self) -> float | None:

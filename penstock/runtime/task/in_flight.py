@@ -4,9 +4,10 @@ A subtask keeps what lay before the barriers in its input channels, and what its
 what a channel held is in two snapshots: the older part in that of the receiver, the younger part in that of the sender.
 
 After a restore a subtask sends what was in its output channels before anything else, and gets what was in its input channels before what the
-channels bring. If the parallelism of either end has changed, channels are others: then all of it is sent anew by the senders, through the
-edge's router. What one former channel held stays in order. On a broadcast edge a subtask gets what that former subtask lacked
-whose broadcast state it has taken over.
+channels bring. If the parallelism of either end has changed, channels are others: then receivers take all of it, so that what is older
+comes first wherever it goes. Each takes the records whose keys it owns now; without keys, what was for some of the former subtasks. On a
+broadcast edge it takes what that former subtask lacked whose broadcast state it has taken over. Only where a partitioner of the
+user decides, senders send it all anew.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from penstock.errors import CheckpointError
-from penstock.graph.deployment import ResultEdge, VertexDeployment
+from penstock.graph.deployment import InputGate, ResultEdge, VertexDeployment
+from penstock.graph.key_groups import key_group_of, subtask_of
+from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.channels import Item
+from penstock.runtime.network.routing import connected_sources
 
 Channel = tuple[int, int]  # gate, source subtask
+CUSTOM: Final = "CUSTOM"
 
 
 @dataclass(slots=True)
@@ -33,7 +38,7 @@ class InFlight:
     """
 
     gates: dict[int, str] = field(default_factory=dict)
-    edges: dict[int, str] = field(default_factory=dict)
+    edges: dict[int, tuple[str, int]] = field(default_factory=dict)  # and its gate
     inputs: dict[Channel, list[bytes]] = field(default_factory=dict)
     outputs: dict[tuple[int, int], list[bytes]] = field(default_factory=dict)
 
@@ -81,7 +86,7 @@ class Capture:
         if not (self._inputs or self._outputs):
             return None
         gates = {gate.gate: gate.source_id for gate in self._deployment.gates}
-        edges = {edge.index: edge.target_id for edge in self._deployment.edges}
+        edges = {edge.index: (edge.target_id, edge.target_gate) for edge in self._deployment.edges}
         return InFlight(gates, edges, dict(self._inputs), dict(self._outputs))
 
 
@@ -125,25 +130,76 @@ class RestoredInFlight:
     def inputs(self) -> Iterator[tuple[Channel, list[bytes]]]:
         """Iterate over what is processed before anything that the channels bring."""
         deployment = self._deployment
-        if self._former_parallelism(deployment.id) != deployment.parallelism:
-            return
-        mine = self._of(deployment.id, self._index)
-        gates = {gate.gate: gate for gate in deployment.gates}
-        for (number, source), payloads in ({} if mine is None else mine.inputs).items():
-            gate = gates[number]
-            if self._former_parallelism(gate.source_id) == gate.source_parallelism:
-                yield (number, source), payloads
+        targets = self._former_parallelism(deployment.id)
+        for gate in deployment.gates:
+            sources = self._former_parallelism(gate.source_id)
+            if (sources, targets) == (gate.source_parallelism, deployment.parallelism):
+                mine = self._of(deployment.id, self._index)
+                for (number, source), payloads in ({} if mine is None else mine.inputs).items():
+                    if number == gate.gate:
+                        yield (number, source), payloads
+            elif gate.partitioning != CUSTOM:
+                yield from self._taken_over(gate, sources, targets)
+
+    def _taken_over(
+        self, gate: InputGate, sources: int, targets: int
+    ) -> Iterator[tuple[Channel, list[bytes]]]:
+        """Iterate over what former channels held for those whose work this subtask goes on with."""
+        channels = connected_sources(
+            gate.partitioning, self._index, gate.source_parallelism, self._deployment.parallelism
+        )
+        for source in range(sources):
+            for target in range(targets):
+                if self._takes_over(gate.partitioning, target, targets):
+                    held = self._held(gate, source, target)
+                    if gate.partitioning == "HASH":
+                        held = filter(None, map(self._owned, held))
+                    if payloads := list(held):
+                        yield (gate.gate, channels[source % len(channels)]), payloads
+
+    def _takes_over(self, partitioning: str, target: int, targets: int) -> bool:
+        if partitioning == "HASH":
+            return True  # some of its records, perhaps
+        if partitioning == "BROADCAST":
+            return self._index % targets == target
+        return target % self._deployment.parallelism == self._index
+
+    def _owned(self, payload: bytes) -> bytes | None:
+        """Return the records of a batch whose keys this subtask owns."""
+        deployment, batch = self._deployment, decode(payload)
+        owners = [
+            subtask_of(
+                key_group_of(key, deployment.max_parallelism),
+                deployment.parallelism,
+                deployment.max_parallelism,
+            )
+            for key in batch.keys
+        ]
+        parts: dict[int, Any] = {}
+        batch.scatter(owners, parts)
+        return parts[self._index].encode() if self._index in parts else None
+
+    def _held(self, gate: InputGate, source: int, target: int) -> Iterator[bytes]:
+        """Iterate over what a former channel held, the oldest first."""
+        receiver = self._of(self._deployment.id, target)
+        if receiver is not None:
+            yield from receiver.inputs.get((gate.gate, source), ())
+        sender = self._of(gate.source_id, source)
+        if sender is not None:
+            for (edge, receiving), payloads in sender.outputs.items():
+                if receiving == target and sender.edges[edge] == (self._deployment.id, gate.gate):
+                    yield from payloads
 
     def outputs(self) -> Iterator[Resent]:
         """Iterate over what is sent before anything else."""
         deployment = self._deployment
-        former = self._former_parallelism(deployment.id)
+        sources = self._former_parallelism(deployment.id)
         for edge in deployment.edges:
             targets = self._former_parallelism(edge.target_id)
-            if former == deployment.parallelism and targets == edge.target_parallelism:
+            if (sources, targets) == (deployment.parallelism, edge.target_parallelism):
                 yield from self._as_before(edge)
-            else:
-                yield from self._anew(edge, former, targets)
+            elif edge.partitioning == CUSTOM:
+                yield from self._routed_anew(edge, sources, targets)
 
     def _as_before(self, edge: ResultEdge) -> Iterator[Resent]:
         mine = self._of(self._deployment.id, self._index)
@@ -152,26 +208,18 @@ class RestoredInFlight:
                 for payload in payloads:
                     yield Resent(index, target, payload)
 
-    def _anew(self, edge: ResultEdge, sources: int, targets: int) -> Iterator[Resent]:
-        """Send what the channels of some former senders held, to those who own it now."""
+    def _routed_anew(self, edge: ResultEdge, sources: int, targets: int) -> Iterator[Resent]:
+        """Iterate over what the channels of some former senders held: only the sender has the user's partitioner."""
         for source in range(self._index, sources, self._deployment.parallelism):
+            sender = self._of(self._deployment.id, source)
             for target in range(targets):
-                held = [*self._held(edge, source, target)]
-                receivers: Sequence[int | None] = (None,)
-                if edge.partitioning == "BROADCAST":
-                    receivers = range(target, edge.target_parallelism, targets)
-                for receiver in receivers:
-                    for payload in held:
-                        yield Resent(edge.index, receiver, payload)
-
-    def _held(self, edge: ResultEdge, source: int, target: int) -> Iterator[bytes]:
-        """Iterate over what a former channel held, the oldest first."""
-        receiver = self._of(edge.target_id, target)
-        if receiver is not None:
-            yield from receiver.inputs.get((edge.target_gate, source), ())
-        sender = self._of(self._deployment.id, source)
-        if sender is not None:
-            yield from sender.outputs.get((edge.index, target), ())
+                receiver = self._of(edge.target_id, target)
+                held = (
+                    [] if receiver is None else receiver.inputs.get((edge.target_gate, source), [])
+                )
+                sent = [] if sender is None else sender.outputs.get((edge.index, target), [])
+                for payload in (*held, *sent):
+                    yield Resent(edge.index, None, payload)
 
     def _former_parallelism(self, vertex: str) -> int:
         return len(self._handles.get(vertex, ()))
@@ -191,9 +239,9 @@ def _check(deployment: VertexDeployment, found: InFlight | None) -> None:
     if found is None:
         return
     gates = {gate.gate: gate.source_id for gate in deployment.gates}
-    edges = {edge.index: edge.target_id for edge in deployment.edges}
-    used = [(gates.get(gate), found.gates[gate]) for gate, _ in found.inputs]
-    used += [(edges.get(edge), found.edges[edge]) for edge, _ in found.outputs]
+    edges = {edge.index: (edge.target_id, edge.target_gate) for edge in deployment.edges}
+    used: list[tuple[Any, Any]] = [(gates.get(n), found.gates[n]) for n, _ in found.inputs]
+    used += [(edges.get(n), found.edges[n]) for n, _ in found.outputs]
     if any(here != there for here, there in used):
         raise CheckpointError(
             f"the checkpoint has records in flight to or from '{deployment.name}' on an exchange that the job does not have",

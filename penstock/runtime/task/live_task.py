@@ -97,7 +97,7 @@ class LiveTask:
         self._barriers = create_barriers(list(subtask.gates.channels), stage.barriers)
         self.inputs.announces = self._barriers.may_overtake
         self._held = HeldSnapshots(subtask, slot.upload)
-        self._in_flight: frozenset[Channel] = frozenset()  # channels whose records are
+        self._in_flight = self._barriers.in_flight
         self._unended: set[Channel] = set(subtask.gates.channels)
         self._finishing = False
         self.ended = False  # nothing but barriers follows
@@ -271,7 +271,8 @@ class LiveTask:
         kind, content, size = item
         name = channel.id[2:]
         if kind == DATA and name in self._in_flight:
-            self._held.take_data(name, item)
+            for checkpoint in self._in_flight[name]:
+                self._held.take(checkpoint, name, [item])
         if type(content) is bytes:
             content = decode(content) if kind == DATA else pickle.loads(content)
         self.bytes_in += max(size, 0)
@@ -425,7 +426,7 @@ class LiveTask:
                 self._held.drop(decision.checkpoint)
             else:
                 self.inputs.unblock_all()
-        self._in_flight = self._barriers.missing
+        self._in_flight = self._barriers.in_flight
 
     def _hasten(self, checkpoint: int) -> None:
         """Let barriers overtake that lie in the queues of the input channels."""

@@ -100,11 +100,6 @@ class HeldSnapshots:
             except NotPicklableError as error:
                 held.declined = f"a record in flight cannot be pickled: {error.message}"
 
-    def take_data(self, channel: Channel, item: Item) -> None:
-        """Keep a record that a channel brings before its barrier."""
-        if self._held:
-            self.take(self._held[-1].upload.checkpoint, channel, [item])
-
     def barrier(self, sender: TaskId, message: BarrierMessage, now_ms: float) -> None:
         """Take note of a barrier of a checkpoint that has begun."""
         held = self._of(message.checkpoint)

@@ -43,7 +43,6 @@ class _Pending:
     first_ms: float
     deadline_ms: float | None  # None: it must be aligned
     barriers: dict[Channel, BarrierMessage] = field(default_factory=dict)
-    has_begun: bool = False
 
     def is_due(self, now_ms: float) -> bool:
         """Whether its barriers wait for each other no longer."""
@@ -51,15 +50,15 @@ class _Pending:
 
 
 class UnalignedBarriers(Barriers):
-    """Channels wait for each other up to `timeout_ms` after the trigger, then nobody does. One checkpoint at a time.
+    """Channels wait for each other up to `timeout_ms` after the trigger, then nobody does.
 
     >>> barriers = UnalignedBarriers([(0, 0), (0, 1)], timeout_ms=0)
     >>> message = BarrierMessage(1, "a", finished=False)
     >>> begin, *rest = barriers.on_barrier((0, 0), message, 5)
     >>> begin.unaligned, rest
     (True, [Unblock(), Hasten(checkpoint=1)])
-    >>> barriers.missing
-    frozenset({(0, 1)})
+    >>> barriers.in_flight
+    {(0, 1): (1,)}
     >>> barriers.on_barrier((0, 1), message, 7)
     [Complete(checkpoint=1)]
     """
@@ -67,38 +66,42 @@ class UnalignedBarriers(Barriers):
     may_overtake: ClassVar[bool] = True
 
     def __init__(self, channels: Sequence[Channel], timeout_ms: int) -> None:
-        self._channels = frozenset(channels)
+        self._channels = tuple(channels)
         self._timeout_ms = timeout_ms
-        self._pending: _Pending | None = None
+        # The one that has not begun: channels that have brought its barrier are blocked.
+        self._waiting: _Pending | None = None
+        # Those that have begun and lack barriers: a savepoint may follow on a checkpoint.
+        self._begun: dict[int, _Pending] = {}
         # Checkpoints whose barriers were seen in a queue and not taken yet, and until when they may stay there.
         self._announced: dict[int, float] = {}
         self._past = Past()
 
     @property
-    def missing(self) -> frozenset[Channel]:
-        """The channels whose records are in flight: the checkpoint has begun, and their barrier has not come."""
-        pending = self._pending
-        if pending is None or not pending.has_begun:
-            return frozenset()
-        return self._channels.difference(pending.barriers)
+    def in_flight(self) -> dict[Channel, tuple[int, ...]]:
+        """The channels whose records are in flight, and for which checkpoints: they have begun, and the barrier has not come."""
+        if not self._begun:
+            return {}
+        missing = {
+            channel: tuple(n for n, each in self._begun.items() if channel not in each.barriers)
+            for channel in self._channels
+        }
+        return {channel: numbers for channel, numbers in missing.items() if numbers}
 
     @property
     def deadline_ms(self) -> float | None:
         """When `on_time` is to be called at the latest, on the wall clock."""
         times = list(self._announced.values())
-        pending = self._pending
-        if pending is not None and not pending.has_begun and pending.deadline_ms is not None:
-            times.append(pending.deadline_ms)
+        if self._waiting is not None and self._waiting.deadline_ms is not None:
+            times.append(self._waiting.deadline_ms)
         return min(times, default=None)
 
     def on_announced(self, message: BarrierMessage, now_ms: float) -> list[Decision]:
         """A barrier has come into the queue of a channel, perhaps behind records."""
         number = message.checkpoint
+        if number in self._begun and not message.aligned:
+            return [Hasten(number)]
         if message.aligned or self._is_over(number):
             return []
-        pending = self._pending
-        if pending is not None and pending.checkpoint == number and pending.has_begun:
-            return [Hasten(number)]
         self._announced[number] = message.triggered_ms + self._timeout_ms
         return self.on_time(now_ms)
 
@@ -106,31 +109,32 @@ class UnalignedBarriers(Barriers):
         self, channel: Channel, message: BarrierMessage, now_ms: float, *, overtakes: bool = False
     ) -> list[Decision]:
         """A channel brought a barrier: in its turn, or before records that it has overtaken."""
-        number, pending = message.checkpoint, self._pending
+        number = message.checkpoint
+        if number in self._begun:
+            self._begun[number].barriers[channel] = message
+            return self._completed(number)
         if self._is_over(number):
             return []
-        decisions: list[Decision] = []
-        if pending is not None and number > pending.checkpoint:
-            decisions = [*self._give_up(Abandon(pending.checkpoint, overtaken_by(number)))]
-            pending = None
-        if pending is None:
+        decisions = [] if overtakes else self._passed_by(channel, number)
+        waiting = self._waiting
+        if waiting is not None and number > waiting.checkpoint:
+            decisions += [Abandon(waiting.checkpoint, overtaken_by(number)), *self._give_up()]
+            waiting = None
+        if waiting is None:
             deadline = None if message.aligned else message.triggered_ms + self._timeout_ms
-            pending = self._pending = _Pending(number, now_ms, deadline)
-        pending.barriers[channel] = message
-        if pending.has_begun:
-            return [*decisions, *self._completed(pending)]
-        if overtakes or pending.is_due(now_ms):
-            return [*decisions, *self._begin(pending, now_ms, unaligned=True)]
-        if len(pending.barriers) < len(self._channels):
+            waiting = self._waiting = _Pending(number, now_ms, deadline)
+        waiting.barriers[channel] = message
+        if overtakes or waiting.is_due(now_ms):
+            return [*decisions, *self._begin(waiting, now_ms, unaligned=True)]
+        if len(waiting.barriers) < len(self._channels):
             return [*decisions, Block(channel)]
-        return [*decisions, *self._begin(pending, now_ms, unaligned=False)]
+        return [*decisions, *self._begin(waiting, now_ms, unaligned=False)]
 
     def on_time(self, now_ms: float) -> list[Decision]:
         """Let barriers overtake that have waited for too long."""
         decisions: list[Decision] = []
-        pending = self._pending
-        if pending is not None and not pending.has_begun and pending.is_due(now_ms):
-            decisions += self._begin(pending, now_ms, unaligned=True)
+        if self._waiting is not None and self._waiting.is_due(now_ms):
+            decisions += self._begin(self._waiting, now_ms, unaligned=True)
         due = [number for number, time in self._announced.items() if now_ms >= time]
         for number in due:
             del self._announced[number]
@@ -140,40 +144,49 @@ class UnalignedBarriers(Barriers):
     def on_aborted(self, checkpoint: int) -> list[Decision]:
         """Let nobody wait for its barriers any more."""
         self._announced.pop(checkpoint, None)
-        pending = self._pending
-        if pending is None or pending.checkpoint != checkpoint:
-            self._past.abort(checkpoint)
-            return []
-        return self._give_up()
+        if self._begun.pop(checkpoint, None) is not None:
+            return [Drop(checkpoint)]
+        if self._waiting is not None and self._waiting.checkpoint == checkpoint:
+            return self._give_up()
+        self._past.abort(checkpoint)
+        return []
 
     def _is_over(self, number: int) -> bool:
-        pending = self._pending
-        return self._past.has(number) or (pending is not None and number < pending.checkpoint)
+        waiting = self._waiting
+        return self._past.has(number) or (waiting is not None and number < waiting.checkpoint)
+
+    def _passed_by(self, channel: Channel, number: int) -> list[Decision]:
+        """Abandon checkpoints whose barriers a channel will not bring: it has brought a later one in its turn."""
+        decisions: list[Decision] = []
+        for earlier, each in list(self._begun.items()):
+            if earlier < number and channel not in each.barriers:
+                del self._begun[earlier]
+                decisions += [Drop(earlier), Abandon(earlier, overtaken_by(number))]
+        return decisions
 
     def _begin(self, pending: _Pending, now_ms: float, *, unaligned: bool) -> list[Decision]:
-        pending.has_begun = True
-        begin = Begin(
-            pending.checkpoint, dict(pending.barriers), pending.first_ms, now_ms, unaligned
-        )
-        self._announced = {n: t for n, t in self._announced.items() if n > pending.checkpoint}
-        return [begin, Unblock(), *(self._completed(pending) or [Hasten(pending.checkpoint)])]
+        number = pending.checkpoint
+        self._end(number)
+        self._begun[number] = pending
+        begin = Begin(number, dict(pending.barriers), pending.first_ms, now_ms, unaligned)
+        return [begin, Unblock(), *(self._completed(number) or [Hasten(number)])]
 
-    def _completed(self, pending: _Pending) -> list[Decision]:
-        if len(pending.barriers) < len(self._channels):
+    def _completed(self, number: int) -> list[Decision]:
+        if len(self._begun[number].barriers) < len(self._channels):
             return []
-        self._past.end(pending.checkpoint)
-        self._pending = None
-        return [Complete(pending.checkpoint)]
+        del self._begun[number]
+        return [Complete(number)]
 
-    def _give_up(self, *why: Abandon) -> list[Decision]:
-        pending = self._pending
-        assert pending is not None
-        self._past.end(pending.checkpoint)
-        self._pending = None
-        self._announced = {n: t for n, t in self._announced.items() if n > pending.checkpoint}
-        if pending.has_begun:
-            return [Drop(pending.checkpoint), *why]
-        return [*why, Unblock()]
+    def _give_up(self) -> list[Decision]:
+        assert self._waiting is not None
+        self._end(self._waiting.checkpoint)
+        return [Unblock()]
+
+    def _end(self, number: int) -> None:
+        """No barrier of this checkpoint, or of one before, can begin it any more."""
+        self._waiting = None
+        self._past.end(number)
+        self._announced = {each: t for each, t in self._announced.items() if each > number}
 
 
 def create_barriers(channels: Sequence[Channel], settings: BarrierSettings) -> Barriers:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from penstock.errors import CheckpointError
 from penstock.graph.key_groups import key_group_of, subtask_of
-from penstock.graph.partitioning import Hash
+from penstock.graph.partitioning import Custom
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.channels import Item
 from penstock.runtime.network.messages import DATA
-from penstock.runtime.network.routing import connected_targets, create_router
+from penstock.runtime.network.routing import connected_sources, connected_targets, create_router
 from penstock.runtime.records import RowBatch
 from penstock.runtime.task.in_flight import Capture, InFlight, RestoredInFlight
 from tests.builders import pipes
@@ -30,8 +30,8 @@ def vertices(partitioning, sources, targets):
     )
 
 
-def data(values):
-    return Item(DATA, RowBatch(list(values)), 0)
+def data(values, keyed=False):
+    return Item(DATA, RowBatch(list(values), None, [v[0] for v in values] if keyed else None), 0)
 
 
 class Exchange:
@@ -46,8 +46,10 @@ class Exchange:
         }
 
     def hold(self, source, target, at_receiver, at_sender):
-        self.captures["v1"][target].add_inputs((0, source), [data(each) for each in at_receiver])
-        self.captures["v0"][source].add_outputs(0, target, [data(each) for each in at_sender])
+        keyed = self.partitioning == "HASH"
+        receiver, sender = self.captures["v1"][target], self.captures["v0"][source]
+        receiver.add_inputs((0, source), [data(each, keyed) for each in at_receiver])
+        sender.add_outputs(0, target, [data(each, keyed) for each in at_sender])
 
     def restore(self, sources, targets, partitioning=None):
         """Return what each receiver gets, in order of arrival: what it finds first, then sender after sender."""
@@ -59,13 +61,14 @@ class Exchange:
         }
         got = [[] for _ in range(targets)]
         for index, into in enumerate(got):
-            for _, payloads in restored(receiver, index, handles).inputs():
+            connected = connected_sources(partitioning, index, sources, targets)
+            for (_, source), payloads in restored(receiver, index, handles).inputs():
+                assert source in connected
                 for payload in payloads:
                     into += decode(payload).values
         for index in range(sources):
-            router = create_router(
-                sender.edges[0], Hash(lambda value: value[0]), index, sources, 1 << 16
-            )
+            custom = Custom(lambda key, partitions: key % partitions, lambda value: value[0])
+            router = create_router(sender.edges[0], custom, index, sources, 1 << 16)
             router.bind(Sent(got))
             for resent in restored(sender, index, handles).outputs():
                 batch = decode(resent.payload)
@@ -102,14 +105,18 @@ def test_nothing_in_flight_is_nothing_to_keep():
 
 
 def test_what_is_kept_is_read_again():
-    found = InFlight({0: "a"}, {1: "b"}, {(0, 3): [b"xy"]}, {(1, 2): [b"z"]})
+    found = InFlight({0: "a"}, {1: ("b", 0)}, {(0, 3): [b"xy"]}, {(1, 2): [b"z"]})
     assert InFlight.load(found.dump()) == found
     assert found.size == 3
 
 
+OWNERS = {
+    "HASH": lambda key, parallelism: subtask_of(key_group_of(key, 128), parallelism, 128),
+    "CUSTOM": lambda key, parallelism: key % parallelism,
+}
 SIZES = st.integers(1, 4)
 PARTITIONINGS = st.sampled_from(
-    ["HASH", "REBALANCE", "RESCALE", "SHUFFLE", "GLOBAL", "FORWARD", "BROADCAST"]
+    ["HASH", "REBALANCE", "RESCALE", "SHUFFLE", "GLOBAL", "FORWARD", "BROADCAST", "CUSTOM"]
 )
 
 
@@ -136,7 +143,7 @@ def test_each_record_comes_back_once_in_the_order_of_its_channel(
                 [
                     (key, source, target, next(numbers))
                     for key in range(20)
-                    if partitioning != "HASH" or owner(key, before[1]) == target
+                    if partitioning not in OWNERS or OWNERS[partitioning](key, before[1]) == target
                 ][: content.draw(st.integers(1, 3))]
                 for _ in range(content.draw(st.integers(0, 4)))
             ]
@@ -155,17 +162,12 @@ def test_each_record_comes_back_once_in_the_order_of_its_channel(
     for target, records in enumerate(got):
         for channel in held:
             order = [record[3] for record in records if record[1:3] == channel]
-            if partitioning != "SHUFFLE":
-                assert order == sorted(order)
+            assert order == sorted(order)
         for record in records:
-            if partitioning == "HASH":
-                assert owner(record[0], after[1]) == target
+            if partitioning in OWNERS:
+                assert OWNERS[partitioning](record[0], after[1]) == target
             if before == after and partitioning != "BROADCAST":
                 assert record[2] == target
-
-
-def owner(key, parallelism):
-    return subtask_of(key_group_of(key, 128), parallelism, 128)
 
 
 def test_a_forward_exchange_may_become_another_when_one_end_is_rescaled():

@@ -35,10 +35,10 @@ def test_with_no_time_to_wait_the_first_barrier_begins_and_nobody_waits():
     begin, unblock, hasten = barriers.on_barrier(A, barrier(1), 5)
     assert (begin.unaligned, begin.barriers.keys(), hasten) == (True, {A}, Hasten(1))
     assert isinstance(unblock, Unblock)
-    assert barriers.missing == {B, C}
+    assert barriers.in_flight == {B: (1,), C: (1,)}
     assert barriers.on_barrier(B, barrier(1), 6) == []
     assert barriers.on_barrier(C, barrier(1), 7) == [Complete(1)]
-    assert barriers.missing == frozenset()
+    assert barriers.in_flight == {}
 
 
 def test_barriers_that_come_in_time_are_aligned():
@@ -56,7 +56,7 @@ def test_when_the_time_is_over_the_checkpoint_begins_without_the_missing_barrier
     barriers.on_barrier(A, barrier(1, 1000), 1010)
     assert barriers.on_time(1099) == []
     assert kinds(barriers.on_time(1100)) == [Begin, Unblock, Hasten]
-    assert barriers.missing == {B}
+    assert barriers.in_flight == {B: (1,)}
     assert barriers.on_time(1200) == []
 
 
@@ -101,7 +101,7 @@ def test_an_abort_lets_all_go_on():
     assert barriers.on_barrier(B, barrier(1, 1000), 1020) == []
     barriers.on_barrier(A, barrier(2, 1000), 1200)
     assert barriers.on_aborted(2) == [Drop(2)]
-    assert barriers.missing == frozenset()
+    assert barriers.in_flight == {}
     assert barriers.on_aborted(7) == []
     assert barriers.on_barrier(A, barrier(7), 1300) == []
     assert barriers.on_barrier(A, barrier(7), 1300, overtakes=True) == []
@@ -114,6 +114,15 @@ def test_a_later_barrier_says_that_an_earlier_checkpoint_was_given_up(begun):
     found = barriers.on_barrier(B, barrier(2, 2000), 2010)
     assert kinds(found) == ([Drop, Abandon, Block] if begun else [Abandon, Unblock, Block])
     assert barriers.on_barrier(B, barrier(1, 1000), 2020) == []
+
+
+def test_a_savepoint_may_follow_while_barriers_of_a_checkpoint_are_missing():
+    barriers = UnalignedBarriers([A, B], timeout_ms=0)
+    barriers.on_barrier(A, barrier(1), 5)
+    assert barriers.on_barrier(A, barrier(2, aligned=True), 6) == [Block(A)]
+    assert barriers.in_flight == {B: (1,)}
+    assert barriers.on_barrier(B, barrier(1), 7) == [Complete(1)]
+    assert kinds(barriers.on_barrier(B, barrier(2, aligned=True), 8)) == [Begin, Unblock, Complete]
 
 
 class Subtask:
@@ -136,6 +145,7 @@ class Subtask:
         self.in_flight = {}
         self.complete = set()
         self.aborted = set()
+        self.overtaking = set()
         self.triggered = {}
 
     def send(self, source):
@@ -150,6 +160,7 @@ class Subtask:
         aligned = number in self.savepoints
         message = barrier(number, self.triggered.setdefault(number, self.now), aligned=aligned)
         if overtakes and not aligned:
+            self.overtaking.add(number)
             self.links[source].overtake(BARRIER, message)
         else:
             self.links[source].send(BARRIER, message)
@@ -165,10 +176,8 @@ class Subtask:
         item = channel.take()
         name = channel.id[2:]
         if item.kind == DATA:
-            if name in self.core.missing:
-                for number in self.in_flight:
-                    if number not in self.complete:
-                        self.in_flight[number][name[1]].append(item.content)
+            for number in self.core.in_flight.get(name, ()):
+                self.in_flight[number][name[1]].append(item.content)
             self.processed[name[1]].append(item.content)
             return
         decisions = self.core.on_barrier(name, item.content, self.now, overtakes=overtakes)
@@ -262,6 +271,10 @@ def test_a_complete_checkpoint_has_all_that_was_sent_before_its_barriers_and_eac
             assert kept == subtask.before[number][source]
         if number in savepoints:
             assert not any(subtask.in_flight[number])
+    if not subtask.aborted and not subtask.overtaking:
+        assert subtask.complete == set(
+            subtask.before
+        )  # in their turn they do not disturb each other
     # All barriers have come, so nobody waits, and nothing is left.
     assert not any(link.receiver.blocked for link in subtask.links)
     assert subtask.processed == subtask.sent
