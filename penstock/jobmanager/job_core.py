@@ -148,6 +148,8 @@ class JobCore:
         if self._rescaling is not None:
             answers.append(AnswerRescaled(self._rescaling))
             self._rescaling = None
+        if self._finished:  # no other checkpoint will be taken for a savepoint that was begun
+            return [*answers, *self._take_savepoint()]
         return [*answers, *self._go_on()]
 
     def _go_on(self) -> list[Instruction]:
@@ -176,6 +178,10 @@ class JobCore:
         if self._failed_at is not None:
             self.recovery_seconds.append(event.at_s - self._failed_at)
             self._failed_at = None
+        return self._take_savepoint()
+
+    def _take_savepoint(self) -> list[Instruction]:
+        """Make the savepoint that was begun, if one was, of the checkpoint in force."""
         savepoint, self._savepoint = self._savepoint, None
         if savepoint is None:
             return self._go_on()

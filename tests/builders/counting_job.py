@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -64,6 +65,20 @@ class _Reader(SourceReader):
         if position < self._batches:
             numbers = list(range(position * 10, position * 10 + 10))
             yield SourceBatch(numbers, position + 1, numbers)
+
+
+class Slowly(Counting):
+    """Ten numbers in a millisecond or two, for jobs that read all the time."""
+
+    def create_reader(self) -> SourceReader:
+        return _SlowReader()
+
+
+class _SlowReader(SourceReader):
+    def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
+        time.sleep(0.001)
+        numbers = list(range(position * 10, position * 10 + 10))
+        yield SourceBatch(numbers, position + 1, numbers)
 
 
 class Total(KeyedProcessFunction):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -15,13 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import JobStatus
-from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
 from penstock.datastream import MapFunction
 from penstock.jobmanager.job_master import JobMaster
 from penstock.savepoint.reader import is_savepoint
 from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
-from tests.builders.counting_job import Counting, environment, totals
+from tests.builders.counting_job import Slowly, environment, totals
 from tests.builders.steps import before_each_trigger
 
 LAST = 7  # the checkpoint before which the job is told to stop
@@ -41,20 +38,6 @@ SCHEDULES = st.dictionaries(st.integers(1, LAST - 1), st.lists(REQUESTS, max_siz
 
 TO_FAIL: list[str] = []  # told to the tasks, which are threads of this process
 FAILED: list[str] = []
-
-
-class Slowly(Counting):
-    """Ten numbers in a millisecond or two."""
-
-    def create_reader(self) -> SourceReader:
-        return _SlowReader()
-
-
-class _SlowReader(SourceReader):
-    def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
-        time.sleep(0.001)
-        numbers = list(range(position * 10, position * 10 + 10))
-        yield SourceBatch(numbers, position + 1, numbers)
 
 
 class FailsWhenTold(MapFunction):
@@ -136,7 +119,8 @@ def check(schedule: dict[int, list[tuple[str, Any]]], **options: str) -> None:
         assert found == Counter(expected(count))
         assert count >= 10
         assert master.status is JobStatus.FINISHED
-        assert master.restarts == disturbance.failed + len(FAILED)
+        # A task may fail while the job is being restarted anyway.
+        assert disturbance.failed <= master.restarts <= disturbance.failed + len(FAILED)
         assert all(answer.done() for answer in disturbance.others)
         assert all(is_savepoint(answer.result(0)) for answer in disturbance.savepoints)
 
@@ -152,16 +136,29 @@ def expected(count: int) -> list[tuple[int, int]]:
 
 
 @settings(max_examples=15, deadline=None)
-@given(SCHEDULES, st.sampled_from(["1", "3"]))
+@given(
+    SCHEDULES,
+    st.sampled_from(
+        [
+            {"execution__checkpointing__max_concurrent_checkpoints": "3"},
+            {"execution__checkpointing__min_pause": "5 ms"},
+            {"execution__checkpointing__unaligned__enabled": "true"},
+        ]
+    ),
+)
 def test_the_output_is_that_of_an_undisturbed_run_and_every_request_is_answered(
-    schedule: dict[int, list[tuple[str, Any]]], concurrent: str
+    schedule: dict[int, list[tuple[str, Any]]], options: dict[str, str]
 ) -> None:
-    check(schedule, execution__checkpointing__max_concurrent_checkpoints=concurrent)
+    check(schedule, **options)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_fault_at_each_step_is_survived(moment: str) -> None:
     check({2: [("fail", moment)], 4: [("fail", moment)]})
+
+
+def test_a_drained_job_whose_last_commit_fails_has_its_savepoint_all_the_same() -> None:
+    check({LAST: [("fail", "after write_manifest"), ("fail", "before commit_sink")]})
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])

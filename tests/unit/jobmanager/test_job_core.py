@@ -185,6 +185,18 @@ def test_a_savepoint_is_taken_after_a_failure_before_anything_else_is_served(cau
     assert told(core, DelayOver(), Restored()) == [Advance(SAVEPOINT)]
 
 
+@pytest.mark.parametrize("savepoint", [SAVEPOINT, STOP, DRAIN])
+def test_a_savepoint_whose_checkpoint_was_the_last_is_taken_of_it_although_its_commits_failed(
+    savepoint,
+) -> None:
+    core = started(Asked(savepoint), *[TargetChecked()] * savepoint.drains, failed(), DelayOver())
+    instructions = told(core, Restored(finished=True))
+    assert instructions[0] == WriteSavepoint(savepoint, beside=not savepoint.stops)
+    if savepoint.stops:
+        instructions = told(core, SavepointWritten())
+    assert instructions[-1] == End(S.FINISHED)
+
+
 def test_no_savepoint_is_taken_twice() -> None:
     core = started(Asked(SAVEPOINT), CheckpointCompleted(1.0), Asked(None), failed())
     assert told(core, DelayOver(), Restored()) == [TakeRequest()]
