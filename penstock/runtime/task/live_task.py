@@ -417,7 +417,9 @@ class LiveTask:
             elif isinstance(decision, Block):
                 self.inputs.channels[decision.channel].block()
             elif isinstance(decision, Abandon):
-                self._slot.report(Declined(decision.checkpoint, self.id, decision.reason))
+                self._slot.report(
+                    Declined(decision.checkpoint, self.id, decision.reason, failed=False)
+                )
             elif isinstance(decision, Hasten):
                 self._hasten(decision.checkpoint)
             elif isinstance(decision, Complete):

@@ -115,11 +115,12 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """A subtask cannot take part in a checkpoint; the job goes on."""
+    """A subtask cannot take part in a checkpoint; the job goes on. `failed`: not because a later one has come first."""
 
     checkpoint: int
     task: TaskId
     reason: str
+    failed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
