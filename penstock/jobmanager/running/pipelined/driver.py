@@ -304,9 +304,9 @@ class PipelinedDriver:
         match heard.report:
             case Acknowledged(number, ack):
                 return self._follow(self._checkpoints.on_ack(number, ack))
-            case Declined(number, task, reason, failed):
+            case Declined(number, task, reason, at_fault):
                 why = f"{task}: {reason}"
-                return self._follow(self._checkpoints.abort(number, why, failed=failed))
+                return self._follow(self._checkpoints.abort(number, why, failed=at_fault))
             case SlotReport() as report:
                 self._listener.on_report(report)
             case SplitsFinished(task, splits):
