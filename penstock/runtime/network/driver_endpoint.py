@@ -35,7 +35,12 @@ class _Stage:
 
     def __init__(self, context: zmq.Context[Any], name: str, keys: StageKeys, host: str) -> None:
         self.name = name
-        self.socket = sockets.new_socket(context, zmq.ROUTER, _LAST_COMMANDS_MS)
+        self.socket = sockets.new_socket(
+            context,
+            zmq.ROUTER,
+            timeout_ms=sockets.DRIVER_TIMEOUT_MS,
+            linger_ms=_LAST_COMMANDS_MS,
+        )
         self.socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
         guard(self.socket, keys, name)
         self.connections = sockets.Connections(self.socket)

@@ -9,22 +9,25 @@ from typing import Any, Final
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-# A connection whose other end shows no sign of life for this long is lost. ZeroMQ's own threads answer, so that a process which is
-# busy for minutes is alive, and one that is frozen or cut off is not.
-HEARTBEAT_MS: Final = 1000
-HEARTBEAT_TIMEOUT_MS: Final = 3000
+# A connection whose other end shows no sign of life for so many milliseconds is lost. ZeroMQ's own threads answer, so that a process which is
+# busy for minutes is alive, and one that is frozen or cut off is not. Messages to and from the driver are small. Between slots a message
+# may be as large as a record can be, and nothing is heard before its end; who is gone is the driver's business there.
+DRIVER_TIMEOUT_MS: Final = 3000
+SLOT_TIMEOUT_MS: Final = 30_000
 
 _NEWS = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
 
 
-def new_socket(context: zmq.Context[Any], kind: int, linger_ms: int) -> zmq.Socket[bytes]:
+def new_socket(
+    context: zmq.Context[Any], kind: int, *, timeout_ms: int, linger_ms: int = 0
+) -> zmq.Socket[bytes]:
     """Return a socket that never refuses a message, and stays at most `linger_ms` to send the last ones."""
     socket: zmq.Socket[bytes] = context.socket(kind)
     socket.set_hwm(0)
     socket.linger = linger_ms
-    socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
-    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
-    socket.setsockopt(zmq.HEARTBEAT_TTL, HEARTBEAT_TIMEOUT_MS)
+    socket.setsockopt(zmq.HEARTBEAT_IVL, timeout_ms // 3)
+    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, timeout_ms)
+    socket.setsockopt(zmq.HEARTBEAT_TTL, timeout_ms)
     return socket
 
 

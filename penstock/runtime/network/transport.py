@@ -51,7 +51,9 @@ class Network:
         self._context: zmq.Context[Any] = zmq.Context()
         self._doorkeeper = Doorkeeper(self._context)
         self._doorkeeper.admit(keys)
-        self._inbox = sockets.new_socket(self._context, zmq.PULL, 0)
+        self._inbox = sockets.new_socket(
+            self._context, zmq.PULL, timeout_ms=sockets.SLOT_TIMEOUT_MS
+        )
         guard(self._inbox, keys)
         self._connections = sockets.Connections(self._inbox)
         self.address = sockets.bind(self._inbox, host)
@@ -84,14 +86,19 @@ class Network:
     def connect(self, addresses: Sequence[str]) -> None:
         """Connect to the other slots; `addresses` has one for each slot of the stage, this one's too."""
         for slot, peer in self._peers.items():
-            socket = sockets.new_socket(self._context, zmq.PUSH, 0)
+            socket = sockets.new_socket(self._context, zmq.PUSH, timeout_ms=sockets.SLOT_TIMEOUT_MS)
             identify(socket, self._keys)
             sockets.connect(socket, addresses[slot])
             peer.connected(socket)
 
     def connect_driver(self, address: str, identity: int) -> None:
         """Connect to the driver, which knows this slot by its number."""
-        socket = sockets.new_socket(self._context, zmq.DEALER, _LAST_REPORTS_MS)
+        socket = sockets.new_socket(
+            self._context,
+            zmq.DEALER,
+            timeout_ms=sockets.DRIVER_TIMEOUT_MS,
+            linger_ms=_LAST_REPORTS_MS,
+        )
         socket.setsockopt(zmq.ROUTING_ID, b"%d" % identity)
         identify(socket, self._keys)
         self._driver_connections = sockets.Connections(socket)
