@@ -251,7 +251,7 @@ class JobCore:
         if isinstance(event.cause, RestoreRefusedError | FencedError):  # it never will be better
             fenced = isinstance(event.cause, FencedError)
             return self._end(JobStatus.FAILED, event.error, fenced=fenced)
-        if self._checkpoint_failures.tolerates(event.cause):
+        if not event.counted and self._checkpoint_failures.tolerates(event.cause):
             self.phase = Phase.DELAYED
             return [ForgetLoad(), Tolerate(event.error, event.cause), Delay(self._interval_s)]
         failing = [ForgetLoad(), *self._set_status(JobStatus.FAILING, event.error)]

@@ -82,6 +82,8 @@ from penstock.savepoint.state_io import SnapshotStateIO
 
 _log = logging.getLogger(__name__)
 
+DriverKind = type[EpochDriver] | type[PipelinedDriver]
+
 
 class JobMaster:
     """Runs one job from its start to its end: events into the pure core, its instructions into the world.
@@ -121,15 +123,13 @@ class JobMaster:
         checkpointing = job.checkpoints.interval_ms is not None
         self._core = JobCore(
             create_restart_strategy(job.restart_strategy, checkpointing=checkpointing),
-            tolerable_failures=0
-            if self._driver.tolerates_failures
-            else job.checkpoints.tolerable_failures,
+            tolerable_failures=job.checkpoints.tolerable_failures,
             interval_s=self._driver.interval_s,
         )
         self._reporting = Reporting(job, progress, cluster.cores)
         self.savepoints = SavepointService(self._state_io, self._run_all, job.checkpoints.signer)
 
-    def _create_driver(self, kind: type[EpochDriver | PipelinedDriver]) -> Driver:
+    def _create_driver(self, kind: DriverKind) -> Driver:
         return kind(
             self.job,
             self.store,
@@ -250,7 +250,8 @@ class JobMaster:
         refusal = refused_fallback(self.store, last, cause, self.job.checkpoints)
         if refusal is not None:
             error.__cause__ = cause = refusal
-        return Failed(error, cause, time.monotonic(), at_start)
+        counted = self._driver.tolerates_failures
+        return Failed(error, cause, time.monotonic(), at_start, counted)
 
     def _do(self, instruction: Instruction) -> list[Event]:
         match instruction:
@@ -259,7 +260,7 @@ class JobMaster:
             case Acquire():
                 if not self.job.checkpoints.temporary:
                     self.store.acquire(self.job.name)
-                self._find_room()
+                self._take_way(self._find_way(self.job))
                 return [Acquired()]
             case Restore():
                 return self._restore()
@@ -295,19 +296,28 @@ class JobMaster:
 
     # Carrying out
 
-    def _find_room(self) -> None:
-        """See whether there is room for a job that is to run as stages that stay; one that may do so runs in epochs if not."""
-        if not isinstance(self._driver, PipelinedDriver):
-            return
-        wanted = count_slots(self.job.job_graph)
+    def _take_way(self, way: DriverKind) -> None:
+        """Run the other way from here on, if the job does not run this way already; what it has come to is in storage."""
+        if not isinstance(self._driver, way):
+            self._driver.close()
+            self._driver = self._create_driver(way)
+
+    def _find_way(self, job: Job) -> DriverKind:
+        """Return the way to run a plan: as stages that stay, if it is to and there is room for them.
+
+        One that may run in epochs as well does so if there is no room, and it is told why.
+        """
+        if not wants_stages(job.mode, batch=job.settings.batch_mode, bounded=job.bounded):
+            return EpochDriver
+        wanted = count_slots(job.job_graph)
         try:
             check_room(wanted, self._cluster.room(wanted, lambda: self._mailbox.cancelled))
         except NoRoomError as error:
-            if self.job.mode != AUTO:
+            if job.mode != AUTO:
                 raise
-            _log.warning("job '%s' runs in epochs: %s", self.job.name, error.message)
-            self._driver.close()
-            self._driver = self._create_driver(EpochDriver)
+            _log.warning("job '%s' runs in epochs: %s", job.name, error.message)
+            return EpochDriver
+        return PipelinedDriver
 
     def _restore(self) -> list[Event]:
         start = find_start(self.store, self.job.checkpoints)
@@ -338,13 +348,14 @@ class JobMaster:
                 job = rescaled(job, step)
             if before is not None:
                 check_writer_states(job, before)
-            self._driver.check_plan(job)
+            way = self._find_way(job)
         except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
             _log.warning("job '%s' is not rescaled (%s): %s", self.job.name, request.reason, error)
             return [RescaleRefused(error)]
         self._driver.settle()
         before = self._driver.manifest
         self._reporting.scaling.on_change(self.job, job)
+        self._take_way(way)
         self._adopt(job)
         self._driver.restore(before, attempt=self._core.restarts, at_once=False)
         return [Restored(self._driver.finished)]

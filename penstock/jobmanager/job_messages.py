@@ -83,13 +83,14 @@ class Failed(Event):
     """Something went wrong: `error` as it was raised, `cause` what was behind it.
 
     `at_start` says that it was raised while the job was acquired or restored, and by no epoch: before the job has run, the
-    same would happen again.
+    same would happen again. `counted`: whoever reports has tolerated as many failed checkpoints as there may be.
     """
 
     error: EpochFailedError
     cause: BaseException
     at_s: float
     at_start: bool = False
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

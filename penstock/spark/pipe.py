@@ -90,14 +90,12 @@ class SparkPipe:
     def __init__(self, options: Mapping[str, str], python_files: Sequence[str] = ()) -> None:
         self._options = options
         self._python_files = python_files
-        self._lock = threading.Lock()
-        self._runs: list[_Run] = []  # what is under way
 
     @contextmanager
     def _under_way(self, run: _Run, name: str) -> Iterator[SparkContext]:
         """Run Spark jobs so that `cancel` ends them at any moment, also while Spark itself is being started."""
-        with self._lock:
-            self._runs.append(run)
+        with _lock:
+            _runs.append(run)
         try:
             context = self._connect()
             if run.cancelled:
@@ -105,8 +103,8 @@ class SparkPipe:
             with in_job_group(context, run.group, name):
                 yield context
         finally:
-            with self._lock:
-                self._runs.remove(run)
+            with _lock:
+                _runs.remove(run)
 
     def _connect(self) -> SparkContext:
         context = get_context(self._options)
@@ -121,6 +119,12 @@ class SparkPipe:
         on_ack: Callable[[TaskAck], None],
     ) -> None:
         """Run one epoch. Its ACKs are known when the Spark job ends, all at once."""
+        if self._is_full():
+            raise PenstockError(
+                f"the pipelined jobs of this process hold all {_held()} cores of Spark: '{name}' would never run",
+                hint="cancel one of them, give Spark more cores (spark.master, spark.cores.max), or set their "
+                "penstock.execution.mode to epochs",
+            )
         with self._under_way(_Run.new(job_id), name) as context:
             run_pipe(context, levels, on_ack)
 
@@ -141,8 +145,8 @@ class SparkPipe:
 
     def cancel(self, job_id: str, *, epoch_only: bool = False) -> None:
         """Cancel what runs for a job: its epoch, and with it all else, unless `epoch_only`."""
-        with self._lock:
-            runs = [run for run in self._runs if run.job_id == job_id]
+        with _lock:
+            runs = [run for run in _runs if run.job_id == job_id]
             runs = [run for run in runs if run.is_epoch or not epoch_only]
             for run in runs:
                 run.cancelled = True
@@ -158,7 +162,8 @@ class SparkPipe:
             return Room(
                 None, "Spark's dynamic allocation is on, with which it runs no barrier stages"
             )
-        return Room(wait_for_tasks(context, wanted, interrupted))
+        held = _held(besides=self)
+        return Room(max(0, wait_for_tasks(context, wanted + held, interrupted) - held))
 
     def host(self) -> str:
         """Return the address at which executors reach this process."""
@@ -168,7 +173,7 @@ class SparkPipe:
         self, job_id: str, name: str, deployment: StageDeployment, on_end: OnEnd
     ) -> SparkStage:
         """Start a stage, in a thread and a job group of its own."""
-        run = _Run.new(job_id, slots=deployment.slots)
+        run = _Run.new(job_id, slots=deployment.slots, holder=self)
 
         def work() -> None:
             with self._under_way(run, name) as context:
@@ -184,8 +189,7 @@ class SparkPipe:
 
     def _is_full(self) -> bool:
         """Whether stages hold all cores, so that nothing else would ever run."""
-        with self._lock:
-            held = sum(run.slots for run in self._runs)
+        held = _held()
         return held > 0 and held >= wait_for_tasks(self._connect(), 0, lambda: True)
 
     def cores(self) -> int | None:
@@ -221,9 +225,27 @@ class _Run:
     group: str
     is_epoch: bool
     slots: int = 0
+    holder: SparkPipe | None = None  # of its slots
     cancelled: bool = False
 
     @classmethod
-    def new(cls, job_id: str, *, is_epoch: bool = True, slots: int = 0) -> _Run:
+    def new(
+        cls,
+        job_id: str,
+        *,
+        is_epoch: bool = True,
+        slots: int = 0,
+        holder: SparkPipe | None = None,
+    ) -> _Run:
         """Return one that is not under way yet."""
-        return cls(job_id, f"{job_id}-{uuid.uuid4().hex[:8]}", is_epoch, slots)
+        return cls(job_id, f"{job_id}-{uuid.uuid4().hex[:8]}", is_epoch, slots, holder)
+
+
+_lock = threading.Lock()
+_runs: list[_Run] = []  # what is under way, of all jobs of this process: they share its Spark
+
+
+def _held(besides: SparkPipe | None = None) -> int:
+    """Return how many cores stages hold for as long as their jobs run."""
+    with _lock:
+        return sum(run.slots for run in _runs if besides is None or run.holder is not besides)

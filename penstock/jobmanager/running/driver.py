@@ -135,9 +135,6 @@ class Driver(Protocol):
     def settle(self) -> None:
         """Bring the last checkpoint up to date, so that another plan repeats nothing; raises EpochFailedError."""
 
-    def check_plan(self, job: Job) -> None:
-        """Refuse a plan of the same program that cannot be run this way, by raising."""
-
     def replan(self, job: Job) -> None:
         """Give up the plan and take up another one of the same program, which is to be restored next."""
 

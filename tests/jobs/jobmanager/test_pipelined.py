@@ -17,8 +17,11 @@ from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import ArgumentError, JobCancelledError, JobExecutionError
 from penstock.graph.execution_state import ExecutionState
+from penstock.graph.stage import Room
 from penstock.jobmanager.running.epochs.driver import EpochDriver
+from penstock.jobmanager.running.modes import NoRoomError
 from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
+from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured, restarts
@@ -363,6 +366,63 @@ def test_several_checkpoints_under_way_lose_nothing(cluster, tmp_path):
     counts(env)
     client, master = start(env, cluster)
     eventually(lambda: master.manifest is not None and master.manifest.epoch >= 30)
+    client.cancel().result()
+    check_exactly_once()
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """A cluster with two slots."""
+    room = Room(2)
+    monkeypatch.setattr(mini_cluster._LocalCluster, "room", lambda *_: room)
+    with MiniCluster(mode="auto") as running:
+        yield running
+        for master in running.masters:
+            master.cancel()
+
+
+def test_a_job_that_does_not_fit_runs_in_epochs_and_says_why(narrow, tmp_path, caplog):
+    env = environment(tmp_path, 3)
+    counts(env)
+    client, master = start(env, narrow)
+    eventually(has_more_than(20))
+    client.cancel().result()
+    assert isinstance(master._driver, EpochDriver)
+    said = [each.getMessage() for each in caplog.records if "epochs" in each.getMessage()]
+    assert said == [
+        "job 'job' runs in epochs: the job needs 3 slots to run pipelined, and Spark has 2"
+    ]
+
+
+def test_a_job_that_must_be_pipelined_and_does_not_fit_is_refused(narrow, tmp_path):
+    env = environment(tmp_path, 3, penstock__execution__mode="pipelined")
+    counts(env)
+    with pytest.raises(NoRoomError, match="needs 3 slots to run pipelined, and Spark has 2"):
+        env.execute("job")
+
+
+def test_a_job_that_is_rescaled_beyond_the_slots_goes_on_in_epochs_and_comes_back(narrow, tmp_path):
+    env = environment(tmp_path)
+    counts(env, Ticks(4))
+    client, master = start(env, narrow)
+    for parallelism, way in ((3, EpochDriver), (1, PipelinedDriver)):
+        eventually(has_more_than(len(committed("counts")) + 20))
+        master.request_rescale(parallelism).result(PATIENCE_S)
+        eventually(has_more_than(len(committed("counts")) + 20))
+        assert isinstance(master._driver, way)
+    client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
+    client.get_job_execution_result().result(PATIENCE_S)
+    check_exactly_once(keys=4)
+
+
+def test_a_pipelined_job_is_not_rescaled_beyond_the_slots(narrow, tmp_path):
+    env = environment(tmp_path, penstock__execution__mode="pipelined")
+    counts(env)
+    client, master = start(env, narrow)
+    eventually(has_more_than(20))
+    with pytest.raises(NoRoomError, match="needs 3 slots"):
+        master.request_rescale(3).result(PATIENCE_S)
+    eventually(has_more_than(len(committed("counts")) + 20))
     client.cancel().result()
     check_exactly_once()
 

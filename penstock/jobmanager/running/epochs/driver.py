@@ -124,9 +124,6 @@ class EpochDriver:
     def settle(self) -> None:
         """Nothing is processed between two epochs."""
 
-    def check_plan(self, job: Job) -> None:
-        """Any number of subtasks can run, one after another if need be."""
-
     def replan(self, job: Job) -> None:
         """Take up another plan of the same program; its first epoch comes when the next one would have come."""
         self._runner.close()

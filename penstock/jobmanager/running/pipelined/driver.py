@@ -372,11 +372,6 @@ class PipelinedDriver:
             error.tasks = tuple(task for each in failed for task in each.layout.placement)
         return error
 
-    def check_plan(self, job: Job) -> None:
-        """Refuse a plan that the cluster has not enough slots for."""
-        wanted = count_slots(job.job_graph)
-        check_room(wanted, self._cluster.room(wanted, lambda: True))
-
     def replan(self, job: Job) -> None:
         """Give up the plan and take up another one of the same program, which is to be restored next."""
         self._discovery.stop(self.sources)
