@@ -20,7 +20,7 @@ def network_settings(configuration: Configuration) -> NetworkSettings:
         gate_bytes=buffer * configuration.get(options.NETWORK_FLOATING_BUFFERS),
         slot_bytes=configuration.get(options.NETWORK_MEMORY_MAX),
         buffer_timeout_ms=_buffer_timeout(configuration),
-        latency_interval_ms=configuration.get(options.LATENCY_INTERVAL).to_millis(),
+        latency_interval_ms=max(configuration.get(options.LATENCY_INTERVAL).to_millis(), 0),
     )
 
 

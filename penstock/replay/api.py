@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from penstock.replay.debugging import Debugger, Stop
 from penstock.replay.epochs import EpochReplay
+from penstock.replay.intervals import IntervalReplay
 from penstock.replay.recording import Attempt, find_epoch
 from penstock.replay.result import ReplayResult
 from penstock.replay.running import Replay, Target
@@ -33,9 +34,10 @@ def _prepared(request: ReplayRequest) -> Iterator[tuple[Replay, Target | None]]:
     target = None
     if request.vertex is not None:
         target = find_target(recording, request.vertex, request.subtask)
+    way = IntervalReplay if recording.record.flows else EpochReplay
     with (
         recording.python_path(request.python_files),
-        EpochReplay(recording, verify=request.verify and target is None) as run,
+        way(recording, verify=request.verify and target is None) as run,
     ):
         yield run, target
 

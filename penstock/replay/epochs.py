@@ -113,9 +113,6 @@ class EpochReplay(Replay):
                 break
         self._forget_subtasks()
 
-    def _has_failed(self) -> bool:
-        return self.failed is not None
-
     def run_slot_again(self, level: int, slot: int, watcher: Watcher) -> None:
         """Run one slot once more, over what reached it before; its result takes the place of the earlier one."""
         self.failed = None

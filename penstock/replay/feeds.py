@@ -34,6 +34,10 @@ class Feed:
                 content = content.encode()
         self._items.append((kind, content))
 
+    def restore(self, payloads: list[bytes]) -> None:
+        """Take records that were in the channel before all that the sender sends."""
+        self._items.extendleft((DATA, payload) for payload in reversed(payloads))
+
     def copy(self) -> Feed:
         """Return a feed with the same content, to be taken once more."""
         other = Feed()

@@ -200,7 +200,9 @@ class IntervalPace(ReplayedPace):
 
     def __init__(self, parts: Sequence[SubtaskTrace], begin: int) -> None:
         self._parts = iter(parts)
-        super().__init__(next(self._parts, None), begin, None, None)
+        readings = [part.clock.first for part in parts if part.clock.steps.data]
+        # A subtask that goes on has passed its barrier before the driver knew that all have: it is opened at that time here.
+        super().__init__(next(self._parts, None), min([begin, *readings]), None, None)
         self._first = True
 
     def begin_epoch(self) -> None:

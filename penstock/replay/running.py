@@ -7,7 +7,7 @@ import dataclasses
 import io
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -112,6 +112,9 @@ class Replay:
         """Run one part of it once more, over what reached it before; its result takes the place of the earlier one."""
         raise NotImplementedError
 
+    def _has_failed(self) -> bool:
+        return self.failed is not None
+
     def _count_silent(self) -> int:
         """Return how many tasks left no trace that should have."""
         raise NotImplementedError
@@ -177,8 +180,8 @@ class Replay:
     def _counts(self) -> dict[str, OperatorCounts]:
         taken: dict[str, int] = {}
         sent: dict[str, int] = {}
-        for ack in self._acks:
-            for operator, metrics in ack.metrics.items():
+        for report in self._reports():
+            for operator, metrics in report.items():
                 sent[operator] = sent.get(operator, 0) + metrics["numRecordsOut"][1]
                 if "numRecordsIn" in metrics:
                     taken[operator] = taken.get(operator, 0) + metrics["numRecordsIn"][1]
@@ -193,6 +196,10 @@ class Replay:
                         taken.get(info.operator_id), sent[info.operator_id]
                     )
         return counts
+
+    def _reports(self) -> Iterable[dict[str, dict[str, Any]]]:
+        """Return what the subtasks that ran have counted, by operator."""
+        return (ack.metrics for ack in self._acks)
 
     def describe_failure(self) -> ReplayFailure | None:
         """Return the failure of the last run."""

@@ -1,6 +1,7 @@
 """Metrics of user functions and operators, counted in tasks and added up on the driver.
 
-A task counts one epoch; the driver keeps the totals (`merge`), so a re-run epoch is never counted twice.
+A task counts one epoch, or where it stays its whole attempt; the driver keeps the totals of completed checkpoints (`merge`), so what
+is run again is never counted twice.
 """
 
 from __future__ import annotations

@@ -158,6 +158,8 @@ class SourceOperator(StreamOperator):
     def poll(self) -> Polled:
         """Read at most one batch of the split whose turn it is."""
         split = None if self._drained else self._turns.next()
+        if self.context.pipelined and self.context.pace.traces:
+            split = self._turn(split)
         if split is None:
             return self._nothing_now()
         if split.batches is None:
@@ -177,6 +179,21 @@ class SourceOperator(StreamOperator):
                 self._emit(self._combined(periodic=True))
         self._turns.on_batch(split, records)
         return Polled.MORE
+
+    def _turn(self, split: SplitReading | None) -> SplitReading | None:
+        """Return the split to read where that is noted, or was: which one is ready depends on time."""
+        ready = None if split is None else split.progress.split.split_id
+        chosen = self.context.pace.turn(ready)
+        if chosen == ready:
+            return split
+        return next(
+            (
+                each
+                for each in self._splits
+                if each.progress.split.split_id == chosen and not each.finished
+            ),
+            None,
+        )
 
     def _nothing_now(self) -> Polled:
         if not self.finished:
@@ -329,7 +346,7 @@ class SourceOperator(StreamOperator):
         if due is None or due - self.context.auto_watermark_interval > now:
             # Nothing is to be done ever, or the clock was set back.
             self._plan_check(now)
-        elif due <= now:
+        elif self.context.pace.due("check", due <= now):
             self._plan_check(now)
             self.check_time()
 

@@ -97,7 +97,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self._next_check_ms = now
             self._active_ms = min(self._active_ms, now)
         due = self.next_wakeup()
-        if due is not None and due <= now:
+        if due is not None and self.context.pace.due(self.context.operator_id, due <= now):
             self._next_check_ms = now + interval
             self._check_time()
 

@@ -127,10 +127,10 @@ class LiveTask:
         )
         self.subtask.open(self._environment, stage.restore.get(self.id, SubtaskRestore()))
         self.subtask.connect(self._environment, {})
-        self.subtask.begin_epoch(self._environment)
         source = self.subtask.source
         if source is not None:
             source.add_splits(stage.assignments.get(self.id, SourceAssignment()))
+        self.subtask.begin_epoch(self._environment)
         self.wakeup = self.subtask.next_wakeup()
 
     def resume(self) -> None:
@@ -198,7 +198,7 @@ class LiveTask:
     def _answer_wakeups(self) -> bool:
         self._enter(BUSY)
         while self._woken:
-            self._woken.pop().on_wakeup()
+            self.subtask.on_wakeup(self._woken.pop())
         self._settle()
         self._ask_source()
         return True
@@ -212,7 +212,7 @@ class LiveTask:
         """Give the source more splits."""
         source = self.subtask.source
         assert source is not None
-        source.add_splits(command)
+        self.subtask.add_splits(command)
         self._ask_source()
 
     def tell(self, operator: str, data: bytes) -> None:
@@ -299,7 +299,7 @@ class LiveTask:
         if self.shares.state != BUSY:
             self.shares.enter(BUSY, moment)
         before = source.records
-        polled = source.poll()
+        polled = self.subtask.poll()
         self._backlog = source.records - before >= _FULL_BATCH
         self._settle()
         if source.has_finished_splits:
@@ -353,7 +353,7 @@ class LiveTask:
         while self._triggers:
             trigger = self._triggers[0]
             if trigger.drain and not self.ended:
-                source.drain()
+                self.subtask.drain()
                 self._finishing = True
                 if not self._finish():
                     return
@@ -470,7 +470,9 @@ class LiveTask:
         self._held.hold(upload, capture, begin, hasten_at)
 
     def completed(self, checkpoint: int) -> None:
-        """Let go of what was kept for a checkpoint."""
+        """Let go of what was kept for a checkpoint; what was triggered before still belongs to the time before it was complete."""
+        if self._triggers:
+            self._begin_triggered()
         self._unconfirmed.completed(checkpoint)
         self.subtask.on_completed(checkpoint)
 

@@ -34,6 +34,7 @@ from penstock.runtime.task.failures import describe, ended_itself
 from penstock.runtime.task.garbage import GarbageControl
 from penstock.runtime.task.gates import flowing_time
 from penstock.runtime.task.live_task import LiveTask
+from penstock.runtime.task.recorded_subtask import RecordedSubtask, trace_of
 from penstock.runtime.task.slot_metrics import SlotMetrics
 from penstock.runtime.task.stage_messages import (
     Aborted,
@@ -49,11 +50,13 @@ from penstock.runtime.task.stage_messages import (
     SlotListening,
     SlotReport,
     SlotRunning,
+    SlotTraced,
     TimesReached,
     Trigger,
 )
 from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.task.uploads import Upload, Uploads
+from penstock.runtime.time.pace import SlotTrace
 
 _REPORT_EVERY_S: Final = 1.0
 _LONGEST_WAIT_S: Final = 1.0
@@ -152,7 +155,8 @@ def run_slot_with(
         loop.close()
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - the driver is told of anything
         current = None if loop is None else loop.current
-        network.report(SlotFailed(slot, describe(_as_error(raised), current, None)))
+        trace = None if loop is None else loop.trace()
+        network.report(SlotFailed(slot, describe(_as_error(raised), current, trace)))
     finally:
         if loop is not None:
             loop.abandon()
@@ -197,10 +201,11 @@ class SlotLoop:
         self._times_every_s: float | None = None  # between two reports of alignment groups
         self._times_at = begun
         self._send_at = begun
+        create = RecordedSubtask if stage.settings.journal else Subtask
         for vertex in sorted(stage.vertices, key=lambda each: each.level, reverse=True):
             for index in range(vertex.parallelism):
                 if stage.placement[vertex.task(index)] == slot:
-                    self.tasks.append(LiveTask(Subtask(vertex, index, flowing_time), stage, self))
+                    self.tasks.append(LiveTask(create(vertex, index, flowing_time), stage, self))
         self._by_id = {task.id: task for task in self.tasks}
         intervals = [task.alignment.update_interval_ms for task in self.tasks if task.alignment]
         if intervals:
@@ -374,6 +379,7 @@ class SlotLoop:
     def _obey(self, command: Command) -> None:
         if isinstance(command, Leave):
             self._left = True
+            self._tell_trace(command)
         elif isinstance(command, Connect):
             raise SlotError("a slot that is connected was told to connect")
         elif isinstance(command, Assign):
@@ -398,6 +404,16 @@ class SlotLoop:
             task.allow_time(command)
 
     # The end
+
+    def trace(self) -> SlotTrace | None:
+        """Return what its subtasks have noted up to now, if the job keeps a journal."""
+        with contextlib.suppress(Exception):  # nothing depends on it
+            return trace_of([task.subtask for task in self.tasks])
+        return None
+
+    def _tell_trace(self, command: Leave) -> None:
+        if command.failed and (trace := self.trace()) is not None:
+            self.report(SlotTraced(self._slot, trace))
 
     def close(self) -> None:
         """Close all subtasks; the first error is raised when all were closed."""

@@ -79,7 +79,9 @@ class OutputTaken:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """The slot ends: its work is done, or given up."""
+    """The slot ends: its work is done, or given up, because a task has `failed` or for another reason."""
+
+    failed: bool = False
 
 
 Command = Connect | Trigger | Completed | Aborted | Assign | AllowTime | OutputTaken | Leave
@@ -171,6 +173,14 @@ class SlotReport:
     metrics: dict[TaskId, dict[str, Any]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class SlotTraced:
+    """What the subtasks of a slot have noted up to now, if the job keeps a journal: another slot has failed, and this one leaves."""
+
+    slot: int
+    trace: Any  # SlotTrace
+
+
 Report = (
     SlotListening
     | SlotRunning
@@ -182,4 +192,5 @@ Report = (
     | SinkOutput
     | SlotFailed
     | SlotReport
+    | SlotTraced
 )

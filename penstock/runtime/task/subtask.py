@@ -30,7 +30,7 @@ from penstock.runtime.network.messages import (
 from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.registry import create_operator
-from penstock.runtime.operators.source import SourceOperator
+from penstock.runtime.operators.source import MoreSplits, Polled, SourceOperator
 from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.state.operator_state import EMITTED, IDLE, OperatorStateBackend
 from penstock.runtime.state.redistribution import restore_local
@@ -120,7 +120,9 @@ class Subtask:
         self._announces = False
         self._in_flight: RestoredInFlight | None = None  # until it has been sent and received
         self._records_in = 0
-        self._records_before = (0, 0)  # in and out, in the epochs before this one
+        self._ends = {
+            edge.operator for edge in deployment.edges
+        }  # operators whose records leave the chain
         self._ended = 0  # operators that have come to their end
         self.pace: Pace = WALL
 
@@ -251,20 +253,26 @@ class Subtask:
         """Begin what ends with the checkpoint of this number."""
         self._task = task
         self.gates.start_alignment()
-        self._records_in = 0
         self.pace.begin_epoch()
         if self.pace.traces:
             memories = self.pace.routers([edge.memory() for edge in self._buffered])
             for exchange, memory in zip(self._buffered, memories, strict=True):
                 exchange.recall(memory)
-        for group, output in zip(self._metrics, self._outputs, strict=True):
-            group.reset()
-            output.records_out = 0
+        if task.live is None:
+            self._reset_metrics()
         for operator, context in zip(self.operators, self._contexts, strict=True):
             if context.epoch != task.epoch:
                 context.epoch = task.epoch
                 context.extras = _extras(task)
                 operator.open_epoch(context)
+
+    def _reset_metrics(self) -> None:
+        self._records_in = 0
+        if self.source is not None:
+            self.source.records = 0
+        for group, output in zip(self._metrics, self._outputs, strict=True):
+            group.reset()
+            output.records_out = 0
 
     def announce_time(self) -> None:
         """After a restart, repeat what the chain's own sources of time said last: valves downstream begin anew."""
@@ -369,6 +377,28 @@ class Subtask:
         """Whether all operators can take input now."""
         return all(operator.has_room for operator in self.operators)
 
+    def poll(self) -> Polled:
+        """Let the source read one batch."""
+        source = self.source
+        assert source is not None
+        return source.poll()
+
+    def add_splits(self, more: MoreSplits) -> None:
+        """Let the source read these, too."""
+        source = self.source
+        assert source is not None
+        source.add_splits(more)
+
+    def drain(self) -> None:
+        """Let the source read nothing more: time goes to its end."""
+        source = self.source
+        assert source is not None
+        source.drain()
+
+    def on_wakeup(self, operator: StreamOperator) -> None:
+        """Let an operator go on with what has arrived from outside."""
+        operator.on_wakeup()
+
     def on_quiet(self) -> None:
         """Let operators emit what they hold back: there is nothing more to read now."""
         for operator in self.operators:
@@ -439,15 +469,10 @@ class Subtask:
         source = self.source
         received = self._records_in if source is None else source.records
         return {
-            "numRecordsIn": self._records_before[0] + received,
-            "numRecordsOut": self._records_before[1] + self._sent(),
+            "numRecordsIn": received,
+            "numRecordsOut": sum(self._outputs[position].records_out for position in self._ends),
             "numBytesOut": sum(edge.bytes_out for edge in self._buffered),
         }
-
-    def _sent(self) -> int:
-        """Return how many records the operators at the ends of the chain have emitted in this epoch."""
-        ends = {edge.operator for edge in self.deployment.edges}
-        return sum(self._outputs[position].records_out for position in ends)
 
     # Checkpoints
 
@@ -506,7 +531,7 @@ class Subtask:
             watermark=self.watermark,
             next_wakeup=self.next_wakeup(),
             finished=self.finished,
-            metrics=self._report_metrics(),
+            metrics=self.report_metrics(),
         )
         name = self._keyed.in_flight_name(number, self._task.attempt)
         state_io = self._task.state_io
@@ -531,16 +556,11 @@ class Subtask:
         emitted: int = self._contexts[0].operator_state.get(EMITTED, MIN_WATERMARK)
         return emitted
 
-    def _report_metrics(self) -> dict[str, dict[str, Any]]:
+    def report_metrics(self) -> dict[str, dict[str, Any]]:
+        """Return what was counted: in this epoch, or since the beginning where records flow."""
         reports: dict[str, dict[str, Any]] = {}
-        received = self._records_in
-        head = self.operators[0]
-        if isinstance(head, SourceOperator):
-            received, head.records = head.records, 0
-        self._records_before = (
-            self._records_before[0] + received,
-            self._records_before[1] + self._sent(),
-        )
+        source = self.source
+        received = self._records_in if source is None else source.records
         for position, info in enumerate(self.deployment.operators):
             with _user_code(self.operators[position]):  # gauges
                 report = self._metrics[position].report()

@@ -293,8 +293,9 @@ class RecordingPace:
         return due
 
     def turn(self, split: str | None) -> str | None:
-        """Note what is ready."""
-        self._log(TURN).add(split)
+        """Note what is ready; that nothing is has no effect."""
+        if split is not None:
+            self._log(TURN).add(split)
         return split
 
     def answered(self, place: str, answer: int) -> None:

@@ -24,8 +24,10 @@ from penstock.jobmanager.restore_points import restore_points
 from penstock.jobmanager.running.checkpoints import Checkpoints, Outcome, StepHook
 from penstock.jobmanager.running.cluster import Cluster
 from penstock.jobmanager.running.driver import EpochFailedError, Interrupts, Listener, Span
+from penstock.jobmanager.running.journal import Journal
 from penstock.jobmanager.running.modes import check_room
 from penstock.jobmanager.running.pipelined.discovery import Discovery, Look
+from penstock.jobmanager.running.pipelined.interval_notes import IntervalNotes
 from penstock.jobmanager.running.pipelined.stage_watch import NowRunning, StageFailed, StagePhase
 from penstock.jobmanager.running.pipelined.stages import Heard, StageAttempt, Stages
 from penstock.jobmanager.sources import SourceCoordinator
@@ -43,6 +45,7 @@ from penstock.runtime.task.stage_messages import (
     TimesReached,
     Trigger,
 )
+from penstock.runtime.time.pace import SlotTrace
 from penstock.savepoint.state_io import SnapshotStateIO
 
 _LONGEST_WAIT_S: Final = 1.0
@@ -75,6 +78,8 @@ class PipelinedDriver:
         self._sinks = job.sinks()
         self._schedule = CheckpointSchedule(_policy(job))
         self._checkpoints = self._create_checkpoints()
+        self._journal = Journal(store)
+        self._notes = IntervalNotes(self._journal, job, state_io)
         self._handed_over: Manifest | None = None  # by the plan before this one
         self._attempt = 0
         self._how = Trigger(0, 0)  # how the next checkpoint is triggered, but for its number
@@ -156,6 +161,7 @@ class PipelinedDriver:
             self._discover_first(self.sources)
             layouts = self._lay_out()
             self._alignment = _alignment_groups(self._job, layouts)
+            self._notes.begin(manifest, self._assignments(), attempt=attempt)
             self._deploy(layouts)
 
     def _goes_on_from(self, manifest: Manifest | None) -> bool:
@@ -177,6 +183,7 @@ class PipelinedDriver:
         self._alignment.restart(
             (each.layout.stage, slot) for each in failed for slot in range(each.layout.slots)
         )
+        self._notes.forget([task for each in failed for task in each.layout.placement])
         self._deploy([each.layout for each in failed])
 
     def _deploy(self, layouts: Sequence[StageLayout]) -> None:
@@ -187,14 +194,17 @@ class PipelinedDriver:
             attempt_number=self._attempt,
             next_checkpoint=self._checkpoints.next_number,
             restore=restore_points(self._job.plan, self._checkpoints.manifest, anew=True),
-            assignments={
-                task: assignment
-                for source in self.sources
-                for task, assignment in source.assignments().items()
-            },
+            assignments=self._assignments(),
             state_io=self._state_io,
             staging=self._store.staging,
         )
+
+    def _assignments(self) -> dict[TaskId, SourceAssignment]:
+        return {
+            task: assignment
+            for source in self.sources
+            for task, assignment in source.assignments().items()
+        }
 
     def _lay_out(self) -> tuple[StageLayout, ...]:
         graph = self._job.job_graph
@@ -303,6 +313,7 @@ class PipelinedDriver:
                 failed.append(heard.attempt)
         match heard.report:
             case Acknowledged(number, ack):
+                self._notes.on_ack(ack)
                 return self._follow(self._checkpoints.on_ack(number, ack))
             case Declined(number, task, reason, at_fault):
                 why = f"{task}: {reason}"
@@ -330,6 +341,8 @@ class PipelinedDriver:
             self._schedule.on_over(number, now)
             if isinstance(outcome, EpochCompleted):
                 self._stages.tell_all(Completed(number))
+                assert self._checkpoints.manifest is not None
+                self._notes.on_completed(self._checkpoints.manifest, self.sources)
                 self._listener.on_completed(Span(begun, now))
                 done.append(number)
             else:
@@ -363,6 +376,7 @@ class PipelinedDriver:
         self._discovery.stop([each for each in self.sources if each.vertex in vertices])
         for attempt in failed:
             self._stages.let_go(attempt)
+        self._note_failure(failed)
         base = self._checkpoints.manifest
         since = "a task failed" if base is None else f"a task failed after checkpoint {base.epoch}"
         cause = failed[0].watch.cause
@@ -371,6 +385,17 @@ class PipelinedDriver:
         if len(failed) < len(self._stages.attempts):
             error.tasks = tuple(task for each in failed for task in each.layout.placement)
         return error
+
+    def _note_failure(self, failed: Sequence[StageAttempt]) -> None:
+        """Let the journal know what slots have noted that leave because one of them has failed; they tell it at once, or never."""
+        if not self._job.settings.journal:
+            return
+        traces: list[SlotTrace] = []
+        for attempt in failed:
+            traces += self._stages.last_words(attempt)
+        cause = failed[0].watch.cause
+        if isinstance(cause, Exception):
+            self._notes.on_failed(cause, traces)
 
     def replan(self, job: Job) -> None:
         """Give up the plan and take up another one of the same program, which is to be restored next."""
@@ -381,6 +406,7 @@ class PipelinedDriver:
         self._job = job
         self._sinks = job.sinks()
         self._checkpoints = self._create_checkpoints()
+        self._notes = IntervalNotes(self._journal, job, self._state_io)
 
     def sweep(self) -> None:
         """Delete what failed attempts left; only when no task is at work any more."""

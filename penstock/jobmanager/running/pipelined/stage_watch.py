@@ -23,6 +23,7 @@ from penstock.runtime.task.stage_messages import (
     SlotRunning,
     SourceFinished,
 )
+from penstock.runtime.time.pace import SlotTrace
 
 
 class SlotLostError(PenstockError, RuntimeError):
@@ -78,6 +79,8 @@ class StageWatch:
         self._addresses: dict[int, str] = {}
         self._running: set[int] = set()
         self._finished: set[TaskId] = set()
+        self.gone: set[int] = set()  # slots that have failed or are lost
+        self.traces: list[SlotTrace] = []  # what slots have noted that failed after another
 
     @property
     def listening(self) -> frozenset[int]:
@@ -126,10 +129,14 @@ class StageWatch:
 
     def on_slot_failed(self, report: SlotFailed) -> list[Consequence]:
         """A slot tells why it has ended."""
+        self.gone.add(report.slot)
+        if self.phase is StagePhase.FAILED and report.failure.trace is not None:
+            self.traces.append(report.failure.trace)
         return self.fail(TaskFailedError(report.failure))
 
     def on_lost(self, slot: int) -> list[Consequence]:
         """The connection to a slot is lost."""
+        self.gone.add(slot)
         return self.fail(
             SlotLostError(
                 f"slot {slot} of stage {self.layout.stage} is gone",

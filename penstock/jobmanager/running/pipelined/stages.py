@@ -31,8 +31,10 @@ from penstock.runtime.task.stage_messages import (
     SlotFailed,
     SlotListening,
     SlotRunning,
+    SlotTraced,
     SourceFinished,
 )
+from penstock.runtime.time.pace import SlotTrace
 
 _log = logging.getLogger(__name__)
 
@@ -167,10 +169,26 @@ class Stages:
         """Tell the slots of an attempt to leave."""
         attempt.watch.leave()
         for slot in attempt.watch.listening:
-            self.tell(attempt, slot, Leave())
+            self.tell(attempt, slot, Leave(failed=attempt.watch.phase is StagePhase.FAILED))
         everyone = len(attempt.watch.listening) == attempt.layout.slots
         if not everyone and attempt.running is not None:  # the others would not hear of it
             attempt.running.cancel()
+
+    def last_words(self, attempt: StageAttempt) -> list[SlotTrace]:
+        """Return what slots of an attempt have noted that were told to leave; those that have not told it soon cannot."""
+        if self._endpoint is None:
+            return []
+        traces: dict[int, SlotTrace] = {}
+        waiting = set(attempt.watch.listening) - attempt.watch.gone
+        until = time.monotonic() + _GRACE_S
+        while waiting - set(traces) and (left := until - time.monotonic()) > 0:
+            if attempt.ended:  # what they have told may still be under way
+                until = min(until, time.monotonic() + _TURN_S)
+            for heard in self.hear(min(left, _TURN_S)):
+                if heard.attempt is attempt and isinstance(heard.report, SlotTraced):
+                    traces[heard.report.slot] = heard.report.trace
+            waiting -= attempt.watch.gone
+        return [*attempt.watch.traces, *traces.values()]
 
     def _gone(self, attempts: Collection[StageAttempt], seconds: float) -> bool:
         """Wait until attempts have ended. What their slots and those of others tell meanwhile is kept by the endpoint."""

@@ -428,7 +428,7 @@ def test_counts_of_a_report_go_on_over_checkpoints():
             ack.metrics["v1.0"]["numRecordsIn"][1]
             for number in (1, 2)
             for ack in slot.acks(number, 1).values()
-        ] == [2, 2]
+        ] == [2, 4]
 
 
 # When records are sent

@@ -1,0 +1,301 @@
+"""Runs again what lay between two checkpoints of a job whose records flowed: subtask after subtask, each by its noted calls.
+
+A subtask runs when all before it have run: what they sent waits in feeds. Its trace says in which portions it took that, and what
+happened in between. A subtask that left no trace takes what there is, channel after channel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from penstock.connectors.source import SourceAssignment
+from penstock.graph.deployment import ResultEdge, SubtaskRestore, VertexDeployment
+from penstock.graph.task_id import TaskId
+from penstock.replay.errors import ReplayError
+from penstock.replay.feeds import Feed
+from penstock.replay.pace import IntervalPace
+from penstock.replay.running import Failed, Replay, Target, Watcher, quiet
+from penstock.runtime.network.messages import (
+    BARRIER,
+    DATA,
+    END,
+    LATENCY,
+    STATUS,
+    WATERMARK,
+    BarrierMessage,
+)
+from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.operators.source import Polled
+from penstock.runtime.task.gates import flowing_time
+from penstock.runtime.task.subtask import Subtask, TaskEnvironment
+from penstock.runtime.time.calls import Call, Noted, joined
+from penstock.runtime.time.pace import SubtaskTrace
+
+_ChannelId = tuple[int, int, int, int]  # receiving vertex and subtask, gate, sending subtask
+
+
+class _FeedWriter:
+    """Sends to the feeds of an edge."""
+
+    def __init__(self, feeds: dict[_ChannelId, Feed], edge: ResultEdge, subtask: int) -> None:
+        self._feeds = feeds
+        self._edge = edge
+        self._subtask = subtask
+
+    def send(self, target: int, kind: int, content: Any) -> int:
+        """Append to the feed."""
+        edge = self._edge
+        place = (edge.target_vertex, target, edge.target_gate, self._subtask)
+        self._feeds.setdefault(place, Feed()).put(kind, content)
+        return 0
+
+    def shares(self, target: int) -> bool:
+        """What is in a feed is nobody's."""
+        return False
+
+
+class _Still:
+    """Nothing wakes a subtask in a replay but its trace."""
+
+    def wake(self, operator: StreamOperator) -> None:
+        """When it was woken is noted."""
+
+    def watch(self, operator: StreamOperator, file: int | None) -> None:
+        """When it was woken is noted."""
+
+    def tell(self, operator: str, data: bytes) -> None:
+        """Sinks are switched off."""
+
+
+class IntervalReplay(Replay):
+    """Runs subtasks one after another. What was sent is kept, so that one of them can be run once more."""
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._assignments = self.recording.load_assignments()
+        self._parts: dict[TaskId, list[SubtaskTrace]] = {}
+        for slot in self.recording.record.traces:
+            for part in slot.subtasks:
+                self._parts.setdefault(part.task, []).append(part)
+        self._feeds: dict[_ChannelId, Feed] = {}
+        self._missing = 0
+        self._counted: dict[TaskId, dict[str, dict[str, Any]]] = {}
+
+    # Running
+
+    def run(self, target: Target | None = None, watcher: Watcher | None = None) -> None:
+        """Run the interval, or as much of it as the target needs; what comes before the target prints nothing."""
+        watcher = watcher or Watcher()
+        self.failed = None
+        self._acks = []
+        self._feeds = {}
+        self._missing = 0
+        self._counted = {}
+        self._collection.clear()
+        for vertex, subtask in self._places(target):
+            is_last = target is not None and (vertex.vertex, subtask) == (
+                target.vertex,
+                target.subtask,
+            )
+            with quiet() if target is not None and not is_last else contextlib.nullcontext():
+                self._run_subtask(vertex, subtask, watcher)
+            if self._has_failed():
+                break
+
+    def run_slot_again(self, level: int, slot: int, watcher: Watcher) -> None:
+        """Run one subtask once more: of the vertex `level`, the one with the number `slot`."""
+        self.failed = None
+        vertex = self.vertices[level]
+        self._forget_results({vertex.task(slot): vertex})
+        self._run_subtask(vertex, slot, watcher)
+
+    def _places(self, target: Target | None) -> Iterator[tuple[VertexDeployment, int]]:
+        """Return the subtasks to run, in an order in which all come after those that send to them."""
+        needed = None if target is None else self._before(target.vertex)
+        for vertex in sorted(self.vertices, key=lambda each: (each.level, each.vertex)):
+            if needed is None or vertex.vertex in needed:
+                yield from ((vertex, subtask) for subtask in range(vertex.parallelism))
+        if target is not None:
+            yield self.vertices[target.vertex], target.subtask
+
+    def _before(self, vertex: int) -> set[int]:
+        """Return the vertices that a vertex gets records from, directly or not."""
+        found: set[int] = set()
+        waiting = [vertex]
+        while waiting:
+            target = waiting.pop()
+            for each in self.vertices:
+                sends = any(edge.target_vertex == target for edge in each.edges)
+                if sends and each.vertex not in found:
+                    found.add(each.vertex)
+                    waiting.append(each.vertex)
+        return found
+
+    def _run_subtask(self, vertex: VertexDeployment, index: int, watcher: Watcher) -> None:
+        watcher.before_slot(vertex.vertex, index)
+        subtask = Subtask(vertex, index, flowing_time)
+        try:
+            self._call(subtask, watcher)
+        except ReplayError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what would have failed the slot is a result too
+            self.failed = Failed(error, vertex.vertex, index, subtask)
+        finally:
+            watcher.after_slot(vertex.vertex, index)
+            with contextlib.suppress(Exception):  # what it came to is known
+                subtask.close()
+
+    def _call(self, subtask: Subtask, watcher: Watcher) -> None:
+        task = subtask.deployment.task(subtask.index)
+        parts = self._parts.get(task, [])
+        record = self.recording.record
+        environment = TaskEnvironment(
+            settings=self._settings,
+            epoch=record.before + 1,
+            attempt=f"{self._job_id}-{subtask.index}",
+            attempt_number=record.attempt,
+            staging=self._local,
+            state_io=self._state_io,
+            writer_of=functools.partial(_FeedWriter, self._feeds),
+            pace_of=lambda _: IntervalPace(parts, record.started_ms),
+            live=_Still(),
+        )
+        subtask.open(environment, self._restore.get(task, SubtaskRestore()))
+        watcher.opened(subtask)
+        subtask.connect(environment, {})
+        if subtask.source is not None:
+            # Splits that are noted come after those that were there.
+            subtask.source.add_splits(self._assignments.get(task, SourceAssignment()))
+        subtask.begin_epoch(environment)
+        subtask.announce_time()
+        subtask.resend()
+        feeds = self._feeds_of(subtask)
+        for channel, payloads in subtask.restored_inputs():
+            feeds[channel].restore(payloads)
+        caller = _Caller(subtask, feeds, environment)
+        if parts:
+            for noted, value in joined([part.calls for part in parts if part.calls is not None]):
+                caller.make(noted, value)
+        else:
+            caller.make_up()
+        self._missing += caller.missing
+        self._acks += caller.acks[-1:]
+        self._counted[task] = subtask.report_metrics()
+        subtask.flush()
+
+    def _feeds_of(self, subtask: Subtask) -> dict[tuple[int, int], Feed]:
+        """Return the feeds of a subtask by channel; they stay as they are for another run."""
+        vertex = subtask.deployment.vertex
+        return {
+            (gate, sender): self._feeds.get((vertex, subtask.index, gate, sender), Feed()).copy()
+            for gate, sender in subtask.gates.channels
+        }
+
+    # Results
+
+    def _reports(self) -> Iterable[dict[str, dict[str, Any]]]:
+        return self._counted.values()
+
+    def _count_silent(self) -> int:
+        return sum(
+            vertex.task(subtask) not in self._parts
+            for vertex in self.vertices
+            for subtask in range(vertex.parallelism)
+        )
+
+    def _more_approximations(self) -> Iterator[str]:
+        if self._missing:
+            yield (
+                f"{self._missing} records that came to a subtask when the job ran did not come again: those before it "
+                "left no trace, or asked the world"
+            )
+
+
+class _Caller:
+    """Makes the calls of one subtask again."""
+
+    def __init__(
+        self,
+        subtask: Subtask,
+        feeds: Mapping[tuple[int, int], Feed],
+        environment: TaskEnvironment,
+    ) -> None:
+        self._subtask = subtask
+        self._feeds = feeds
+        self._channels = list(subtask.gates.channels)
+        self._environment = environment
+        self.acks: list[Any] = []
+
+    @property
+    def missing(self) -> int:
+        """How many records did not come again."""
+        return sum(feed.missing for feed in self._feeds.values())
+
+    def make(self, noted: Noted, value: Any) -> None:
+        """Make one noted call."""
+        subtask, number = self._subtask, noted.value
+        match noted.call:
+            case Call.RECORDS:
+                self._take_records(noted.channel, number)
+            case Call.WATERMARK:
+                subtask.receive(*self._channels[noted.channel], WATERMARK, number)
+            case Call.STATUS:
+                subtask.receive(*self._channels[noted.channel], STATUS, bool(number))
+            case Call.TIME:
+                for _ in range(number):
+                    subtask.advance_processing_time()
+            case Call.POLL:
+                for _ in range(number):
+                    subtask.poll()
+            case Call.WAKEUP:
+                subtask.on_wakeup(subtask.operators[number])
+            case Call.QUIET:
+                for _ in range(number):
+                    subtask.on_quiet()
+            case Call.SPLITS:
+                subtask.add_splits(value)
+            case Call.DRAIN:
+                subtask.drain()
+            case Call.FINISH:
+                if subtask.finish():
+                    subtask.send_end()
+            case Call.BARRIER:
+                self._pass_barrier(number)
+            case Call.COMPLETED:
+                subtask.on_completed(number)
+
+    def _take_records(self, channel: int, count: int) -> None:
+        place = self._channels[channel]
+        batch = self._feeds[place].take(count)
+        if batch is not None:
+            self._subtask.receive(*place, DATA, batch)
+
+    def _pass_barrier(self, number: int) -> None:
+        subtask = self._subtask
+        for channel in self._channels:
+            message = BarrierMessage(number, self._environment.attempt, finished=False)
+            subtask.gates.alignment.on_barrier(channel, message)
+        self.acks.append(subtask.begin_checkpoint(number).finish())
+        self._environment.epoch = number + 1
+        subtask.begin_epoch(self._environment)
+
+    def make_up(self) -> None:
+        """Let a subtask that left no trace take what there is; a source reads what it finds."""
+        subtask = self._subtask
+        if subtask.source is not None:
+            while subtask.poll() is Polled.MORE:
+                pass
+            subtask.advance_processing_time()
+            return
+        waiting = dict(self._feeds)
+        while waiting:
+            for place in list(waiting):
+                found = waiting[place].next()
+                if found is None:
+                    del waiting[place]
+                elif found[0] not in {BARRIER, LATENCY, END}:
+                    subtask.receive(*place, *found)
+        subtask.advance_processing_time()

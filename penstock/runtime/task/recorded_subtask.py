@@ -1,0 +1,188 @@
+"""A subtask that stays and notes what happens to it, so that what lies between two checkpoints can be run again at a desk.
+
+Each call is noted before it is made: the last one of a subtask that failed is the one that failed. At a barrier the trace so far
+becomes a *part*, which travels with the ACK. It is kept until a checkpoint is complete that has it: the ACK of the next one has all
+parts since then, for those of checkpoints that were given up belong to the same interval. A job without a journal has subtasks of
+the plain kind, so it does not pay for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from penstock.graph.deployment import VertexDeployment
+from penstock.runtime.network.messages import DATA, WATERMARK, TaskAck
+from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.operators.source import MoreSplits, Polled
+from penstock.runtime.task.gates import PolicyOf, flowing_time
+from penstock.runtime.task.in_flight import Capture
+from penstock.runtime.task.subtask import Snapshot, Subtask, TaskEnvironment
+from penstock.runtime.time.calls import Call, CallLog
+from penstock.runtime.time.pace import (
+    FLOW_RUNS,
+    Pace,
+    Packed,
+    RecordingPace,
+    SlotTrace,
+    SubtaskTrace,
+    wall_clock,
+)
+
+NO_SLOT: Final = -1
+
+
+class _Part:
+    """A trace that ends with a barrier, packed when it is first asked for."""
+
+    def __init__(self, checkpoint: int | None, make: Callable[[], SubtaskTrace]) -> None:
+        self.checkpoint = checkpoint
+        self._make = make
+        self._made: SubtaskTrace | None = None
+
+    def get(self) -> SubtaskTrace:
+        made = self._made
+        if made is None:
+            made = self._made = self._make()
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class _TracedSnapshot(Snapshot):
+    """A snapshot whose ACK has a trace; packing it is part of the writing, which another thread does."""
+
+    parts: tuple[_Part, ...] = ()
+
+    def finish(self) -> TaskAck:
+        """Write, and pack."""
+        return replace(Snapshot.finish(self), trace=tuple(part.get() for part in self.parts))
+
+
+class RecordedSubtask(Subtask):
+    """Notes its calls, and keeps the parts of its trace that no completed checkpoint has."""
+
+    def __init__(
+        self, deployment: VertexDeployment, index: int, policy_of: PolicyOf = flowing_time
+    ) -> None:
+        super().__init__(deployment, index, policy_of)
+        self._numbers = {channel: number for number, channel in enumerate(self.gates.channels)}
+        self._calls = CallLog()
+        self._parts: list[_Part] = []
+
+    def _create_pace(self, task: TaskEnvironment) -> Pace:
+        return RecordingPace(wall_clock, FLOW_RUNS)
+
+    # Calls
+
+    def receive(self, gate: int, channel: int, kind: int, content: Any) -> None:
+        """Note what comes, and take it."""
+        number = self._numbers[gate, channel]
+        if kind == DATA:
+            self._calls.records(number, len(content))
+        else:
+            call = Call.WATERMARK if kind == WATERMARK else Call.STATUS
+            self._calls.note(call, int(content), number)
+        super().receive(gate, channel, kind, content)
+
+    def advance_processing_time(self) -> None:
+        """Note it, and do it. Where a barrier does it, it is part of that."""
+        self._calls.note(Call.TIME)
+        super().advance_processing_time()
+
+    def poll(self) -> Polled:
+        """Do it, and note it if there was something: that there was nothing has no effect."""
+        try:
+            polled = super().poll()
+        except BaseException:
+            self._calls.note(Call.POLL)
+            raise
+        if polled is not Polled.NOTHING_NOW:
+            self._calls.note(Call.POLL)
+        return polled
+
+    def add_splits(self, more: MoreSplits) -> None:
+        """Note the splits, and take them."""
+        self._calls.keep(Call.SPLITS, more)
+        super().add_splits(more)
+
+    def drain(self) -> None:
+        """Note it, and do it."""
+        self._calls.note(Call.DRAIN)
+        super().drain()
+
+    def on_wakeup(self, operator: StreamOperator) -> None:
+        """Note whose it is, and do it."""
+        self._calls.note(Call.WAKEUP, self.operators.index(operator))
+        super().on_wakeup(operator)
+
+    def on_quiet(self) -> None:
+        """Note it, and do it."""
+        self._calls.note(Call.QUIET)
+        super().on_quiet()
+
+    def finish(self) -> bool:
+        """Note it, and do it."""
+        self._calls.note(Call.FINISH)
+        return super().finish()
+
+    # Checkpoints
+
+    def begin_checkpoint(
+        self,
+        number: int,
+        triggered_ms: int = 0,
+        *,
+        aligned: bool = False,
+        overtaken: Capture | None = None,
+    ) -> Snapshot:
+        """Pass the barrier, which ends a part."""
+        calls = self._calls
+        calls.note(Call.BARRIER, number)
+        self._calls = CallLog()  # what a barrier does is no call of its own
+        try:
+            snapshot = super().begin_checkpoint(
+                number, triggered_ms, aligned=aligned, overtaken=overtaken
+            )
+        finally:
+            self._calls = calls
+        self._end_part(number)
+        return _TracedSnapshot(
+            snapshot.ack,
+            snapshot.write,
+            snapshot.barrier,
+            snapshot.in_flight,
+            snapshot.write_in_flight,
+            parts=tuple(self._parts),
+        )
+
+    def on_completed(self, checkpoint: int) -> None:
+        """Note it, and forget what the checkpoint has."""
+        self._calls.note(Call.COMPLETED, checkpoint)
+        self._parts = [
+            part for part in self._parts if part.checkpoint is None or part.checkpoint > checkpoint
+        ]
+        super().on_completed(checkpoint)
+
+    def trace(self) -> tuple[SubtaskTrace, ...]:
+        """Return all parts, the last one up to now: the subtask has failed, or leaves."""
+        self._end_part(None)
+        return tuple(part.get() for part in self._parts)
+
+    def _end_part(self, checkpoint: int | None) -> None:
+        pace = self.pace
+        if not isinstance(pace, RecordingPace):  # it was never opened
+            return
+        calls, decided = self._calls.take(), pace.detach(self.deployment.task(self.index))
+        self._parts.append(
+            _Part(checkpoint, lambda: replace(decided(), calls=calls.pack(), checkpoint=checkpoint))
+        )
+
+
+def trace_of(subtasks: Sequence[Subtask]) -> SlotTrace | None:
+    """Return what the subtasks of a slot have noted up to now; None if they note nothing."""
+    recorded = [each for each in subtasks if isinstance(each, RecordedSubtask)]
+    if not recorded:
+        return None
+    traces = tuple(part for each in recorded for part in each.trace())
+    return SlotTrace(NO_SLOT, NO_SLOT, Packed(), traces)

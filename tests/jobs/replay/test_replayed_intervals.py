@@ -1,0 +1,129 @@
+"""What lay between two checkpoints of a pipelined job gives again the output and the state that it gave when it ran."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from penstock.connectors.source import SourceBatch
+from penstock.testing import MiniCluster
+from tests.builders.environments import configured
+from tests.jobs.replay import programs
+from tests.jobs.replay.recorded_runs import RETAINED, RecordedRun, Tape
+
+
+class Dripping(programs.Bursts):
+    """The same records, a few at a time, so that several checkpoints lie among them."""
+
+    def create_reader(self):
+        return _DrippingReader(self.ragged)
+
+
+class _DrippingReader(programs._BurstReader):
+    def read(self, split, position, limits):
+        while position < programs.BATCHES * programs.BATCH:
+            time.sleep(0.004)
+            stop = min(position + programs.BATCH, programs.BATCHES * programs.BATCH)
+            rows = [programs.record(split.payload, number) for number in range(position, stop)]
+            position = stop
+            yield SourceBatch(rows, position, [row[2] for row in rows])
+
+
+def record_flow(build, directory, *, parallelism=2, options=None):
+    """Run a program pipelined; `build(env)` returns the stream whose records go to the tape."""
+    settings = {
+        "execution.checkpointing.interval": "20 ms",
+        "execution.checkpointing.dir": str(directory),
+        "execution.checkpointing.num-retained": str(RETAINED),
+        "pipeline.auto-watermark-interval": "5 ms",
+        "restart-strategy.type": "none",
+        "penstock.execution.mode": "pipelined",
+        "penstock.replay.journal": "true",
+        **(options or {}),
+    }
+    env = configured(settings, parallelism)
+    tape, error = Tape(), None
+    with pytest.MonkeyPatch.context() as patch, MiniCluster("pipelined") as cluster:
+        patch.setattr(programs, "Bursts", Dripping)
+        build(env).sink_to(tape).name("tape")
+        try:
+            env.execute("recorded")
+        except Exception as failure:
+            error = failure
+    return RecordedRun(directory, cluster, tape, error)
+
+
+def check_all(run, *, at_least=2):
+    assert run.error is None
+    epochs = run.epochs
+    assert len(epochs) >= at_least
+    total = 0
+    for epoch in epochs:
+        written = {subtask: records for subtask, records in run.written(epoch).items() if records}
+        replayed, result = run.replayed(epoch, verify=True)
+        assert result.failure is None
+        assert {subtask: each for subtask, each in replayed.items() if each} == written
+        assert result.state is not None
+        assert result.state.differing == []
+        assert result.approximations == ()
+        total += sum(map(len, written.values()))
+    assert total > 0
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+def test_what_the_clock_and_chance_decided_is_decided_again(name, parallelism, tmp_path):
+    check_all(record_flow(programs.PROGRAMS[name], tmp_path, parallelism=parallelism))
+
+
+class Refusing:
+    """Refuses one record, after some checkpoints."""
+
+    def __call__(self, value):
+        if value[1] == 137:
+            raise ValueError(f"no {value}")
+        return value
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_a_failure_comes_again_with_the_same_record(parallelism, tmp_path):
+    def build(env):
+        return programs.read(env, 2).key_by(programs.key_of).map(Refusing())
+
+    run = record_flow(build, tmp_path, parallelism=parallelism)
+    assert run.error is not None
+    _, result = run.replayed(None)
+    assert isinstance(result.failure.error, ValueError)
+    assert result.failure.record[1] == 137
+    assert result.approximations == ()
+    # Up to the failure all subtasks before it have done what they did.
+    assert result.counts["Source: bursts"].records_out > 0
+
+
+def test_checkpoints_that_were_given_up_lie_within_the_interval_of_the_next_one(
+    tmp_path, monkeypatch
+):
+    from penstock.jobmanager.running.checkpoints import Checkpoints
+
+    begin = Checkpoints.on_ack
+
+    def giving_up(self, number, ack):
+        if number % 3 and number < 12:
+            return self.abort(number, "the test says so")
+        return begin(self, number, ack)
+
+    monkeypatch.setattr(Checkpoints, "on_ack", giving_up)
+    run = record_flow(
+        programs.late_records,
+        tmp_path,
+        options={"execution.checkpointing.tolerable-failed-checkpoints": "100"},
+    )
+    assert 3 in run.epochs
+    assert 4 not in run.epochs
+    for epoch in run.epochs:
+        _, result = run.replayed(epoch, verify=True)
+        assert result.state.differing == []
+        assert result.approximations == ()
+    first = {*run.written(1).get(0, ()), *run.written(2).get(0, ()), *run.written(3).get(0, ())}
+    assert set(run.replayed(3)[0].get(0, ())) == first
