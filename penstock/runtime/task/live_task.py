@@ -90,6 +90,8 @@ class LiveTask:
         self.latencies: dict[str, LatencyHistogram] = {}  # since the last report, by source
         self.shares = TimeShares(time.monotonic())
         self.bytes_in = 0
+        # What had come in when the first barrier of a checkpoint came, by the number of the checkpoint.
+        self._bytes_before: dict[int, int] = {}
         self.wakeup: int | None = None  # when the clock lets something happen
         self.poll_at: float | None = 0.0  # when the source is to be asked again; None: when woken
         self._slot = slot
@@ -400,12 +402,14 @@ class LiveTask:
     def _on_barrier(self, channel: InputChannel, message: BarrierMessage, overtakes: bool) -> None:
         moment, name = now() * 1000, channel.id[2:]
         overtaken = channel.overtaken() if overtakes else []
+        before_it = self._bytes_before.setdefault(message.checkpoint, self.bytes_in)
         decisions = self._barriers.on_barrier(name, message, moment, overtakes=overtakes)
         begin = next((each for each in decisions if isinstance(each, Begin)), None)
         before = decisions[: decisions.index(begin) + 1] if begin is not None else []
         self._decide(before)
         # Now its snapshot is there, if it has begun at all.
-        self._held.barrier(self.subtask.gates.channels[name], message, moment)
+        sender, processed = self.subtask.gates.channels[name], self.bytes_in - before_it
+        self._held.barrier(sender, message, moment, processed)
         self._held.take(message.checkpoint, name, overtaken)
         self._decide(decisions[len(before) :])
 
@@ -457,6 +461,7 @@ class LiveTask:
             start_delay_ms=max(begin.first_ms - triggered_ms, 0.0),
             alignment_ms=begin.last_ms - begin.first_ms,
             sync_ms=(time.perf_counter() - begun) * 1000,
+            processed_in_flight=self.bytes_in - self._bytes_before.get(number, self.bytes_in),
         )
         snapshot = replace(snapshot, ack=self._unconfirmed.passed(number, snapshot.ack))
         upload = Upload(number, self.subtask, snapshot, figures)
@@ -474,12 +479,14 @@ class LiveTask:
         if self._triggers:
             self._begin_triggered()
         self._unconfirmed.completed(checkpoint)
+        self._bytes_before = {n: each for n, each in self._bytes_before.items() if n > checkpoint}
         self.subtask.on_completed(checkpoint)
 
     def aborted(self, checkpoint: int) -> None:
         """Forget a checkpoint."""
         self._triggers = deque(each for each in self._triggers if each.checkpoint != checkpoint)
         self._unconfirmed.aborted(checkpoint)
+        self._bytes_before.pop(checkpoint, None)
         self._decide(self._barriers.on_aborted(checkpoint))
         self._held.drop(checkpoint)
 

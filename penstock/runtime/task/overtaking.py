@@ -28,6 +28,7 @@ class _Held:
     upstream: dict[TaskId, str] = field(default_factory=dict)
     declined: str | None = None
     waited_ms: float = 0.0  # for the last of its barriers
+    processed: int = 0  # bytes, until the last of its barriers
 
     @property
     def is_ready(self) -> bool:
@@ -50,6 +51,7 @@ class _Held:
             figures=replace(
                 upload.figures,
                 alignment_ms=max(upload.figures.alignment_ms, self.waited_ms),
+                processed_in_flight=max(upload.figures.processed_in_flight, self.processed),
                 persisted_in_flight=0 if found is None else found.size,
                 unaligned=self.unaligned,
             ),
@@ -100,12 +102,15 @@ class HeldSnapshots:
             except NotPicklableError as error:
                 held.declined = f"a record in flight cannot be pickled: {error.message}"
 
-    def barrier(self, sender: TaskId, message: BarrierMessage, now_ms: float) -> None:
-        """Take note of a barrier of a checkpoint that has begun."""
+    def barrier(
+        self, sender: TaskId, message: BarrierMessage, now_ms: float, processed: int
+    ) -> None:
+        """Take note of a barrier of a checkpoint that has begun, and of the bytes that came since the first."""
         held = self._of(message.checkpoint)
         if held is not None:
             held.upstream[sender] = message.attempt
             held.waited_ms = now_ms - held.first_ms
+            held.processed = processed
 
     def complete(self, checkpoint: int) -> None:
         """All input channels have brought their barriers."""

@@ -1,0 +1,65 @@
+"""What pipelined jobs tell about their checkpoints."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from penstock.common import WatermarkStrategy
+from penstock.datastream import MapFunction
+from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.counting_job import KEYS, Counting, Total, environment
+from tests.builders.steps import before_each_trigger
+
+LAST = 6
+
+
+class Slow(MapFunction):
+    def map(self, value: Any) -> Any:
+        time.sleep(0.0002)
+        return value
+
+
+@pytest.mark.parametrize("unaligned", [False, True])
+def test_a_checkpoint_tells_what_it_took_in_each_subtask(unaligned):
+    env = environment(
+        2,
+        execution__checkpointing__interval="30 ms",
+        execution__checkpointing__unaligned__enabled=str(unaligned).lower(),
+        taskmanager__memory__segment_size="1 kb",
+    )
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    one, other = (env.from_source(Counting(), strategy, name) for name in ("one", "other"))
+    keyed = one.union(other).key_by(lambda number: number % KEYS)
+    stream = keyed.process(Total()).map(Slow())
+
+    def before(number: int) -> None:
+        if number == LAST:
+            cluster.masters[0].cancel(graceful=True)
+
+    with MiniCluster(mode="pipelined") as cluster, before_each_trigger(before):
+        client = _start(env, stream)
+        client.get_job_execution_result().exception(60)
+    found = cluster.masters[0].statistics.to_json()
+    completed = [each for each in found["history"] if each["status"] == "COMPLETED"]
+    assert len(completed) >= 3
+    assert found["counts"]["completed"] >= len(completed)
+    kinds = {each["checkpoint_type"] for each in completed}
+    assert kinds == ({"UNALIGNED_CHECKPOINT"} if unaligned else {"CHECKPOINT"})
+    for record in completed:
+        assert record["num_acknowledged_subtasks"] == record["num_subtasks"]
+        assert 0 < record["checkpointed_size"] <= record["state_size"]
+        assert record["end_to_end_duration"] >= 0
+        assert (record["persisted_data"] > 0) is unaligned
+        subtasks = [each for task in record["tasks"].values() for each in task["subtasks"]]
+        assert all(each["status"] == "completed" for each in subtasks)
+        assert max(each["start_delay"] for each in subtasks) <= record["end_to_end_duration"] + 5
+    if not unaligned:  # records of one input were processed while the other was waited for
+        assert max(each["processed_data"] for each in completed) > 0
+
+
+def _start(env: Any, stream: Any) -> Any:
+    stream.filter(lambda value: False).print()
+    return env.execute_async("figures")
