@@ -28,6 +28,8 @@ from tests.builders.environments import configured, restarts
 
 PATIENCE_S = 30
 SWITCHES: dict[str, threading.Event] = {}
+WRITTEN: list[Any] = []  # by sinks, also what was never committed
+READ: set[int] = set()  # splits of which something was read
 # What was committed, by sink and checkpoint.
 COMMITTED: dict[str, dict[int, list[Any]]] = {}
 
@@ -51,6 +53,7 @@ class _Writer(SinkWriter):
 
     def write(self, values, timestamps, watermark):
         self.values += values
+        WRITTEN.extend(values)
 
     def prepare_commit(self):
         values, self.values = self.values, []
@@ -90,6 +93,7 @@ class _TickReader(SourceReader):
 
     def read(self, split, position, limits):
         end = position + 5 if self._limit is None else min(position + 5, self._limit)
+        READ.add(split.payload)
         if position < end:
             values = [(split.payload, n) for n in range(position, end)]
             yield SourceBatch(values, end, [n for _, n in values])
@@ -125,6 +129,8 @@ class FailsOnce(MapFunction):
 def clean():
     COMMITTED.clear()
     SWITCHES.clear()
+    READ.clear()
+    WRITTEN.clear()
 
 
 @pytest.fixture
@@ -280,6 +286,7 @@ def test_a_savepoint_is_taken_while_the_job_goes_on(cluster, tmp_path):
     env = environment(tmp_path, interval="1 h")
     counts(env)
     client, master = start(env, cluster)
+    eventually(lambda: len(READ) == 2, "reading")
     path = client.trigger_savepoint(f"{tmp_path}/savepoints").result(PATIENCE_S)
     assert Path(path).is_dir()
     assert master.status is JobStatus.RUNNING
@@ -324,14 +331,15 @@ def test_a_drained_job_ends_with_all_that_it_has_read(cluster, tmp_path):
 
 
 def test_nothing_is_read_after_a_stop(cluster, tmp_path):
-    """What a sink without commits has seen is what the savepoint holds."""
+    """What a sink has seen, also one that needs no commits, is what the savepoint holds."""
     env = environment(tmp_path, interval="1 h")
     counts(env)
     client, _ = start(env, cluster)
-    time.sleep(0.2)
+    eventually(lambda: len(READ) == 2, "reading")
     client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
     client.get_job_execution_result().result(PATIENCE_S)
     check_exactly_once()
+    assert sorted(WRITTEN) == sorted(committed("counts"))
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
@@ -339,9 +347,11 @@ def test_a_rescaled_job_goes_on_from_a_checkpoint_taken_at_once(cluster, tmp_pat
     env = environment(tmp_path, interval="1 h")
     counts(env, Ticks(4))
     client, master = start(env, cluster)
-    eventually(lambda: master.status is JobStatus.RUNNING)
-    rescaled = cluster.masters[-1].request_rescale(parallelism).result(PATIENCE_S)
+    eventually(lambda: len(READ) == 4, "reading")
+    READ.clear()
+    rescaled = master.request_rescale(parallelism).result(PATIENCE_S)
     assert set(rescaled.values()) == {parallelism}
+    eventually(lambda: len(READ) == 4, "reading")
     client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
     client.get_job_execution_result().result(PATIENCE_S)
     check_exactly_once(keys=4)
