@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +96,20 @@ def cold_start_table(parts: dict[str, float]) -> Table:
 
 def save(path: Path, **sections: Any) -> None:
     """Write the figures as JSON; parts that were not measured now are kept."""
-    plain = {
-        name: {title: [asdict(m) for m in ms] for title, ms in section.items()}
-        if name == "comparison"
-        else section
-        for name, section in sections.items()
-    }
     kept = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**kept, "machine": machine(), **plain}, indent=2) + "\n")
+    figures = {name: plain(section) for name, section in sections.items()}
+    path.write_text(json.dumps({**kept, "machine": machine(), **figures}, indent=2) + "\n")
+
+
+def plain(section: Any) -> Any:
+    """Return figures as JSON has them: measurements become dictionaries."""
+    if is_dataclass(section) and not isinstance(section, type):
+        return asdict(section)
+    if isinstance(section, dict):
+        return {name: plain(each) for name, each in section.items()}
+    if isinstance(section, list):
+        return [plain(each) for each in section]
+    return section
 
 
 def draw(results: Results, directory: Path) -> None:

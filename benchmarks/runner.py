@@ -78,7 +78,7 @@ def run_job(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=_environment(engine),
+        env=environment_of(engine),
         start_new_session=True,
     )
     memory = WorkerMemory(process.pid)
@@ -97,8 +97,9 @@ def run_job(
     return Run(seconds, read_totals(output), memory.peak)
 
 
-def _environment(engine: str) -> dict[str, str]:
-    if engine == "penstock":
+def environment_of(engine: str) -> dict[str, str]:
+    """Return the environment variables of a process: `engine` is penstock, pyflink, sql or peer."""
+    if engine in {"penstock", "peer"}:
         return dict(os.environ)
     # PyFlink's thread mode embeds an interpreter that does not know the virtual environment.
     packages = next((PYFLINK.parent.parent / "lib").glob("python*/site-packages"))

@@ -21,6 +21,7 @@ class Run:
         parser.add_argument("--output", required=True)
         parser.add_argument("--parallelism", type=int, default=2)
         parser.add_argument("--local-global", action="store_true")
+        parser.add_argument("--sleep-us", type=int, default=0, help="what a record costs")
         parser.add_argument("--no-spark", action="store_true", help="run in this process")
         parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE")
         self.args = parser.parse_args()

@@ -1,7 +1,8 @@
 """Faults on command: interrupt a job between two steps of its checkpoint protocol.
 
-A job repeats, epoch for epoch, the steps `run_pipe`, `write_manifest`, `commit_sink` (once for each sink),
-`delete_checkpoint` and `delete_files` (when there is something to delete). A fault strikes before or after one of them.
+A job repeats, checkpoint for checkpoint, the steps `run_pipe` (in epochs) or `trigger` (in pipelined mode), `write_manifest`,
+`commit_sink` (once for each sink), `delete_checkpoint` and `delete_files` (when there is something to delete). A fault strikes before
+or after one of them.
 Use it to see that a sink or a source of your own keeps its promises:
 
     with protocol_faults(StepFault("before commit_sink", 3)) as faults:
@@ -28,14 +29,32 @@ __all__ = [
     "InjectedFaultError",
     "ProtocolFaults",
     "StepFault",
+    "moments",
     "protocol_faults",
     "watched_steps",
 ]
 
-STEPS = ("run_pipe", "write_manifest", "commit_sink", "delete_checkpoint", "delete_files")
+_BEGINNINGS = {"epochs": "run_pipe", "pipelined": "trigger"}  # what a checkpoint begins with
+STEPS = (
+    *_BEGINNINGS.values(),
+    "write_manifest",
+    "commit_sink",
+    "delete_checkpoint",
+    "delete_files",
+)
 MOMENTS = tuple(f"{side} {step}" for step in STEPS for side in ("before", "after"))
 
 EXIT_CODE = 86
+
+
+def moments(mode: str) -> tuple[str, ...]:
+    """Return the moments that come in a mode of execution, in their order.
+
+    >>> moments("pipelined")[:3]
+    ('before trigger', 'after trigger', 'before write_manifest')
+    """
+    others = [step for name, step in _BEGINNINGS.items() if name != mode]
+    return tuple(moment for moment in MOMENTS if moment.split()[1] not in others)
 
 
 class InjectedFaultError(RuntimeError):

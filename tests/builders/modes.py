@@ -4,9 +4,9 @@ from __future__ import annotations
 
 EPOCHS = "epochs"
 PIPELINED = "pipelined"
-MODES = (EPOCHS,)
+MODES = (EPOCHS, PIPELINED)
 
 
 def runs_in(mode: str) -> dict[str, str]:
     """Return the options of a job that runs in a mode, also one whose sources end."""
-    return {} if mode == EPOCHS else {"penstock.execution.mode": mode}
+    return {"penstock.execution.mode": mode}

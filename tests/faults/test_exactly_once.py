@@ -12,8 +12,9 @@ import pytest
 from fault_harness import LOCAL_CLUSTER, LedgerRun, NewRun, computed, judge
 from fault_log import BACKENDS
 
-from penstock.testing.faults import EXIT_CODE, MOMENTS
+from penstock.testing.faults import EXIT_CODE, moments
 
+MOMENTS = moments("epochs")
 DRIVER_KILLS = 3
 WORKER_KILLS = 18
 EXECUTOR_KILLS = 2

@@ -19,7 +19,7 @@ from zoo_runs import (
 )
 
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
-from tests.builders.modes import EPOCHS
+from tests.builders.modes import EPOCHS, PIPELINED
 
 # What they put out depends on which records meet in a subtask, and so on the parallelism: in Flink too.
 BY_SUBTASK = {
@@ -38,6 +38,8 @@ STAGES = {
 # A savepoint of one mode starts the other.
 IN_MODES = {
     "epochs": [EPOCHS, EPOCHS, EPOCHS],
+    "epochs, pipelined, epochs": [EPOCHS, PIPELINED, EPOCHS],
+    "pipelined": [PIPELINED, PIPELINED, PIPELINED],
 }
 
 
@@ -60,7 +62,7 @@ def test_a_job_that_goes_on_from_savepoints_puts_out_the_same(
         written = tmp_path / f"written-{number}"
         act, answers = stop_at(last, written, drain=number == len(stages) - 1)
         env = environment(backend, modes[number], parallelism=parallelism, **start)
-        output, master = run(name, env, act)
+        output, master = run(name, env, act, batches=last)
         found += output
         assert master.restarts == 0
         moved = tmp_path / f"elsewhere-{number}"

@@ -15,8 +15,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults" / "jobs"))
 
 import zoo  # isort: skip
-from zoo_inputs import MODE, TURN  # isort: skip
+from zoo_inputs import MODE, TURN, next_turn  # isort: skip
 from penstock.checkpoint import shared_files
+from penstock.checkpoint.manifest import Manifest
+from penstock.connectors.source import SplitProgress
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.state.rocksdb import backend as rocksdb
@@ -97,12 +99,15 @@ class Conductor:
     def __init__(self, cluster: MiniCluster, between: Between | None) -> None:
         self._cluster = cluster
         self._between = between
-        self._turn = 0
+        self._turn = 0  # how many of them a checkpoint has
 
-    def on_epoch(self, moment: str, epoch: int) -> None:
+    def on_epoch(self, moment: str, _: int) -> None:
         if moment == "before run_pipe":
-            CLOCK.show(epoch)
-            self._act(epoch)
+            manifest = self._cluster.masters[0].manifest
+            found = next_turn(splits_of(manifest)) if manifest is not None else 0
+            self._turn = self._turn + 1 if found is None else found
+            CLOCK.show(self._turn + 1)
+            self._act(self._turn + 1)
 
     def on_checkpoint(self, moment: str, _: int) -> None:
         if moment != "after write_manifest":
@@ -111,13 +116,11 @@ class Conductor:
         assert manifest is not None
         if manifest.has_in_flight_data:
             return  # not all of the turn is processed
-        sources = manifest.sources.values()
-        turn = TURN.advance(
-            [p for each in sources for s in range(each.parallelism) for p in each.load_splits(s)]
-        )
+        turn = next_turn(splits_of(manifest))
         if turn is not None and turn != self._turn:
             self._turn = turn
             CLOCK.show(turn + 1)
+            TURN.advance(turn)
             self._act(turn)
 
     def _act(self, turn: int) -> None:
@@ -125,12 +128,27 @@ class Conductor:
             self._between(self._cluster.masters[0], turn)
 
 
+def splits_of(manifest: Manifest) -> list[SplitProgress]:
+    """Return what a checkpoint has read, over all sources."""
+    return [
+        progress
+        for source in manifest.sources.values()
+        for subtask in range(source.parallelism)
+        for progress in source.load_splits(subtask)
+    ]
+
+
 def run(
-    name: str, env: StreamExecutionEnvironment, between: Between | None = None
+    name: str,
+    env: StreamExecutionEnvironment,
+    between: Between | None = None,
+    *,
+    batches: int = LAST,
 ) -> tuple[Results, JobMaster]:
     """Run a program to its end; return the output, and who ran it.
 
-    With `between`, which is called at each turn, its sources have no end: somebody must stop the job.
+    With `between`, which is called at each turn, its sources have no end: somebody must stop the job. Where records flow, they give so
+    many batches and wait for that.
     """
     endless = between is not None
     flows = env.get_configuration().to_dict().get(MODE) == PIPELINED
@@ -140,7 +158,7 @@ def run(
         hook = conductor.on_checkpoint if flows else conductor.on_epoch
         CLOCK.show(1)
         with (
-            TURN.told_by_tests(flows=flows, batches=LAST if endless else None),
+            TURN.told_by_tests(flows=flows, batches=batches if endless else None),
             watched_steps(hook),
             stream.execute_and_collect() as found,
         ):

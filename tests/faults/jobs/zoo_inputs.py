@@ -111,13 +111,22 @@ class Turns:
         except FileNotFoundError:
             return True
 
-    def advance(self, splits: Iterable[SplitProgress]) -> int | None:
-        """Take note of what a checkpoint has read of its unfinished splits; return the turn that is next."""
-        there = [(each.position, each.split.payload[1]) for each in splits]
-        ahead = [position for position, end in there if position < end]
-        if there:
-            self._next = min(ahead, default=max(end for _, end in there))
-        return self._next
+    def advance(self, turn: int) -> None:
+        """Let the batches of a turn be read."""
+        self._next = turn
+
+
+def next_turn(splits: Iterable[SplitProgress]) -> int | None:
+    """Return the turn after a checkpoint that has read so much of its unfinished splits; None if it has no splits."""
+    there = [(each.position, end_of(each.split)) for each in splits]
+    ahead = [position for position, end in there if position < end]
+    return min(ahead, default=max(end for _, end in there)) if there else None
+
+
+def end_of(split: SourceSplit) -> int:
+    """Return where a split ends, also one within a split of a hybrid source."""
+    _, end = split.payload
+    return end_of(end) if isinstance(end, SourceSplit) else end
 
 
 TURN = Turns()

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.common import WatermarkStrategy
 from penstock.runtime.operators.redelivery import REDELIVERED
-from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
+from penstock.testing.faults import StepFault, moments, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.brokers import Broker
 from tests.builders.environments import configured, restarts
@@ -31,7 +31,9 @@ def redelivered(master):
 
 @pytest.mark.parametrize("tells", ["positions", "start"])
 def test_failures_between_the_steps_of_a_checkpoint(tells, caplog):
-    faults = [StepFault(moment, occurrence) for moment in MOMENTS[:6] for occurrence in (2, 5)]
+    faults = [
+        StepFault(moment, occurrence) for moment in moments("epochs")[:6] for occurrence in (2, 5)
+    ]
     source = Broker(LENGTHS, tells=tells)
     with (
         caplog.at_level(logging.INFO, "penstock.jobmanager.sources"),

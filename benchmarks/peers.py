@@ -1,0 +1,19 @@
+"""What a Python user might pick instead, where it can be installed: each in an environment of its own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+HOME = HERE / ".peers"
+PEERS = ("Bytewax", "Pathway", "Spark Structured Streaming")
+NOTES = "Quix Streams is missing: it reads from Kafka only, and there is none here."
+
+
+def command(name: str, job: str) -> list[str]:
+    """Return how a job of a library is started."""
+    script = HERE / "peer_jobs" / f"{name.split(maxsplit=1)[0].lower()}_{job}.py"
+    if name.startswith("Spark"):
+        return [sys.executable, str(script)]
+    return [str(HOME / name.lower() / "bin" / "python"), str(script)]
