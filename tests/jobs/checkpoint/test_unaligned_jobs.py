@@ -96,7 +96,10 @@ class Count(KeyedProcessFunction):
 class Slow(MapFunction):
     """Takes a fifth of a millisecond for each record, and fails when it is told to."""
 
+    processed = 0
+
     def map(self, value):
+        Slow.processed += 1
         if FAIL.is_set():
             FAIL.clear()
             raise ValueError("told to fail")
