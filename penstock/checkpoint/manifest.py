@@ -167,6 +167,11 @@ class Manifest:
         """Whether it was taken while records were under way between subtasks: the checkpoint holds them."""
         return next(self._in_flight(), None) is not None
 
+    @property
+    def in_flight_size(self) -> int:
+        """The bytes of records that were under way between subtasks."""
+        return sum(handle.total_size for handle in self._in_flight())
+
     def load_commit(self, operator: str) -> CommitRequest:
         """Return the commit request of a sink."""
         request: CommitRequest = self.commits[operator].load(f"the commit request of '{operator}'")

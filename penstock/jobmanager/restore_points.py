@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.manifest import Manifest, OperatorSnapshot
-from penstock.errors import CheckpointError
+from penstock.errors import RestoreRefusedError
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.key_groups import key_group_range
 from penstock.graph.stage_plan import StagePlan, StageVertex
@@ -51,7 +51,7 @@ def _check_in_flight(plan: StagePlan, base: Manifest) -> None:
     known = {vertex.id for vertex in plan.vertices}
     for name, vertex in base.vertices.items():
         if name not in known and any(each.in_flight is not None for each in vertex.subtasks):
-            raise CheckpointError(
+            raise RestoreRefusedError(
                 f"checkpoint {base.epoch} has records in flight to or from vertex '{name}', and the job has no such vertex",
                 detail="an unaligned checkpoint fits only the program that took it, at any parallelism",
                 hint="take a savepoint of the old program, and start the new one from that",

@@ -387,6 +387,9 @@ class Snapshot:
                 lines.append(f"  offsets of {len(progress)} {noun}, {done} finished")
         if others:
             lines.append(f"{others} operator{'s' if others > 1 else ''} without state")
+        if self.manifest.has_in_flight_data:
+            size = self.manifest.in_flight_size
+            lines.append(f"{size} bytes of records in flight between operators, which are no state")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Self
 
 from penstock.common.type_information import TypeInformation, shorten
 from penstock.common.typeinfo import MapTypeInfo
-from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.errors import ArgumentError, ArgumentTypeError, RestoreRefusedError
 from penstock.graph.operator_ids import id_of_uid
 from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
 from penstock.runtime.state.redistribution import split_evenly
@@ -367,6 +367,12 @@ def edit(path: str | os.PathLike[str] | Snapshot) -> SavepointWriter:
     from penstock.state.reading import read
 
     base = path if isinstance(path, Snapshot) else read(path)
+    if base.manifest.has_in_flight_data:
+        raise RestoreRefusedError(
+            f"checkpoint {base.epoch} is unaligned: no savepoint can be made of it",
+            detail="it holds records that were in flight between operators; they are no state, and would be lost",
+            hint="let the job take a savepoint (it is always aligned), and edit that",
+        )
     scales = [op.max_parallelism for op in base.manifest.operators.values()]
     return SavepointWriter(base, max(scales, default=128))
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from penstock.errors import CheckpointError
+from penstock.errors import RestoreRefusedError
 from penstock.graph.deployment import InputGate, ResultEdge, VertexDeployment
 from penstock.graph.key_groups import key_group_of, subtask_of
 from penstock.runtime.network.buffers import decode
@@ -243,7 +243,7 @@ def _check(deployment: VertexDeployment, found: InFlight | None) -> None:
     used: list[tuple[Any, Any]] = [(gates.get(n), found.gates[n]) for n, _ in found.inputs]
     used += [(edges.get(n), found.edges[n]) for n, _ in found.outputs]
     if any(here != there for here, there in used):
-        raise CheckpointError(
+        raise RestoreRefusedError(
             f"the checkpoint has records in flight to or from '{deployment.name}' on an exchange that the job does not have",
             detail="an unaligned checkpoint fits only the program that took it, at any parallelism",
             hint="take a savepoint of the old program, and start the new one from that",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from penstock import state
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import WatermarkStrategy
@@ -16,6 +17,7 @@ from penstock.connectors.sink import Committer, Sink, SinkWriter
 from penstock.connectors.source import SourceBatch, SourceReader, SourceSplit
 from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.errors import RestoreRefusedError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured, restarts
@@ -266,3 +268,40 @@ def test_a_checkpoint_with_data_in_flight_starts_a_job_in_either_mode(tmp_path, 
         eventually(lambda: completed(master) > manifest.epoch, "a checkpoint")
         stop(client, tmp_path)
     check(at_least=100)
+
+
+@pytest.fixture
+def retained(cluster, tmp_path):
+    """The path of a checkpoint with data in flight."""
+    env = environment(tmp_path)
+    counting(env)
+    client = env.execute_async("job")
+    (master,) = cluster.masters
+    eventually(lambda: in_flight(master), "data in flight")
+    client.cancel().result(PATIENCE_S)
+    return f"{master.store.storage.base}/chk-{master.manifest.epoch}"
+
+
+def test_data_in_flight_is_no_state_and_said_to_be_there(retained):
+    snapshot = state.read(retained)
+    assert "bytes of records in flight between operators, which are no state" in str(snapshot)
+    assert {row[0] for row in snapshot.state("count", "count")} <= set(range(KEYS))
+
+
+def test_no_savepoint_is_made_of_a_checkpoint_with_data_in_flight(retained):
+    with pytest.raises(RestoreRefusedError, match="no savepoint can be made of it"):
+        state.edit(retained)
+
+
+def test_a_program_without_the_exchange_that_records_were_in_flight_on_is_refused(
+    cluster, retained, tmp_path
+):
+    env = environment(
+        tmp_path,
+        execution__state_recovery__path=retained,
+        execution__state_recovery__ignore_unclaimed_state="true",
+    )
+    numbers = env.from_source(Fast(), WatermarkStrategy.no_watermarks(), "in").uid("in")
+    numbers.map(Slow()).uid("slow").sink_to(Committing("counts")).uid("out")
+    with pytest.raises(RestoreRefusedError, match="records in flight"):
+        env.execute("another")
