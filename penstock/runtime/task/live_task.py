@@ -165,11 +165,7 @@ class LiveTask:
             worked = self._answer_wakeups()
         if self._finishing:
             return self._go_on_finishing() or worked
-        if self._barriers.may_overtake:
-            worked = self._hurry() or worked
-        if self._triggers:
-            self._begin_triggered()
-            worked = True
+        worked = self.pass_barriers() or worked
         if self.ended:
             return self._read() or worked  # barriers
         if not self.outputs.has_room:
@@ -182,6 +178,16 @@ class LiveTask:
         if worked:
             self._stirred = True
             self.wakeup = None if self.ended else self.subtask.next_wakeup()
+        return worked
+
+    def pass_barriers(self) -> bool:
+        """Begin checkpoints that do not wait for records: triggered ones, and those whose barriers overtake; return whether there were any."""
+        if self._finishing:
+            return False
+        worked = self._barriers.may_overtake and self._hurry()
+        if self._triggers:
+            self._begin_triggered()
+            worked = True
         return worked
 
     @property

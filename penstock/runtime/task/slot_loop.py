@@ -296,7 +296,7 @@ class SlotLoop:
         network.pump()
         for command in network.commands():
             self._obey(command)
-        worked = False
+        worked = self._stage.barriers.unaligned and self._pass_barriers()
         for task in self.tasks:
             self.current = task.subtask
             if task.work():
@@ -317,6 +317,16 @@ class SlotLoop:
         if self._send_rest(moment) or self._left:
             return 0.0
         return self._idle_seconds(moment)
+
+    def _pass_barriers(self) -> bool:
+        """Let barriers overtake that may, upstream first: through the whole slot and out of it before any record is processed."""
+        passed = False
+        for task in reversed(self.tasks):
+            self.current = task.subtask
+            passed = task.pass_barriers() or passed
+        if passed:
+            self._network.pump()
+        return passed
 
     def _send_rest(self, moment: float) -> bool:
         """Send what waits for its buffers to be full, since there is nothing else to do; return whether there was anything."""
