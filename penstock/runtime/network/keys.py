@@ -26,16 +26,16 @@ def make_keys() -> StageKeys:
 def guard(socket: zmq.Socket[bytes], keys: StageKeys, domain: str = "stage") -> None:
     """Let a socket that is to be bound hear only those who have the keys; the doorkeeper must know the domain."""
     socket.setsockopt(zmq.ZAP_DOMAIN, domain.encode())
-    socket.curve_secretkey = keys.secret
-    socket.curve_publickey = keys.public
-    socket.curve_server = True
+    socket.setsockopt(zmq.CURVE_SECRETKEY, keys.secret)
+    socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.public)
+    socket.setsockopt(zmq.CURVE_SERVER, 1)
 
 
 def identify(socket: zmq.Socket[bytes], keys: StageKeys) -> None:
     """Let a socket that is to be connected show the keys, and talk only to those who have them."""
-    socket.curve_serverkey = keys.public
-    socket.curve_secretkey = keys.secret
-    socket.curve_publickey = keys.public
+    socket.setsockopt(zmq.CURVE_SERVERKEY, keys.public)
+    socket.setsockopt(zmq.CURVE_SECRETKEY, keys.secret)
+    socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.public)
 
 
 class Doorkeeper:
@@ -46,7 +46,7 @@ class Doorkeeper:
 
     def __init__(self, context: zmq.Context[Any]) -> None:
         self.socket: zmq.Socket[bytes] = context.socket(zmq.REP)
-        self.socket.linger = 0
+        self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.bind(_DOOR)
         self._admitted: dict[bytes, bytes] = {}  # domain -> the key that a client must have
 

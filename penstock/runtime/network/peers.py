@@ -131,11 +131,6 @@ class RemoteOutput:
         """The slot that it leads to."""
         return self._peer.slot
 
-    @property
-    def queued_bytes(self) -> int:
-        """How many bytes wait here."""
-        return sum(item.size for item, _ in self._queue)
-
     def _transmit(self, kind: int, payload: bytes, flags: int = 0) -> None:
         self._window.send(len(payload))
         self._peer.add_item(self._key, kind, payload, flags)

@@ -24,7 +24,7 @@ def new_socket(
     """Return a socket that never refuses a message, and stays at most `linger_ms` to send the last ones."""
     socket: zmq.Socket[bytes] = context.socket(kind)
     socket.set_hwm(0)
-    socket.linger = linger_ms
+    socket.setsockopt(zmq.LINGER, linger_ms)
     socket.setsockopt(zmq.HEARTBEAT_IVL, timeout_ms // 3)
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, timeout_ms)
     socket.setsockopt(zmq.HEARTBEAT_TTL, timeout_ms)

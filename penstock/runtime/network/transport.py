@@ -286,7 +286,7 @@ class Network:
     def _check_driver(self) -> None:
         if self._driver_connections is not None and self._driver_connections.closed():
             if self._driver is not None:
-                self._driver.linger = 0
+                self._driver.setsockopt(zmq.LINGER, 0)
             raise ChannelError("the connection to the driver was lost")
 
     def _check_gone(self) -> None:

@@ -149,11 +149,13 @@ def test_a_stranger_is_refused_and_does_no_harm(driver: Driver, stranger: str) -
     driver.endpoint.open_stage("two", others)
     with zmq.Context() as context:
         socket = context.socket(zmq.DEALER)
-        socket.linger = 0
-        socket.routing_id = b"0"
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.ROUTING_ID, b"0")
         if stranger != "plain":
             identify(socket, others if stranger.startswith("another") else make_keys())
-            socket.curve_serverkey = keys.public  # the most that can be known of a server
+            socket.setsockopt(
+                zmq.CURVE_SERVERKEY, keys.public
+            )  # the most that can be known of a server
         socket.connect(address)
         socket.send(b"not even a pickle")
         driver.slot("one", 0, keys, address)

@@ -8,7 +8,6 @@ import pickle
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 import zmq
@@ -239,7 +238,7 @@ def test_a_wait_lasts_no_less_than_it_should(slots: Slots) -> None:
 def intruder(slots: Slots) -> zmq.Socket[bytes]:
     """A socket that has the keys, and so is heard by slot 1."""
     socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
-    socket.linger = 0
+    socket.setsockopt(zmq.LINGER, 0)
     identify(socket, slots.keys)
     socket.connect(slots.addresses[1])
     return socket
@@ -349,14 +348,12 @@ def test_a_stranger_is_refused_and_does_no_harm(stranger, slots: Slots) -> None:
     sender, receiver = slots.channel()
     with zmq.Context() as context:
         socket = context.socket(zmq.PUSH)
-        socket.linger = 0
+        socket.setsockopt(zmq.LINGER, 0)
         if callable(stranger):
             stranger(socket)
         else:
-            public = slots.keys.public
-            identify(socket, replace(make_keys(), public=public))
-            socket.curve_publickey, socket.curve_secretkey = zmq.curve_keypair()
-            socket.curve_serverkey = public
+            identify(socket, make_keys())
+            socket.setsockopt(zmq.CURVE_SERVERKEY, slots.keys.public)
         socket.connect(slots.addresses[1])
         socket.send_multipart(genuine())
         slots.settle(0.5)
