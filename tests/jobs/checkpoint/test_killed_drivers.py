@@ -1,0 +1,52 @@
+"""Pipelined jobs whose driver and slots die at any moment, again and again: nothing is lost, and nothing comes twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from penstock.checkpoint.manifest import decode
+from tests.builders.counting_job import KEYS
+from tests.jobs.checkpoint import killed_drivers
+
+DEATHS = int(os.environ.get("PENSTOCK_DEATHS", "6"))
+WAYS = {
+    "hashmap": {},
+    "rocksdb": {"state.backend.type": "rocksdb"},
+    "several at a time": {"execution.checkpointing.max-concurrent-checkpoints": "3"},
+    "unaligned": {"execution.checkpointing.unaligned.enabled": "true"},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_line_comes_once_however_often_the_driver_dies(way: str, tmp_path: Path) -> None:
+    seed = os.environ.get("PENSTOCK_SEED", way)
+    command = [sys.executable, "-m", killed_drivers.__name__]
+    arguments = [str(tmp_path), seed, str(DEATHS), json.dumps(WAYS[way])]
+    subprocess.run([*command, *arguments], check=True, timeout=60 + 5 * DEATHS)
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    found = Counter(line for path in files for line in path.read_text().splitlines())
+    sums: Counter[int] = Counter()
+    expected: Counter[str] = Counter()
+    for number in range(sum(found.values())):
+        sums[number % KEYS] += number
+        expected[f"{number % KEYS},{sums[number % KEYS]}"] += 1
+    assert found == expected
+    assert len(found) > 100
+    assert not [path for path in files if path.name.startswith(".")], "unpublished output is left"
+    check_checkpoints(tmp_path / "checkpoints" / killed_drivers.JOB_ID)
+
+
+def check_checkpoints(directory: Path) -> None:
+    """What is left is the last checkpoint with its files, and nothing else."""
+    (path,) = directory.glob("chk-*/_metadata")
+    manifest = decode(path.read_bytes(), str(path))
+    assert manifest.final
+    left = {f"shared/{file.name}" for file in directory.glob("shared/*")}
+    assert left == manifest.files()
