@@ -52,7 +52,7 @@ class VertexFigures:
         def total(name: str) -> float:
             return sum(number(each, name) for each in reports)
 
-        watermarks = [each[names.INPUT_WATERMARK] for each in reports if _has_watermark(each)]
+        watermarks = [known for each in reports if (known := _watermark(each)) is not None]
         return cls(
             reported=len(reports),
             busy=average(names.BUSY),
@@ -72,9 +72,10 @@ class VertexFigures:
         return asdict(self)
 
 
-def _has_watermark(report: Mapping[str, Any]) -> bool:
-    watermark = report.get(names.INPUT_WATERMARK)
-    return watermark is not None and watermark > _MIN
+def _watermark(report: Mapping[str, Any]) -> int | None:
+    """Return the time that a subtask has reached; of a source, what it has said."""
+    watermark: int | None = report.get(names.INPUT_WATERMARK, report.get(names.OUTPUT_WATERMARK))
+    return watermark if watermark is not None and watermark > _MIN else None
 
 
 class LiveMetrics:

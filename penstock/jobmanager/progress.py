@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 _MIN, _MAX = -(2**63), 2**63 - 1
+_REPORT_S = 1.0  # after which subtasks that stay report for the first time
 _SHOWN_LINES = 12  # of the reason of a restart
 
 
@@ -159,6 +160,7 @@ class TerminalProgress(QuietProgress):
         self._clock = clock
         self._started = self._reported = clock()
         self._first: float | None = None  # when the first epoch began
+        self._live_since: float | None = None  # when subtasks that stay began
         self._last: EpochReport | None = None
         self._records = 0
         self._rate = 0.0
@@ -185,7 +187,8 @@ class TerminalProgress(QuietProgress):
         now = self._clock()
         if self._first is None:
             # Starting Spark is no part of the job's speed.
-            self._first = self._reported = now - report.duration_s
+            began = now - report.duration_s if self._live_since is None else self._live_since
+            self._first = self._reported = began
         self._rate = report.records_in / max(now - self._reported, 1e-3)
         self._reported = now
         self._records += report.records_in
@@ -209,6 +212,8 @@ class TerminalProgress(QuietProgress):
         facts.add_column(style="dim", no_wrap=True)
         facts.add_column(overflow="fold")
         live = self._ask()
+        if live is not None and self._live_since is None:
+            self._live_since = self._clock() - _REPORT_S
         for label, text in self._lines(live):
             facts.add_row(label, Text(text))
         table = facts
@@ -282,9 +287,9 @@ def _vertex_table(live: LiveReport) -> RenderableType:
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column("vertex", max_width=44, no_wrap=True, overflow="ellipsis")
-    for heading in ("busy", "back-pressured", "in/s", "out/s"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("vertex", max_width=34, no_wrap=True, overflow="ellipsis")
+    for heading, width in (("busy", 4), ("back-pressured", 14), ("in/s", 7), ("out/s", 7)):
+        table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     for name, each in live.vertices:
         shares = (f"{each.busy:.0%}", f"{each.back_pressured:.0%}")
         table.add_row(Text(name), *shares, f"{each.records_in:,.0f}", f"{each.records_out:,.0f}")

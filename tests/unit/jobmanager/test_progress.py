@@ -159,3 +159,34 @@ def test_the_option_and_the_terminal_decide(monkeypatch, mode, terminal, kind) -
     chosen = create_progress("the job", mode)
     chosen.close(JobStatus.FINISHED)
     assert type(chosen).__name__ == kind
+
+
+def test_the_end_of_a_pipelined_job_tells_its_speed_from_its_first_report_on(console) -> None:
+    clock = Clock()
+    live = TerminalProgress("the job", console, clock)
+    live.watch(now)
+    clock.now = 11.0
+    live.render()  # subtasks have run for a second
+    clock.now = 15.0
+    live.on_epoch(report(1, duration_s=0.05))
+    live.close(JobStatus.FINISHED)
+    assert console.file.getvalue().splitlines()[-1].endswith("500 records, 100 records/s")
+
+
+def test_the_table_of_vertices_fits_a_terminal_of_80_columns() -> None:
+    narrow = Console(file=io.StringIO(), force_terminal=False, width=80)
+    live = TerminalProgress("the job", narrow, Clock())
+    live.watch(
+        lambda: now(
+            vertices=(
+                (
+                    "a vertex with a long name of many operators " * 3,
+                    VertexFigures(busy=1.0, records_in=1e6),
+                ),
+            )
+        )
+    )
+    text = shown(live, narrow)
+    live.close(JobStatus.FINISHED)
+    for part in ("busy", "back-pressured", "in/s", "out/s", "100%", "1,000,000"):
+        assert part in text

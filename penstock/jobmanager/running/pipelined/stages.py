@@ -43,6 +43,8 @@ _GRACE_S: Final = 1.0
 # How long a stage that was cancelled is waited for: the next needs its slots.
 _PATIENCE_S: Final = 30.0
 _TURN_S: Final = 0.05
+# How long slots that leave because another one has failed have to tell what they noted: the job is to run again soon.
+_LAST_WORDS_S: Final = 0.3
 
 
 @dataclass(slots=True, eq=False)
@@ -180,7 +182,7 @@ class Stages:
             return []
         traces: dict[int, SlotTrace] = {}
         waiting = set(attempt.watch.listening) - attempt.watch.gone
-        until = time.monotonic() + _GRACE_S
+        until = time.monotonic() + _LAST_WORDS_S
         while waiting - set(traces) and (left := until - time.monotonic()) > 0:
             if attempt.ended:  # what they have told may still be under way
                 until = min(until, time.monotonic() + _TURN_S)
