@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from penstock.common import Configuration, Encoder, WatermarkStrategy
 from penstock.connectors.source import (
     ReadLimits,
@@ -90,10 +92,12 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.parametrize("mode", ["pipelined", "epochs"])
 def test_a_growing_backlog_is_worked_off_by_more_subtasks_which_are_given_up_again(
-    tmp_path: Path,
+    tmp_path: Path, mode: str
 ) -> None:
     options = {
+        "penstock.execution.mode": mode,
         "execution.checkpointing.interval": "250 ms",
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
         "job.autoscaler.enabled": "true",
