@@ -15,8 +15,12 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import WatermarkStrategy
 from penstock.connectors.sink import Committer, Sink, SinkWriter
 from penstock.connectors.source import SourceBatch, SourceReader, SourceSplit
-from penstock.datastream import KeyedProcessFunction, MapFunction
-from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream import (
+    KeyedBroadcastProcessFunction,
+    KeyedProcessFunction,
+    MapFunction,
+)
+from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import RestoreRefusedError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.endless import EndlessSource
@@ -241,6 +245,48 @@ def test_what_was_in_flight_finds_its_way_after_a_change_of_parallelism(
     eventually(lambda: completed(master) > before, "a checkpoint")
     stop(client, tmp_path)
     check(at_least=500)
+
+
+LAST = MapStateDescriptor("last")
+
+
+class Follow(KeyedBroadcastProcessFunction):
+    """Passes records on; of a broadcast stream it tells whether each came after the one before."""
+
+    def process_element(self, value, ctx):
+        if SLOW.is_set():
+            time.sleep(0.0002)
+        yield "record", value[1]
+
+    def process_broadcast_element(self, value, ctx):
+        state = ctx.get_broadcast_state(LAST)
+        yield "broadcast", value[1] == (state.get("n") if state.contains("n") else -1) + 1
+        state.put("n", value[1])
+
+
+@pytest.mark.parametrize("parallelisms", [(3, 1), (1, 3)])
+def test_every_subtask_gets_each_broadcast_record_once_over_changes_of_parallelism(
+    cluster, tmp_path, parallelisms
+):
+    env = environment(tmp_path)
+    rules = env.from_source(Fast(1), WatermarkStrategy.no_watermarks(), "rules").uid("rules")
+    numbers = env.from_source(Fast(3), WatermarkStrategy.no_watermarks(), "in").uid("in")
+    keyed = numbers.key_by(lambda value: value[1] % KEYS)
+    followed = keyed.connect(rules.broadcast(LAST)).process(Follow()).uid("follow")
+    followed.sink_to(Committing("counts")).uid("out")
+    client = env.execute_async("job")
+    (master,) = cluster.masters
+    for parallelism in (*parallelisms, 2):
+        eventually(lambda: in_flight(master), "data in flight")
+        master.request_rescale(parallelism).result(PATIENCE_S)
+        before = completed(master)
+        eventually(lambda at=before: completed(master) > at, "a checkpoint")
+    stop(client, tmp_path)
+    values = [value for values in COMMITTED["counts"].values() for value in values]
+    assert all(ok for kind, ok in values if kind == "broadcast")
+    counts = Counter(n for kind, n in values if kind == "record")
+    assert set(counts.values()) <= {1, 2, 3}
+    assert sum(kind == "broadcast" for kind, _ in values) > 100
 
 
 @pytest.mark.parametrize("mode", ["epochs", "pipelined"])
