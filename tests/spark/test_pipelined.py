@@ -1,0 +1,162 @@
+"""Jobs as barrier stages of Spark: workers, executors and drivers that are killed, cores that are held."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from penstock.common.job_status import JobStatus
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import PenstockError
+from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
+from tests.spark import pipelined_jobs
+from tests.spark.pipelined_jobs import (
+    check_exactly_once,
+    checkpoints,
+    eventually,
+    is_alive,
+    master_of,
+    process_of,
+    start,
+)
+
+
+@pytest.fixture
+def client(tmp_path):
+    """A job with two regions, each in a stage of one slot."""
+    running = start(tmp_path, "a", "b")
+    yield running
+    running.cancel().result()
+
+
+def attempts(master, name):
+    """Return the attempts of all subtasks of a region."""
+    return {
+        each.current.attempt
+        for vertex in master.execution_graph.vertices
+        if {f"Source: {name}", f"Sink: {name}-out"} & set(vertex.job_vertex.name.split(" -> "))
+        for each in vertex.subtasks
+    }
+
+
+def test_only_the_region_of_a_killed_worker_restarts(client, tmp_path):
+    checkpoints(client, 2)
+    master = master_of(client)
+    assert isinstance(master._driver, PipelinedDriver)
+    before = process_of(tmp_path, "a"), process_of(tmp_path, "b")
+    assert before[0] != before[1]
+    os.kill(before[0], signal.SIGKILL)
+    eventually(lambda: master.restarts == 1, "the restart")
+    checkpoints(client, 3)
+    assert process_of(tmp_path, "a") != before[0]
+    assert process_of(tmp_path, "b") == before[1]
+    assert master.status is JobStatus.RUNNING
+    assert attempts(master, "a") == {1}
+    assert attempts(master, "b") == {0}
+    client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(60)
+    client.get_job_execution_result().result(60)
+    assert check_exactly_once(tmp_path / "a") > 0
+    assert check_exactly_once(tmp_path / "b") > 0
+
+
+def test_a_job_that_would_wait_for_held_cores_says_so(client, tmp_path):
+    checkpoints(client, 1)
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(1)
+    env.from_collection([1, 2, 3]).print()
+    with pytest.raises(PenstockError, match="hold all 2 cores of Spark"):
+        env.execute("waiting")
+    assert client.trigger_savepoint(str(tmp_path / "savepoints")).result(60)
+
+
+def test_a_cancelled_job_frees_its_cores(tmp_path):
+    running = start(tmp_path, "a", parallelism=2)
+    checkpoints(running, 1)
+    started = time.monotonic()
+    running.cancel().result()
+    assert time.monotonic() - started < 10
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(1)
+    assert sorted(env.from_collection([1, 2, 3]).execute_and_collect()) == [1, 2, 3]
+
+
+def run_program(directory: Path, master: str, *names: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", pipelined_jobs.__name__, str(directory), master, *names],
+        cwd=Path(__file__).parents[2],
+        start_new_session=True,
+    )
+
+
+def descendants(process: int) -> list[int]:
+    """Return the processes that a process has started, and those that they have."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == process:
+            child = int(stat.parent.name)
+            found += [child, *descendants(child)]
+    return found
+
+
+def last_checkpoint(directory: Path) -> int:
+    found = directory.glob("checkpoints/*/chk-*")
+    return max((int(path.name.split("-")[1]) for path in found), default=0)
+
+
+def test_a_killed_driver_leaves_no_process(tmp_path):
+    driver = run_program(tmp_path, "local[2,4]", "a", "b")
+    try:
+        eventually(lambda: (tmp_path / "a.pid").exists(), "the start")
+        eventually(lambda: (tmp_path / "b.pid").exists(), "the start")
+        left = descendants(driver.pid)
+        assert process_of(tmp_path, "a") in left
+    finally:
+        driver.kill()
+        driver.wait()
+    eventually(lambda: not any(is_alive(each) for each in left), "the end of all processes")
+
+
+def test_a_killed_executor_is_noticed_and_its_tasks_start_again(tmp_path):
+    driver = run_program(tmp_path, "local-cluster[2,1,1024]", "a", "b")
+    try:
+        eventually(lambda: (tmp_path / "a.pid").exists() and (tmp_path / "b.pid").exists(), "start")
+        eventually(lambda: last_checkpoint(tmp_path) >= 3, "the third checkpoint")
+        before = process_of(tmp_path, "a")
+        (executor,) = [each for each in ancestors(before) if is_executor(each)]
+        os.kill(executor, signal.SIGKILL)
+        eventually(lambda: process_of(tmp_path, "a") != before, "the restart")
+        reached = last_checkpoint(tmp_path)
+        eventually(lambda: last_checkpoint(tmp_path) > reached + 2, "more checkpoints")
+        (tmp_path / "stop").touch()
+        assert driver.wait(60) == 0
+        assert check_exactly_once(tmp_path / "a") > 0
+        assert check_exactly_once(tmp_path / "b") > 0
+    finally:
+        left = descendants(driver.pid)
+        driver.kill()
+        driver.wait()
+    eventually(lambda: not any(is_alive(each) for each in left), "the end of all processes")
+
+
+def ancestors(process: int) -> list[int]:
+    """Return the processes that a process comes from."""
+    found = []
+    while process > 1:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        process = int(fields[1])
+        found.append(process)
+    return found
+
+
+def is_executor(process: int) -> bool:
+    return b"CoarseGrainedExecutorBackend" in Path(f"/proc/{process}/cmdline").read_bytes()
