@@ -169,6 +169,10 @@ class SparkPipe:
         """Return the address at which executors reach this process."""
         return self._connect().getConf().get("spark.driver.host") or "127.0.0.1"
 
+    def listens_at(self) -> str:
+        """Return the address that Spark's own driver listens at."""
+        return self._connect().getConf().get("spark.driver.bindAddress") or self.host()
+
     def start_stage(
         self, job_id: str, name: str, deployment: StageDeployment, on_end: OnEnd
     ) -> SparkStage:

@@ -125,6 +125,9 @@ class _LocalCluster:
     def host(self) -> str:
         return "127.0.0.1"
 
+    def listens_at(self) -> str:
+        return "127.0.0.1"
+
     def start_stage(
         self, job_id: str, name: str, deployment: StageDeployment, on_end: OnEnd
     ) -> _LocalStage:

@@ -30,6 +30,9 @@ class Cluster(Pipe, Protocol):
     def host(self) -> str:
         """Return the address of this process at which slots reach it."""
 
+    def listens_at(self) -> str:
+        """Return the address at which this process listens: behind a translation of addresses it is another one."""
+
     def start_stage(
         self, job_id: str, name: str, deployment: StageDeployment, on_end: OnEnd
     ) -> RunningStage:

@@ -33,7 +33,9 @@ class Arrival(NamedTuple):
 class _Stage:
     """The socket that the slots of one stage connect to."""
 
-    def __init__(self, context: zmq.Context[Any], name: str, keys: StageKeys, host: str) -> None:
+    def __init__(
+        self, context: zmq.Context[Any], name: str, keys: StageKeys, listen_at: str
+    ) -> None:
         self.name = name
         self.socket = sockets.new_socket(
             context,
@@ -44,7 +46,7 @@ class _Stage:
         self.socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
         guard(self.socket, keys, name)
         self.connections = sockets.Connections(self.socket)
-        self.address = sockets.bind(self.socket, host)
+        self.address = sockets.bind(self.socket, listen_at)
         self._slots: dict[int, int] = {}  # by the file descriptor of the connection
 
     def take(self) -> list[Arrival]:
@@ -71,8 +73,10 @@ class DriverEndpoint:
     One thread uses it; only `wake` may be called from others. A slot is known once it has reported something.
     """
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, listen_at: str | None = None) -> None:
+        """`host` is where slots reach it, by name or address; it listens there, unless it is told another address."""
         self._host = host
+        self._listen_at = listen_at or host
         self._context: zmq.Context[Any] = zmq.Context()
         self._doorkeeper = Doorkeeper(self._context)
         self._wakeup = Wakeup()
@@ -83,11 +87,13 @@ class DriverEndpoint:
 
     def open_stage(self, stage: str, keys: StageKeys) -> str:
         """Listen to the slots of an attempt of a stage; return the address. `stage` is a name that is used once, such as the attempt's token."""
-        opened = self._stages[stage] = _Stage(self._context, stage, keys, self._host)
+        opened = self._stages[stage] = _Stage(self._context, stage, keys, self._listen_at)
         self._doorkeeper.admit(keys, stage)
         self._poller.register(opened.socket, zmq.POLLIN)
         self._poller.register(opened.connections.monitor, zmq.POLLIN)
-        return opened.address
+        if self._listen_at == self._host:
+            return opened.address
+        return sockets.at_host(self._host, opened.address)
 
     def close_stage(self, stage: str) -> None:
         """Listen to it no more. Its slots notice that, and end."""

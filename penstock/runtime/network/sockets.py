@@ -42,6 +42,11 @@ def bind(socket: zmq.Socket[bytes], host: str) -> str:
     return str(endpoint, "ascii")
 
 
+def at_host(host: str, address: str) -> str:
+    """Return the same port at another host."""
+    return f"tcp://{f'[{host}]' if ':' in host else host}:{address.rpartition(':')[2]}"
+
+
 def connect(socket: zmq.Socket[bytes], address: str) -> None:
     """Connect, now or when the other side is there."""
     if "[" in address:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import socket
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -119,7 +118,7 @@ class Stages:
     ) -> None:
         """Start stages; their slots are heard from later."""
         if self._endpoint is None:
-            self._endpoint = DriverEndpoint(_address_of(self._cluster.host()))
+            self._endpoint = DriverEndpoint(self._cluster.host(), self._cluster.listens_at())
         for layout in layouts:
             token = uuid.uuid4().hex[:12]
             keys = make_keys()
@@ -298,8 +297,3 @@ class Stages:
                 attempt.held.append((slot, command))
             elif attempt.watch.phase is StagePhase.RUNNING:
                 self.tell(attempt, slot, command)
-
-
-def _address_of(host: str) -> str:
-    """Return the address of a name: sockets listen at addresses."""
-    return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])

@@ -24,8 +24,8 @@ from tests.unit.runtime.network.slots import HOST, PATIENCE_S
 class Driver:
     """An endpoint that keeps what arrives, and the networks that are connected to it."""
 
-    def __init__(self) -> None:
-        self.endpoint = DriverEndpoint(HOST)
+    def __init__(self, endpoint: DriverEndpoint | None = None) -> None:
+        self.endpoint = endpoint or DriverEndpoint(HOST)
         self.arrived: list[Arrival] = []
         self.networks: list[Network] = []
 
@@ -80,6 +80,18 @@ def test_slots_of_several_stages_report_and_are_told(driver: Driver) -> None:
 
         driver.until(all_told)
         assert told == [(stage, slot, number) for number in range(100)]
+
+
+def test_a_driver_may_be_reached_at_another_address_than_it_listens_at() -> None:
+    driver = Driver(DriverEndpoint("localhost", "0.0.0.0"))
+    try:
+        keys = make_keys()
+        address = driver.endpoint.open_stage("one", keys)
+        assert address.startswith("tcp://localhost:")
+        driver.slot("one", 0, keys, address)
+        driver.expect("one", 0, ("one", 0))
+    finally:
+        driver.close()
 
 
 def test_what_several_threads_report_arrives_and_wakes_the_driver(driver: Driver) -> None:
