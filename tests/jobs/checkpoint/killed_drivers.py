@@ -1,5 +1,7 @@
 """Drivers of a pipelined job that are killed one after another, each in a process of its own, with all its slots.
 
+Each goes on from the last checkpoint of the one before, with a parallelism of its own.
+
 The process that starts them has one thread, so that it can fork: a driver is there within milliseconds.
 """
 
@@ -29,7 +31,7 @@ STEPS = ["trigger", "write_manifest", "commit_sink", "delete_checkpoint", "delet
 MOMENTS = [f"{side} {step}" for step in STEPS for side in ("before", "after")]
 
 
-def run(directory: Path, options: dict[str, str], act: Any) -> None:
+def run(directory: Path, options: dict[str, str], parallelism: int, act: Any) -> None:
     """Run the job; `act(master, moment)` is called at every step."""
     env = configured(
         {
@@ -40,18 +42,36 @@ def run(directory: Path, options: dict[str, str], act: Any) -> None:
             "penstock.job-id": JOB_ID,
             **options,
         },
-        2,
+        parallelism,
     )
     sink = FileSink.for_row_format(str(directory / "out"), Encoder.simple_string_encoder())
     # Small parts that stay open for a while: what one checkpoint hands over a later one publishes.
     sink.with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=2000))
-    lines = totals(env, Slowly()).map(lambda pair: f"{pair[0]},{pair[1]}", Types.STRING())
+    pause_s = 0.0003 if "execution.checkpointing.unaligned.enabled" in options else 0.0
+    lines = totals(env, Slowly()).map(lambda pair: written(pair, pause_s), Types.STRING())
     lines.sink_to(sink.build()).uid("out")
-    with (
-        MiniCluster(mode="pipelined") as cluster,
-        watched_steps(lambda moment, _: act(cluster.masters[0], moment)),
-    ):
+
+    def watch(moment: str, _: int) -> None:
+        master = cluster.masters[0]
+        if moment == "before commit_sink" and (latest := latest_completed(master)) is not None:
+            with (directory / "in-flight").open("a") as file:
+                file.write(f"{latest['persisted_data']}\n")
+        act(master, moment)
+
+    with MiniCluster(mode="pipelined") as cluster, watched_steps(watch):
         env.execute("killed")
+
+
+def written(pair: tuple[int, int], pause_s: float) -> str:
+    """Return a line; slowly, so that records wait in the channels."""
+    if pause_s:
+        time.sleep(pause_s)
+    return f"{pair[0]},{pair[1]}"
+
+
+def latest_completed(master: JobMaster) -> Any:
+    """Return the figures of the last completed checkpoint, or None."""
+    return master.statistics.to_json()["latest"]["completed"]
 
 
 def dies_at(moment: str, occurrence: int) -> Any:
@@ -77,17 +97,17 @@ def drains_after(checkpoints: int, directory: Path) -> Any:
     return act
 
 
-def start(directory: Path, options: dict[str, str], act: Any) -> int:
+def start(directory: Path, options: dict[str, str], parallelism: int, act: Any) -> int:
     """Start a driver in a process of its own; return its id."""
     pid = os.fork()
     if not pid:
-        _run_and_exit(directory, options, act)
+        _run_and_exit(directory, options, parallelism, act)
     return pid
 
 
-def _run_and_exit(directory: Path, options: dict[str, str], act: Any) -> NoReturn:
+def _run_and_exit(directory: Path, options: dict[str, str], parallelism: int, act: Any) -> NoReturn:
     try:
-        run(directory, options, act)
+        run(directory, options, parallelism, act)
     except BaseException:
         traceback.print_exc()
         os._exit(1)
@@ -97,19 +117,20 @@ def _run_and_exit(directory: Path, options: dict[str, str], act: Any) -> NoRetur
 def main(directory: Path, seed: str, deaths: int, options: dict[str, str]) -> None:
     rng = random.Random(seed)
     for number in range(deaths):
+        parallelism = rng.randint(1, 3)
         if rng.random() < 0.7:
             moment, occurrence = rng.choice(MOMENTS), rng.randint(1, 4)
-            pid = start(directory, options, dies_at(moment, occurrence))
+            pid = start(directory, options, parallelism, dies_at(moment, occurrence))
             story = f"{moment}, {occurrence} times"
             _, status = os.waitpid(pid, 0)
             assert os.waitstatus_to_exitcode(status) == 86, (number, story, status)
         else:
-            pid = start(directory, options, lambda *_: None)
+            pid = start(directory, options, parallelism, lambda *_: None)
             time.sleep(rng.uniform(0.02, 0.6))
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
             assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, (number, status)
-    pid = start(directory, options, drains_after(3, directory))
+    pid = start(directory, options, 2, drains_after(3, directory))
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0, "the last one did not finish"
 

@@ -20,7 +20,10 @@ WAYS = {
     "hashmap": {},
     "rocksdb": {"state.backend.type": "rocksdb"},
     "several at a time": {"execution.checkpointing.max-concurrent-checkpoints": "3"},
-    "unaligned": {"execution.checkpointing.unaligned.enabled": "true"},
+    "unaligned": {
+        "execution.checkpointing.unaligned.enabled": "true",
+        "taskmanager.memory.segment-size": "1 kb",
+    },
 }
 
 
@@ -41,6 +44,8 @@ def test_every_line_comes_once_however_often_the_driver_dies(way: str, tmp_path:
     assert len(found) > 100
     assert not [path for path in files if path.name.startswith(".")], "unpublished output is left"
     check_checkpoints(tmp_path / "checkpoints" / killed_drivers.JOB_ID)
+    in_flight = [int(size) for size in (tmp_path / "in-flight").read_text().split()]
+    assert any(in_flight) is (way == "unaligned")
 
 
 def check_checkpoints(directory: Path) -> None:
