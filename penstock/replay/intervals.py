@@ -149,7 +149,7 @@ class IntervalReplay(Replay):
                 subtask.close()
 
     def _call(self, subtask: Subtask, watcher: Watcher) -> None:
-        task = subtask.deployment.task(subtask.index)
+        task = subtask.id
         parts = self._parts.get(task, [])
         record = self.recording.record
         environment = TaskEnvironment(

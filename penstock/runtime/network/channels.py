@@ -190,11 +190,12 @@ class Link(Protocol):
 class Inputs:
     """All input channels of one subtask: those with something to read stand in line, so that each gets its turn."""
 
-    __slots__ = ("announced", "announces", "channels", "hurry", "line")
+    __slots__ = ("announced", "announces", "bytes_in", "channels", "hurry", "line")
 
     def __init__(self) -> None:
         self.channels: dict[tuple[int, int], InputChannel] = {}  # by gate and sending subtask
         self.line: deque[InputChannel] = deque()
+        self.bytes_in = 0  # what was taken so far
         self.hurry: list[InputChannel] = []  # for each message that overtakes, where it is
         # If somebody wants to know: barriers that were put at the end of a queue, perhaps behind many records.
         self.announces = False

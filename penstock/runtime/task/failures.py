@@ -31,7 +31,7 @@ def describe(error: PenstockError, subtask: Subtask | None, trace: SlotTrace | N
     except Exception:  # noqa: BLE001 - exceptions of users may refuse to pickle in any way
         pickled = None
     return TaskFailure(
-        task=None if subtask is None else subtask.deployment.task(subtask.index),
+        task=None if subtask is None else subtask.id,
         message=error.message,
         detail=error.detail if wrapped else None,
         traceback=user_traceback(cause),

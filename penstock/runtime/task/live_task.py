@@ -7,8 +7,7 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from penstock.common.clock import now, now_ms
 from penstock.common.watermark_strategy import WatermarkAlignment
@@ -16,46 +15,30 @@ from penstock.connectors.source import SourceAssignment
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.stage import StageDeployment
 from penstock.runtime.network.buffers import decode
-from penstock.runtime.network.channels import InputChannel, Inputs, Item, Outputs
+from penstock.runtime.network.channels import InputChannel, Inputs, Outputs
 from penstock.runtime.network.messages import (
     BARRIER,
     DATA,
     END,
     LATENCY,
-    BarrierFigures,
-    BarrierMessage,
     LatencyMarker,
 )
 from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.source import Polled
-from penstock.runtime.task.barriers import (
-    Abandon,
-    Begin,
-    Block,
-    Channel,
-    Complete,
-    Decision,
-    Drop,
-    Hasten,
-)
-from penstock.runtime.task.in_flight import Capture
-from penstock.runtime.task.overtaking import HeldSnapshots
+from penstock.runtime.task.barriers import Channel
 from penstock.runtime.task.stage_messages import (
     AllowTime,
     Assign,
-    Declined,
     SinkOutput,
     SourceFinished,
     SplitsFinished,
     Trigger,
 )
 from penstock.runtime.task.subtask import Subtask, TaskEnvironment
+from penstock.runtime.task.task_checkpoints import CheckpointServices, TaskCheckpoints
 from penstock.runtime.task.task_metrics import LatencyHistogram
 from penstock.runtime.task.time_shares import BACK_PRESSURED, BUSY, IDLE, TimeShares
-from penstock.runtime.task.unaligned import create_barriers
-from penstock.runtime.task.unconfirmed import Unconfirmed
-from penstock.runtime.task.uploads import Upload
 
 # How much a subtask reads before it is the turn of the next one in the slot.
 _BUFFERS_PER_TURN: Final = 16
@@ -63,14 +46,8 @@ _SECONDS_PER_TURN: Final = 0.005
 _FULL_BATCH: Final = 512  # a source that gives fewer records has no more of them
 
 
-class SlotServices(Protocol):
+class SlotServices(CheckpointServices, Protocol):
     """What a slot does for its subtasks."""
-
-    def report(self, message: Any) -> None:
-        """Tell the driver."""
-
-    def upload(self, upload: Upload) -> None:
-        """Write a snapshot beside the loop."""
 
     def wake(self) -> None:
         """Let the loop make another turn. By any thread."""
@@ -84,27 +61,20 @@ class LiveTask:
 
     def __init__(self, subtask: Subtask, stage: StageDeployment, slot: SlotServices) -> None:
         self.subtask = subtask
-        self.id = subtask.deployment.task(subtask.index)
+        self.id = subtask.id
         self.inputs = Inputs()
         self.outputs = Outputs()
         self.latencies: dict[str, LatencyHistogram] = {}  # since the last report, by source
         self.shares = TimeShares(time.monotonic())
-        self.bytes_in = 0
-        # What had come in when the first barrier of a checkpoint came, by the number of the checkpoint.
-        self._bytes_before: dict[int, int] = {}
         self.wakeup: int | None = None  # when the clock lets something happen
         self.poll_at: float | None = 0.0  # when the source is to be asked again; None: when woken
         self._slot = slot
         self._stage = stage
-        self._barriers = create_barriers(list(subtask.gates.channels), stage.barriers)
-        self.inputs.announces = self._barriers.may_overtake
-        self._held = HeldSnapshots(subtask, slot.upload)
-        self._in_flight = self._barriers.in_flight
+        self._checkpoints = TaskCheckpoints(subtask, self.inputs, stage, slot)
         self._unended: set[Channel] = set(subtask.gates.channels)
         self._finishing = False
         self.ended = False  # nothing but barriers follows
         self._triggers: deque[Trigger] = deque()
-        self._unconfirmed = Unconfirmed()
         self._woken: set[StreamOperator] = set()
         self._watched: dict[StreamOperator, int] = {}
         self._stopped = False  # it reads nothing more, and comes to no end
@@ -117,7 +87,7 @@ class LiveTask:
     def open(self, attempt: str, writer_of: WriterOf) -> None:
         """Restore the state, open the functions, connect the edges; a source gets its first splits."""
         stage = self._stage
-        self._environment = TaskEnvironment(
+        environment = TaskEnvironment(
             settings=stage.settings,
             epoch=stage.next_checkpoint,
             attempt=attempt,
@@ -127,12 +97,12 @@ class LiveTask:
             writer_of=writer_of,
             live=self,
         )
-        self.subtask.open(self._environment, stage.restore.get(self.id, SubtaskRestore()))
-        self.subtask.connect(self._environment, {})
+        self.subtask.open(environment, stage.restore.get(self.id, SubtaskRestore()))
+        self.subtask.connect(environment, {})
         source = self.subtask.source
         if source is not None:
             source.add_splits(stage.assignments.get(self.id, SourceAssignment()))
-        self.subtask.begin_epoch(self._environment)
+        self._checkpoints.begin_epoch(environment)
         self.wakeup = self.subtask.next_wakeup()
 
     def resume(self) -> None:
@@ -184,7 +154,7 @@ class LiveTask:
         """Begin checkpoints that do not wait for records: triggered ones, and those whose barriers overtake; return whether there were any."""
         if self._finishing:
             return False
-        worked = self._barriers.may_overtake and self._hurry()
+        worked = self._hurry()
         if self._triggers:
             self._begin_triggered()
             worked = True
@@ -278,14 +248,13 @@ class LiveTask:
         item = channel.take()
         kind, content, size = item
         name = channel.id[2:]
-        if kind == DATA and name in self._in_flight:
-            for checkpoint in self._in_flight[name]:
-                self._held.take(checkpoint, name, [item])
+        if kind == DATA and name in self._checkpoints.in_flight:
+            self._checkpoints.keep(name, item)
         if type(content) is bytes:
             content = decode(content) if kind == DATA else pickle.loads(content)
-        self.bytes_in += max(size, 0)
+        self.inputs.bytes_in += max(size, 0)
         if kind == BARRIER:
-            self._on_barrier(channel, content, overtakes)
+            self._checkpoints.on_barrier(channel, content, overtakes)
         elif kind == END:
             self._end_of(name)
         elif kind == LATENCY:
@@ -366,135 +335,38 @@ class LiveTask:
                 if not self._finish():
                     return
             self._triggers.popleft()
-            moment = now() * 1000
-            due = trigger.triggered_ms + self._stage.barriers.aligned_timeout_ms
-            overtakes = self._barriers.may_overtake and not trigger.aligned and moment >= due
-            begin = Begin(trigger.checkpoint, {}, moment, moment, overtakes)
-            self._begin(begin, trigger.triggered_ms, aligned=trigger.aligned)
-            self._held.complete(trigger.checkpoint)
+            self._checkpoints.begin_triggered(trigger)
             if trigger.stop:
                 self._stopped = True
                 self.poll_at = None
 
-    @property
-    def barrier_due(self) -> float | None:
-        """When a barrier has waited long enough, on the wall clock in milliseconds."""
-        times = (self._barriers.deadline_ms, self._held.deadline_ms)
-        return min((each for each in times if each is not None), default=None)
-
     def _hurry(self) -> bool:
         """Let barriers overtake for which it is time, and take those that have; return whether there were any."""
-        inputs = self.inputs
-        due = self.barrier_due
-        if not (inputs.announced or inputs.hurry or self._held) and due is None:
+        if not self._checkpoints.may_hurry:
             return False
-        moment = now() * 1000
-        announced, inputs.announced = inputs.announced, []
-        decisions = [
-            decision
-            for item in announced
-            for decision in self._barriers.on_announced(_message_of(item), moment)
-        ]
-        if due is not None and moment >= due:
-            decisions += self._barriers.on_time(moment)
-        self._decide(decisions)
-        worked = bool(decisions)
-        for channel in inputs.urgent():
+        worked = self._checkpoints.hasten()
+        for channel in self.inputs.urgent():
             self._take(channel)
             channel.offer()
             worked = True
-        return self._held.check(moment) or worked
+        return self._checkpoints.check_held() or worked
 
-    def _on_barrier(self, channel: InputChannel, message: BarrierMessage, overtakes: bool) -> None:
-        moment, name = now() * 1000, channel.id[2:]
-        overtaken = channel.overtaken() if overtakes else []
-        before_it = self._bytes_before.setdefault(message.checkpoint, self.bytes_in)
-        decisions = self._barriers.on_barrier(name, message, moment, overtakes=overtakes)
-        begin = next((each for each in decisions if isinstance(each, Begin)), None)
-        before = decisions[: decisions.index(begin) + 1] if begin is not None else []
-        self._decide(before)
-        # Now its snapshot is there, if it has begun at all.
-        sender, processed = self.subtask.gates.channels[name], self.bytes_in - before_it
-        self._held.barrier(sender, message, moment, processed)
-        self._held.take(message.checkpoint, name, overtaken)
-        self._decide(decisions[len(before) :])
-
-    def _decide(self, decisions: list[Decision]) -> None:
-        for decision in decisions:
-            if isinstance(decision, Begin):
-                message = next(iter(decision.barriers.values()))
-                self._begin(decision, message.triggered_ms, aligned=message.aligned)
-            elif isinstance(decision, Block):
-                self.inputs.channels[decision.channel].block()
-            elif isinstance(decision, Abandon):
-                self._slot.report(
-                    Declined(decision.checkpoint, self.id, decision.reason, failed=False)
-                )
-            elif isinstance(decision, Hasten):
-                self._hasten(decision.checkpoint)
-            elif isinstance(decision, Complete):
-                self._held.complete(decision.checkpoint)
-            elif isinstance(decision, Drop):
-                self._held.drop(decision.checkpoint)
-            else:
-                self.inputs.unblock_all()
-        self._in_flight = self._barriers.in_flight
-
-    def _hasten(self, checkpoint: int) -> None:
-        """Let barriers overtake that lie in the queues of the input channels."""
-        for channel in self.inputs.channels.values():
-            channel.hasten(
-                lambda item: item.kind == BARRIER and _message_of(item).checkpoint == checkpoint
-            )
-
-    def _begin(self, begin: Begin, triggered_ms: int, *, aligned: bool) -> None:
-        """Take the snapshot, pass the barrier on, and go on with what belongs to the next checkpoint."""
-        begun = time.perf_counter()
-        number = begin.checkpoint
-        alignment = self.subtask.gates.alignment
-        for channel, message in begin.barriers.items():
-            alignment.on_barrier(channel, message)
-        capture = Capture(self.subtask.deployment)
-        snapshot = self.subtask.begin_checkpoint(
-            number,
-            triggered_ms,
-            aligned=aligned,
-            overtaken=capture if begin.unaligned else None,
-        )
-        self._environment = replace(self._environment, epoch=number + 1)
-        self.subtask.begin_epoch(self._environment)
-        figures = BarrierFigures(
-            start_delay_ms=max(begin.first_ms - triggered_ms, 0.0),
-            alignment_ms=begin.last_ms - begin.first_ms,
-            sync_ms=(time.perf_counter() - begun) * 1000,
-            processed_in_flight=self.bytes_in - self._bytes_before.get(number, self.bytes_in),
-        )
-        snapshot = replace(snapshot, ack=self._unconfirmed.passed(number, snapshot.ack))
-        upload = Upload(number, self.subtask, snapshot, figures)
-        if not self._barriers.may_overtake:
-            self._slot.upload(upload)
-            return
-        # A barrier that did not overtake may be stuck behind what the output channels hold.
-        hasten_at = None
-        if not (begin.unaligned or aligned):
-            hasten_at = float(triggered_ms + self._stage.barriers.aligned_timeout_ms)
-        self._held.hold(upload, capture, begin, hasten_at)
+    @property
+    def barrier_due(self) -> float | None:
+        """When a barrier has waited long enough, on the wall clock in milliseconds."""
+        return self._checkpoints.due_ms
 
     def completed(self, checkpoint: int) -> None:
         """Let go of what was kept for a checkpoint; what was triggered before still belongs to the time before it was complete."""
         if self._triggers:
             self._begin_triggered()
-        self._unconfirmed.completed(checkpoint)
-        self._bytes_before = {n: each for n, each in self._bytes_before.items() if n > checkpoint}
+        self._checkpoints.completed(checkpoint)
         self.subtask.on_completed(checkpoint)
 
     def aborted(self, checkpoint: int) -> None:
         """Forget a checkpoint."""
         self._triggers = deque(each for each in self._triggers if each.checkpoint != checkpoint)
-        self._unconfirmed.aborted(checkpoint)
-        self._bytes_before.pop(checkpoint, None)
-        self._decide(self._barriers.on_aborted(checkpoint))
-        self._held.drop(checkpoint)
+        self._checkpoints.aborted(checkpoint)
 
     # Sending
 
@@ -528,9 +400,3 @@ class LiveTask:
         """Send a latency marker, if it is a source."""
         if self.subtask.source is not None and not self.ended:
             self.subtask.send_latency(LatencyMarker(self.id, now() * 1000))
-
-
-def _message_of(item: Item) -> BarrierMessage:
-    content = item.content
-    message: BarrierMessage = pickle.loads(content) if type(content) is bytes else content
-    return message

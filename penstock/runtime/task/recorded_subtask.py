@@ -173,7 +173,7 @@ class RecordedSubtask(Subtask):
         pace = self.pace
         if not isinstance(pace, RecordingPace):  # it was never opened
             return
-        calls, decided = self._calls.take(), pace.detach(self.deployment.task(self.index))
+        calls, decided = self._calls.take(), pace.detach(self.id)
         self._parts.append(
             _Part(checkpoint, lambda: replace(decided(), calls=calls.pack(), checkpoint=checkpoint))
         )

@@ -31,7 +31,7 @@ class SlotMetrics:
         return {task.id: self._report(task, moment, seconds) for task in tasks}
 
     def _report(self, task: LiveTask, moment: float, seconds: float) -> dict[str, Any]:
-        counts = {**task.subtask.io_metrics(), names.BYTES_IN: task.bytes_in}
+        counts = {**task.subtask.io_metrics(), names.BYTES_IN: task.inputs.bytes_in}
         before = self._before.get(task.id, {})
         self._before[task.id] = counts
         rates = {

@@ -179,7 +179,7 @@ class _SlotTask:
             tuple(
                 trace
                 for subtask in self._subtasks.values()
-                if (trace := subtask.pace.trace(subtask.deployment.task(subtask.index))) is not None
+                if (trace := subtask.pace.trace(subtask.id)) is not None
             ),
         )
 
@@ -206,7 +206,7 @@ class _SlotTask:
     def _read_sources(self) -> Iterator[None]:
         for subtask in self._subtasks.values():
             self.current = subtask
-            task = subtask.deployment.task(subtask.index)
+            task = subtask.id
             assignment = self._level.assignments.get(task, SourceAssignment())
             yield from subtask.read_source(assignment, self._seconds_left())
 

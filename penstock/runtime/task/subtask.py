@@ -103,6 +103,7 @@ class Subtask:
     ) -> None:
         self.deployment = deployment
         self.index = index
+        self.id = deployment.task(index)
         self.finished = False
         code: VertexCode = pickle.loads(deployment.code)
         self.operators: list[StreamOperator] = [create_operator(spec) for spec in code.specs]
@@ -167,7 +168,7 @@ class Subtask:
 
     def _create_pace(self, task: TaskEnvironment) -> Pace:
         if task.pace_of is not None:
-            return task.pace_of(self.deployment.task(self.index))
+            return task.pace_of(self.id)
         return RecordingPace(wall_clock) if task.settings.journal else WallPace(wall_clock)
 
     def _create_edges(self, task: TaskEnvironment) -> None:
@@ -521,7 +522,7 @@ class Subtask:
                     overtaken.add_outputs(exchange.index, target, items)
         write = self._keyed.begin(self._task.state_io, number, self._task.attempt)
         ack = TaskAck(
-            task=self.deployment.task(self.index),
+            task=self.id,
             attempt=self._task.attempt,
             upstream=self.gates.upstream_attempts(),
             keyed={},

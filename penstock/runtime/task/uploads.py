@@ -33,7 +33,7 @@ class Upload:
     @property
     def task(self) -> TaskId:
         """Whose snapshot it is."""
-        return self.subtask.deployment.task(self.subtask.index)
+        return self.subtask.id
 
 
 class Uploads:

@@ -13,7 +13,7 @@ from penstock.graph.stage import BarrierSettings
 from penstock.runtime.network.channels import Item
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK, BarrierMessage
 from penstock.runtime.records import RowBatch
-from penstock.runtime.task import live_task
+from penstock.runtime.task import task_checkpoints
 from penstock.runtime.task.in_flight import InFlight
 from penstock.runtime.task.stage_messages import Aborted, Declined
 from penstock.testing import ManualClock
@@ -32,7 +32,7 @@ def time(monkeypatch):
     """The wall clock of the slot. Nothing was seen yet."""
     SEEN.clear()
     clock = ManualClock(1_000_000)
-    monkeypatch.setattr(live_task, "now", lambda: clock() / 1000)
+    monkeypatch.setattr(task_checkpoints, "now", lambda: clock() / 1000)
     return clock
 
 
