@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.common import Configuration
 from penstock.common.job_status import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.errors import PenstockError
+from penstock.errors import JobExecutionError, PenstockError
 from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
 from tests.spark import pipelined_jobs
 from tests.spark.pipelined_jobs import (
@@ -84,6 +85,18 @@ def test_a_cancelled_job_frees_its_cores(tmp_path):
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     assert sorted(env.from_collection([1, 2, 3]).execute_and_collect()) == [1, 2, 3]
+
+
+def test_a_worker_that_crashes_is_told(tmp_path):
+    configuration = Configuration.from_dict(
+        {"penstock.execution.mode": "pipelined", "restart-strategy.type": "none"}
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    env.from_collection([1, 2, 3]).map(lambda value: os._exit(3)).print()
+    with pytest.raises(JobExecutionError, match="the process of slot 0 is gone") as error:
+        env.execute("crashing")
+    assert "Python worker exited unexpectedly" in str(error.value)
 
 
 def run_program(directory: Path, master: str, *names: str) -> subprocess.Popen[bytes]:

@@ -379,7 +379,7 @@ class PipelinedDriver:
         self._note_failure(failed)
         base = self._checkpoints.manifest
         since = "a task failed" if base is None else f"a task failed after checkpoint {base.epoch}"
-        cause = failed[0].watch.cause
+        cause = self._stages.cause_of(failed[0])
         error = EpochFailedError(since, detail=None if cause is None else str(cause))
         error.__cause__ = cause
         if len(failed) < len(self._stages.attempts):

@@ -139,8 +139,10 @@ class StageWatch:
         self.gone.add(slot)
         return self.fail(
             SlotLostError(
-                f"slot {slot} of stage {self.layout.stage} is gone",
-                detail="its process has ended, or its machine cannot be reached any more",
+                f"the process of slot {slot} is gone",
+                detail="it has ended without a word, or its machine cannot be reached any more",
+                hint="if it was killed for the memory it took, give Spark's Python workers more "
+                "(spark.executor.pyspark.memory, spark.executor.memoryOverhead) or keep state in rocksdb",
             )
         )
 

@@ -14,10 +14,12 @@ from penstock.graph.deploy_stages import deploy_stage
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.placement import StageLayout
 from penstock.graph.task_id import TaskId
+from penstock.jobmanager.java_errors import explain_java
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.cluster import Cluster, RunningStage
 from penstock.jobmanager.running.pipelined.stage_watch import (
     Consequence,
+    SlotLostError,
     StagePhase,
     StageWatch,
     Tell,
@@ -54,6 +56,7 @@ class StageAttempt:
     watch: StageWatch
     running: RunningStage | None = None
     ended: bool = False
+    error: BaseException | None = None  # what it ended with
     held: list[tuple[int, Command]] = field(default_factory=list)  # by slot, until all slots run
 
     @property
@@ -175,6 +178,15 @@ class Stages:
         if not everyone and attempt.running is not None:  # the others would not hear of it
             attempt.running.cancel()
 
+    def cause_of(self, attempt: StageAttempt) -> BaseException | None:
+        """Return what an attempt has failed with. Of a slot that is gone without a word the cluster may know more, a moment later."""
+        cause = attempt.watch.cause
+        if isinstance(cause, SlotLostError) and self._gone([attempt], _LAST_WORDS_S):
+            java = getattr(attempt.error, "java_exception", None)
+            if java is not None:
+                cause.detail = explain_java(str(java))
+        return cause
+
     def last_words(self, attempt: StageAttempt) -> list[SlotTrace]:
         """Return what slots of an attempt have noted that were told to leave; those that have not told it soon cannot."""
         if self._endpoint is None:
@@ -266,7 +278,7 @@ class Stages:
                 return ends
             attempt = self._attempts.get(token)
             if attempt is not None:
-                attempt.ended = True
+                attempt.ended, attempt.error = True, error
                 ends.append((attempt, error))
 
     def tell(self, attempt: StageAttempt, slot: int, command: Command) -> None:
