@@ -215,17 +215,17 @@ class StateChain:
         return cls(tuple(StateHandle.from_json(handle) for handle in value))
 
 
-def should_compact(chain: StateChain, next_size: int) -> bool:
+def should_compact(chain: StateChain, next_size: int, *, merges: bool = False) -> bool:
     """Whether the next snapshot should be a full one instead of a delta of `next_size` bytes.
 
-    Deltas may grow to the size of the full snapshot (or 64 KB, if that is more): so a restore reads at most about
+    How many deltas there are does not matter if they are merged (`merges`) when they are many. Deltas may grow to the size of the full snapshot (or 64 KB, if that is more): so a restore reads at most about
     twice the state, and the bytes written stay within a constant factor of the bytes changed. A chain that leans on
     another job's files starts anew as soon as it can.
     """
     if not chain.handles or any(handle.is_foreign for handle in chain):
         return True
     full, *deltas = chain.handles
-    if len(deltas) >= MAX_DELTAS:
+    if len(deltas) >= MAX_DELTAS and not merges:
         return True
     delta_bytes = sum(handle.size for handle in deltas) + next_size
     return delta_bytes > max(full.size, MIN_COMPACTION_BYTES)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from penstock.checkpoint.handles import (
     DEFAULT_INLINE_THRESHOLD,
+    MAX_DELTAS,
     SnapshotKind,
     StateChain,
     StateHandle,
@@ -29,11 +30,16 @@ Prepared = tuple[StateChain, Callable[[StateChain | None, bool], StateChain]]
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStateIO:
-    """Reads and writes snapshots below the job's directory. Travels to tasks, so it holds the path only."""
+    """Reads and writes snapshots below the job's directory. Travels to tasks, so it holds the path only.
+
+    With `merges`, deltas that have become many are merged into one while they are written: for tasks that stay, whose state cannot be
+    pickled as a whole without a pause. Else a full snapshot takes their place.
+    """
 
     directory: str
     inline_threshold: int = DEFAULT_INLINE_THRESHOLD
     signed: bool = False
+    merges: bool = False
 
     def load(self, chain: StateChain, owned: range | None = None) -> Iterator[Tables]:
         """Read the snapshots of a chain, oldest first; with `owned`, entries of other key groups may be left out."""
@@ -50,7 +56,7 @@ class CheckpointStateIO:
         """
         kept: tuple[StateHandle, ...] = ()
         payload = _pickle(delta)
-        if chain is None or should_compact(chain, len(payload)):
+        if chain is None or should_compact(chain, len(payload), merges=self.merges):
             payload = _pickle(full())
         else:
             kept = chain.handles
@@ -69,7 +75,13 @@ class CheckpointStateIO:
                 raise CheckpointError(
                     "the snapshot before this one was not written, and this one has only what has changed since"
                 )
-            return after.append(self._write(name, payload, "delta"))
+            full, *deltas = after.handles
+            if not self.merges or len(deltas) < MAX_DELTAS:
+                return after.append(self._write(name, payload, "delta"))
+            storage = CheckpointStorage(self.directory)
+            written = [read_state(storage, handle) for handle in deltas]
+            merged = _pickle(_merged(map(pickle.loads, [*written, payload])))
+            return StateChain((full, self._write(name, merged, "delta")))
 
         return StateChain((*kept, planned)), write
 
@@ -132,3 +144,23 @@ def _pickle(tables: Tables) -> bytes:
                     error.detail = f"a {type(value).__name__} in '{name}' under the key {key!r}"
                     raise
         raise
+
+
+def _merged(deltas: Iterable[Tables]) -> Tables:
+    """Return one delta that does what several do, one after another."""
+    merged: Tables = {}
+    removed: dict[str, dict[Any, None]] = {}
+    for tables in deltas:
+        for name, delta in tables.items():
+            before = merged.setdefault(name, replace(delta, written={}, removed=[]))
+            gone = removed.setdefault(name, {})
+            for key in delta.removed:
+                before.written.pop(key, None)
+                gone[key] = None
+            for key, value in delta.written.items():
+                gone.pop(key, None)
+                before.written[key] = value
+            before.schema = delta.schema or before.schema
+    for name, delta in merged.items():
+        delta.removed = list(removed[name])
+    return merged

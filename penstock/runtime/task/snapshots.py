@@ -65,12 +65,14 @@ Upload = Callable[[], dict[str, Any]]
 class _Line:
     """The snapshots of one operator: those that were taken, and those that storage has.
 
-    `planned` and `due` belong to the thread of the subtask, `chain` and `whole` to the one that writes, which is behind.
+    `planned`, `taken` and `due` belong to the thread of the subtask, `chain`, `tried` and `whole` to the one that writes, which is behind.
     """
 
     planned: Any = None  # None: the next snapshot must be a full one
+    taken: int = 0
     due: bool = False  # the next snapshot is taken even if nothing has changed
     chain: Any = None
+    tried: int = 0  # how many of those that were taken
     whole: bool = True  # the last snapshot that was to be written was
     lost: bool = (
         False  # said by the one who writes to the one who takes: a snapshot was not written
@@ -136,6 +138,8 @@ class KeyedSnapshots:
         taken = {}
         for position, backend in self._backends.items():
             line = self._lines[position]
+            if line.tried == line.taken:
+                line.planned = line.chain  # as it is: deltas may have been merged
             if line.lost:
                 line.lost, line.planned, line.due = False, None, True
             name = SnapshotName(
@@ -151,6 +155,7 @@ class KeyedSnapshots:
                 raise _not_storable(self._deployment.operators[position].name, error) from error
             if prepared is not None:
                 line.planned, taken[position] = prepared
+                line.taken += 1
                 line.due = False
         return lambda: self._upload(taken)
 
@@ -165,6 +170,7 @@ class KeyedSnapshots:
                 line.whole, line.lost = False, True
             else:
                 line.whole = True
+            line.tried += 1
         if errors:
             raise errors[0]
         return {

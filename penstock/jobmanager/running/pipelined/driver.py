@@ -68,7 +68,7 @@ class PipelinedDriver:
     ) -> None:
         self._job = job
         self._store = store
-        self._state_io = state_io
+        self._state_io = replace(state_io, merges=True)
         self._cluster = cluster
         self._listener = listener
         self._interrupts = interrupts

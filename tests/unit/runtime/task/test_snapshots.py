@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint import handles, shared_files
+from penstock.checkpoint import handles, shared_files, state_io
 from penstock.checkpoint.state_io import CheckpointStateIO
 from penstock.errors import CheckpointError
 from penstock.graph.deployment import JobSettings, SubtaskRestore
@@ -46,9 +46,9 @@ class FailingIO(CheckpointStateIO):
 class Keyed:
     """The keyed state of two operators, dictionaries that say what must be in it, and the snapshots that were taken of it."""
 
-    def __init__(self, backend, directory):
+    def __init__(self, backend, directory, *, merges=False):
         FailingIO.away = False
-        self.io = FailingIO(f"{directory}/storage", 0)
+        self.io = FailingIO(f"{directory}/storage", 0, merges=merges)
         local = RocksDBSettings(local_dirs=(f"{directory}/local",), spill_entries=1)
         state = local if backend == "rocksdb" else StateBackendSettings()
         self.settings = JobSettings("job", "job", state_backend=state)
@@ -196,20 +196,45 @@ STEPS = st.lists(
 )
 
 
-@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_few_changes_never_cost_a_full_snapshot_where_deltas_are_merged(tmp_path):
+    state = Keyed("hashmap", tmp_path, merges=True)
+    for key in range(1000):
+        state.update(0, key, key)
+    state.begin()
+    assert state.write()
+    (first,) = state.written[0]["v0.0"]
+    for number in range(100):
+        state.update(0, number % 7, number)
+        state.update(0, 7 + number % 3, None if number % 2 else number)
+        state.begin()
+        if number % 3:
+            state.begin()
+            assert state.write()
+        assert state.write()
+    chain = state.written[0]["v0.0"]
+    assert chain.handles[0] == first
+    assert len(chain) <= handles.MAX_DELTAS + 2
+    state.crash()
+    assert state.found() == state.values
+
+
+@pytest.mark.parametrize(
+    ("backend", "merges"), [("hashmap", False), ("hashmap", True), ("rocksdb", False)]
+)
 @settings(max_examples=100, deadline=None)
 @given(steps=STEPS)
-def test_every_snapshot_that_was_written_is_the_state_at_its_barrier(backend, steps):
+def test_every_snapshot_that_was_written_is_the_state_at_its_barrier(backend, merges, steps):
     """However late the writing is, whatever fails, and whichever files are put off."""
     with (
         tempfile.TemporaryDirectory() as directory,
         pytest.MonkeyPatch.context() as patched,
     ):
         patched.setattr(handles, "MIN_COMPACTION_BYTES", 400)
+        patched.setattr(state_io, "MAX_DELTAS", 2)
         patched.setattr(shared_files, "_AT_ONCE", 1_200)
         patched.setattr(shared_files, "_PART", 500)
         patched.setattr(rocksdb, "_MUCH", 100)
-        state = Keyed(backend, Path(directory))
+        state = Keyed(backend, Path(directory), merges=merges)
         for kind, *arguments in [*steps, ("begin",)]:
             if kind == "write":
                 if state.taken:
