@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from penstock.connectors.source import (
     Boundedness,
@@ -21,6 +21,9 @@ from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.valve import combine
 from penstock.runtime.user_code import RecordFailedError
+
+# A poll that finds nothing in many splits is interrupted after so many seconds: others in the slot want to go on, too.
+_LONGEST_POLL_S: Final = 0.002
 
 
 class Polled(enum.Enum):
@@ -156,7 +159,18 @@ class SourceOperator(StreamOperator):
     # Reading
 
     def poll(self) -> Polled:
-        """Read at most one batch of the split whose turn it is."""
+        """Read at most one batch of the split whose turn it is. Where records flow, splits that have nothing are passed over."""
+        if self._turns is not self._flow:
+            return self._poll_once()
+        before, end = self.records, 0.0
+        while (polled := self._poll_once()) is Polled.MORE and self.records == before:
+            now = time.monotonic()
+            end = end or now + _LONGEST_POLL_S
+            if now >= end:
+                break
+        return polled
+
+    def _poll_once(self) -> Polled:
         split = None if self._drained else self._turns.next()
         if self.context.pipelined and self.context.pace.traces:
             split = self._turn(split)

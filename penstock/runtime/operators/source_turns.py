@@ -7,6 +7,7 @@ side, a batch at a time (`SideBySide`), and nothing ever waits.
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +22,9 @@ from penstock.runtime.time.pace import Pace
 FIRST_PAUSE_S: Final = 0.001
 SHORTEST_PAUSE_S: Final = 0.0001
 LONGEST_PAUSE_S: Final = 0.010
-# A reader that needs long to see that there is nothing is asked more seldom, so that an idle source needs 2 % of a core at most.
-PAUSE_PER_COST: Final = 50
+# Readers that need long to see that there is nothing are asked more seldom, so that an idle source needs 2 % of a core at most: half of that
+# is for what is around them.
+PAUSE_PER_COST: Final = 100
 LONGEST_COSTLY_PAUSE_S: Final = 0.100
 # Splits with an end that are open at the same time, in a source that ends; in others it is one, as in Flink.
 OPEN_AT_ONCE: Final = 16
@@ -209,6 +211,7 @@ class SideBySide:
         self._waiting: deque[SplitReading] = deque()  # with an end, not begun
         self._most_bounded = OPEN_AT_ONCE if ends else 1
         self._asked_cpu_s = 0.0
+        self._cost_s = 0.0  # of seeing that a split has nothing, on the average
         self.allowed = MAX_WATERMARK  # splits that are beyond it wait for others
 
     def add(self, splits: Sequence[SplitReading]) -> None:
@@ -282,12 +285,17 @@ class SideBySide:
 
     def _leave_alone(self, split: SplitReading) -> None:
         hint = None if self._next_ready is None else self._next_ready(split)
-        cost = self.cpu_time() - self._asked_cpu_s if split.quiet else 0.0
+        if split.quiet:
+            self._cost_s += (self.cpu_time() - self._asked_cpu_s - self._cost_s) / 8
         split.quiet = True
         if hint is None:
             split.pause_s = min(max(2 * split.pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
-            costly = min(PAUSE_PER_COST * cost * len(self._open), LONGEST_COSTLY_PAUSE_S)
+            costly = PAUSE_PER_COST * self._cost_s * len(self._open)
+            costly = min(costly, LONGEST_COSTLY_PAUSE_S)
             hint = max(split.pause_s, costly)
+            if len(self._open) > 1:
+                split.ready_s = _together(self.monotonic(), hint)
+                return
         # One that has just had nothing is not asked in the same moment, whatever its reader says.
         split.ready_s = self.monotonic() + max(hint, SHORTEST_PAUSE_S)
 
@@ -302,3 +310,15 @@ class SideBySide:
     def in_order(self, splits: Sequence[SplitReading]) -> Sequence[SplitReading]:
         """Return all as they came."""
         return splits
+
+
+def _together(now: float, pause: float) -> float:
+    """Return a moment after about so long which is the same for all who ask at about the same time: one wake-up is enough for them.
+
+    Moments are multiples of the pause, which is rounded to 1, 2, 4, 8, ... milliseconds, so that short and long pauses end together, too.
+
+    >>> _together(20.002, 0.01), _together(20.0035, 0.01)
+    (20.008, 20.008)
+    """
+    pause = 0.001 * 2 ** round(math.log2(pause / 0.001))
+    return math.ceil((now + pause / 2) / pause) * pause
