@@ -211,7 +211,11 @@ class WatermarkStrategy:
     def with_watermark_alignment(
         self, watermark_group: str, max_allowed_watermark_drift: Any, update_interval: Any = None
     ) -> WatermarkStrategy:
-        """Pause a source that is ahead of the slowest of its group by more than the allowed drift."""
+        """Pause the splits of a source that are ahead of the slowest of its group by more than the allowed drift.
+
+        Sources tell how far they have come every `update_interval`, one second if none is given. It works in pipelined jobs; those that run in
+        epochs are warned.
+        """
         if not isinstance(watermark_group, str) or not watermark_group:
             raise ArgumentTypeError(f"watermark_group is not a name: {watermark_group!r}")
         interval = 1000

@@ -3,7 +3,7 @@
 A source is planned on the driver and read in tasks. `SplitEnumerator.discover` finds splits (a file, a range
 of numbers, a partition); each split belongs to one source subtask until it is finished. In every epoch a
 subtask calls `SourceReader.read` for each of its splits, from the position that the last completed checkpoint
-holds.
+holds. Where records flow, it does so again and again, from the position that it has reached, and readers must not wait.
 """
 
 from __future__ import annotations
@@ -134,7 +134,9 @@ class SplitEnumerator(ABC):
 
     @abstractmethod
     def discover(self) -> Iterable[SourceSplit]:
-        """Return splits that were not returned before, also not before a restart: see `snapshot`. Called before every epoch.
+        """Return splits that were not returned before, also not before a restart: see `snapshot`.
+
+        Called before every epoch; where records flow, several times a second, by a thread of its own.
 
         A split whose id is that of one being read is not read twice, nor is any split that comes after `no_more_splits` of a
         bounded source was True. Of splits that were finished before that, only the enumerator knows that they were found.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 
@@ -20,6 +21,8 @@ from penstock.jobmanager.running.journal import Journal
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime.network.messages import TaskAck
 from penstock.savepoint.state_io import SnapshotStateIO
+
+_log = logging.getLogger(__name__)
 
 
 class EpochDriver:
@@ -47,6 +50,7 @@ class EpochDriver:
         self._handed_over: Manifest | None = None  # by the plan before this one
         self._attempt = 0
         self._anew = True  # whether no epoch has been completed since the plan was restored
+        _warn_of_alignment(job)
 
     def _create_runner(self) -> EpochRunner:
         pipe = EpochPipe(self._job, self._store, self._state_io, self._pipe, self._journal)
@@ -138,3 +142,19 @@ class EpochDriver:
     def close(self) -> None:
         """Release enumerators and committers."""
         self._runner.close()
+
+
+def _warn_of_alignment(job: Job) -> None:
+    """Say that sources do not wait for each other: all of them read for the same time."""
+    groups = {
+        alignment.group
+        for vertex in job.plan.vertices
+        for operator in vertex.operators
+        if (strategy := getattr(operator.spec, "watermark_strategy", None)) is not None
+        and (alignment := strategy.alignment) is not None
+    }
+    if groups:
+        _log.warning(
+            "watermark alignment (%s) has no effect in epochs: all sources read for the same time. Pipelined jobs align their sources",
+            ", ".join(sorted(groups)),
+        )
