@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.handles import StateChain
@@ -30,7 +30,6 @@ from penstock.checkpoint.messages import (
     Instruction,
     ManifestFailed,
     ManifestWritten,
-    OperatorPlan,
     PipeFinished,
     Restore,
     Restored,
@@ -40,7 +39,7 @@ from penstock.checkpoint.messages import (
     TriggerSources,
     WriteManifest,
 )
-from penstock.checkpoint.retention import orphaned, unneeded_files
+from penstock.checkpoint.retention import orphaned
 from penstock.common import clock
 from penstock.connectors.sink import CommitRequest, Committer
 from penstock.errors import CheckpointError, FencedError, PenstockError
@@ -48,17 +47,21 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpoint_failures import CheckpointFailures
 from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.running.checkpoint_plan import (
+    create_committers,
+    expected_channels,
+    operator_plans,
+)
 from penstock.jobmanager.running.driver import EpochFailedError, Listener
+from penstock.jobmanager.running.tidying import Tidying
 from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime.network.messages import TaskAck
-from penstock.runtime.network.routing import connected_sources
 from penstock.runtime.operators.redelivery import REDELIVERED
 
 _log = logging.getLogger(__name__)
 
 StepHook = Callable[[str, int], None]
 Outcome = EpochCompleted | EpochAborted
-_Deletion = DeleteCheckpoint | DeleteFiles | DeleteOrphans
 
 
 class Checkpoints:
@@ -92,9 +95,9 @@ class Checkpoints:
         self._what = "checkpoint" if tasks_stay else "epoch"
         # By vertex: a source is the head of its chain.
         self._heads = {each.id: each.operators[0].operator_id for each in job.plan.vertices}
-        self._committers: dict[str, Committer] = _create_committers(job)
-        self._operators = _operator_plans(job, self._committers)
-        self._channels = _expected_channels(job)
+        self._committers: dict[str, Committer] = create_committers(job)
+        self._operators = operator_plans(job, self._committers)
+        self._channels = expected_channels(job)
         self._parallelism = Counter(task.vertex for task in self._channels)
         self.coordinator = CheckpointCoordinator(
             job.job_id, job.name, retained=job.checkpoints.retained, tasks_stay=tasks_stay
@@ -108,8 +111,7 @@ class Checkpoints:
         self._outcomes: list[Outcome] = []  # that whoever calls has not been told yet
         self._cause: BaseException | None = None
         self._failures = CheckpointFailures(job.checkpoints.tolerable_failures)
-        # What retention could not delete yet, in the order in which it may be deleted.
-        self._undeleted: deque[_Deletion] = deque()
+        self._tidying = Tidying(store)
         self._sweeps_later = False
         self.finished = False  # whether the last completed checkpoint is the last of the job
 
@@ -137,7 +139,7 @@ class Checkpoints:
 
     def restore(self, manifest: Manifest | None) -> None:
         """Go back to a checkpoint: commit its output again, delete what failed attempts left, rewind sources."""
-        self._undeleted.clear()
+        self._tidying.forget()
         self._collected.clear()
         retained = tuple(self._store.read_all())
         restored = None if manifest is None else manifest.epoch
@@ -210,7 +212,7 @@ class Checkpoints:
         """
         self._store.check_lease()
         retained = self._store.read_all()
-        self._tidy(DeleteFiles(tuple(orphaned(self._store.list_state_files(), retained))))
+        self._tidying.delete(DeleteFiles(tuple(orphaned(self._store.list_state_files(), retained))))
         self._store.sweep_checkpoints()
         for plan in self._operators:
             if plan.committer:
@@ -264,11 +266,13 @@ class Checkpoints:
                     "commit_sink", request.epoch, lambda: self._commit(operator, request)
                 )
             case DeleteCheckpoint(epoch):
-                return self._step("delete_checkpoint", epoch, lambda: self._tidy(instruction))
+                return self._step(
+                    "delete_checkpoint", epoch, lambda: self._tidying.delete(instruction)
+                )
             case DeleteFiles() | DeleteOrphans():
                 assert self.manifest is not None
                 return self._step(
-                    "delete_files", self.manifest.epoch, lambda: self._tidy(instruction)
+                    "delete_files", self.manifest.epoch, lambda: self._tidying.delete(instruction)
                 )
             case EpochCompleted():
                 self._completed(instruction)
@@ -358,25 +362,6 @@ class Checkpoints:
             return
         raise EpochFailedError(failure.message, detail=outcome.reason) from (cause or failure)
 
-    def _tidy(self, instruction: _Deletion) -> None:
-        """Delete what is needed no more. The checkpoint is complete: storage that cannot delete is no reason to repeat it."""
-        self._undeleted.append(instruction)
-        try:
-            while self._undeleted:
-                match self._undeleted[0]:
-                    case DeleteCheckpoint(epoch):
-                        self._store.delete(epoch)
-                    case DeleteFiles(names):
-                        self._store.delete_files(names)
-                    case DeleteOrphans(up_to_epoch, needed):
-                        files = self._store.list_state_files()
-                        self._store.delete_files(tuple(unneeded_files(files, needed, up_to_epoch)))
-                self._undeleted.popleft()
-        except FencedError:
-            raise
-        except CheckpointError as error:
-            _log.warning("%s; it is tried again after the next epoch", error.message)
-
     def _sweep_if_due(self) -> None:
         # Where tasks stay they are at work now: what they have written, no checkpoint names yet. The job's end sweeps.
         if self._tasks_stay or not self._sweeps_later or self._store.contested:
@@ -430,40 +415,3 @@ class Checkpoints:
                 )
             committer = self._committers[operator] = created
         return committer
-
-
-def _create_committers(job: Job) -> dict[str, Committer]:
-    created = {name: sink.create_committer() for name, sink in job.sinks().items()}
-    return {name: committer for name, committer in created.items() if committer is not None}
-
-
-def _operator_plans(job: Job, committers: Mapping[str, Committer]) -> tuple[OperatorPlan, ...]:
-    return tuple(
-        OperatorPlan(
-            operator=operator.operator_id,
-            name=operator.name,
-            vertex=vertex.id,
-            parallelism=vertex.parallelism,
-            max_parallelism=vertex.max_parallelism,
-            uid=operator.uid,
-            committer=operator.operator_id in committers,
-        )
-        for vertex in job.plan.vertices
-        for operator in vertex.operators
-    )
-
-
-def _expected_channels(job: Job) -> dict[TaskId, frozenset[TaskId]]:
-    """Return, for every task of the plan, the tasks that it must hear from."""
-    vertices = job.plan.vertices
-    channels: dict[TaskId, frozenset[TaskId]] = {}
-    for vertex in vertices:
-        for subtask in range(vertex.parallelism):
-            channels[TaskId(vertex.id, subtask)] = frozenset(
-                TaskId(vertices[gate.source_vertex].id, source)
-                for gate in vertex.inputs
-                for source in connected_sources(
-                    gate.partitioning.NAME, subtask, gate.source_parallelism, vertex.parallelism
-                )
-            )
-    return channels
