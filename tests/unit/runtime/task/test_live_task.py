@@ -316,6 +316,22 @@ def test_a_source_that_has_read_all_says_so_and_passes_barriers_as_its_end():
         assert slot.sent(1) == [(BARRIER, BarrierMessage(1, slot.acks(1)[0, 0].attempt, True))]
 
 
+def test_a_barrier_between_the_last_record_and_the_end_is_not_the_last_one():
+    with stages.Stepped(reading(bounded=True, splits=[[(1, 10)]])) as slot:
+        task = slot.task(0)
+        while not task.subtask.source.finished:
+            slot.turn()
+        assert not task.ended
+        slot.tell(Trigger(1, 0))
+        slot.rest()
+        assert not slot.acks(1, 1)[0, 0].finished
+        kinds = [kind for kind, _ in slot.sent(1)]
+        assert kinds.index(BARRIER) < kinds.index(END)
+        slot.tell(Trigger(2, 0))
+        slot.rest()
+        assert slot.acks(2, 1)[0, 0].finished
+
+
 def test_a_drained_source_comes_to_its_end_within_the_checkpoint():
     with stages.Stepped(reading(splits=[[(1, 10)]])) as slot:
         slot.rest()

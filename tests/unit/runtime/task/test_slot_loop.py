@@ -87,12 +87,20 @@ def test_a_bounded_job_runs_to_its_end(slots):
         assert not run.failed
         run.leave()
     assert all(ack.finished for ack in acks.values())
+    # Sinks name what they write by the attempt: no two subtasks of a vertex have the same.
+    assert len({acks[2, index].attempt for index in range(slots)}) == slots
     expected = {key: sum(range(key, count, 10)) for key in range(10)}
     finals = {}
     for key, total in SEEN:
         finals[key] = max(total, finals.get(key, 0))
     assert finals == expected
     assert len(SEEN) == count
+
+
+def test_subtasks_downstream_have_their_turns_first():
+    """What they take makes room for what those before them emit."""
+    with stages.Stepped(sums(1, [[]])) as slot:
+        assert [task.id.vertex for task in slot.loop.tasks] == ["v2", "v1", "v0"]
 
 
 def test_checkpoints_flow_through_a_running_job_and_a_restart_goes_on_from_one():
