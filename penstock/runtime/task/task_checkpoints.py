@@ -199,7 +199,6 @@ class TaskCheckpoints:
 
     def aborted(self, checkpoint: int) -> None:
         """Forget a checkpoint."""
-        self._unconfirmed.aborted(checkpoint)
         self._bytes_before.pop(checkpoint, None)
         self._decide(self._barriers.on_aborted(checkpoint))
         self._held.drop(checkpoint)
