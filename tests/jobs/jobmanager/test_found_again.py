@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from penstock.common import WatermarkStrategy
-from penstock.testing.faults import MOMENTS, StepFault, protocol_faults
+from penstock.testing.faults import StepFault, moments, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.forgetful import Forgetful
@@ -19,7 +19,7 @@ def test_a_job_whose_source_forgets_reads_every_record_once(always):
     lengths = (1, 3, 12)
     source = Forgetful(lengths, always=always)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "forgetful")
-    faults = [StepFault(moment, 2) for moment in MOMENTS[:4]]
+    faults = [StepFault(moment, 2) for moment in moments("epochs")[:4]]
     with (
         MiniCluster(),
         protocol_faults(*faults) as injected,
