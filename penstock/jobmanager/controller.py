@@ -16,8 +16,11 @@ from penstock.common.job_status import JobStatus
 from penstock.errors import JobCancelledError, JobExecutionError, JobInterrupted
 from penstock.graph.execution_graph import ExecutionJobVertex
 from penstock.graph.task_id import TaskId
+from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.live_metrics import LiveMetrics, describe_report
+
+_FOREVER_MS = 2**63 - 1  # as Flink says that there is no interval
 
 
 def _hide_traceback() -> None:
@@ -163,11 +166,34 @@ class LocalJobController:
             "checkpoints": None if job.checkpoints.temporary else master.store.storage.base,
             "savepoint": master.savepoints.last,
             "checkpoint_statistics": master.statistics.to_json(),
+            "checkpoint_config": _describe_checkpoints(job),
             "status_times": {each.name: time for each, time in graph.timestamps},
             "failure": graph.failure,
             "vertices": [_describe_vertex(vertex, master.live) for vertex in graph.vertices],
             "latency": _describe_latency(master),
         }
+
+
+def _describe_checkpoints(job: Job) -> dict[str, Any]:
+    """Return how checkpoints are taken, in the words of Flink's REST API."""
+    checkpoints, barriers = job.checkpoints, job.barriers
+    return {
+        "mode": "exactly_once" if barriers.exactly_once else "at_least_once",
+        "interval": _FOREVER_MS if checkpoints.interval_ms is None else checkpoints.interval_ms,
+        "timeout": _FOREVER_MS if checkpoints.timeout_ms is None else checkpoints.timeout_ms,
+        "min_pause": checkpoints.min_pause_ms,
+        "max_concurrent": checkpoints.max_concurrent,
+        "tolerable_failed_checkpoints": checkpoints.tolerable_failures,
+        "unaligned_checkpoints": barriers.unaligned,
+        "aligned_checkpoint_timeout": barriers.aligned_timeout_ms,
+        "checkpoints_after_tasks_finish": True,
+        "externalization": {
+            "enabled": not checkpoints.temporary,
+            "delete_on_cancellation": checkpoints.temporary or not checkpoints.retain_on_cancel,
+        },
+        "state_backend": job.settings.state_backend.name,
+        "checkpoint_storage": "temporary" if checkpoints.temporary else checkpoints.directory,
+    }
 
 
 def _describe_latency(master: JobMaster) -> dict[str, float] | None:

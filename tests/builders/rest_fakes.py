@@ -101,6 +101,7 @@ class FakeController:
             "checkpoints": f"/chk/{self.job_id}",
             "savepoint": self.savepoint,
             "checkpoint_statistics": self.statistics.to_json(),
+            "checkpoint_config": {"mode": "exactly_once", "interval": 1000},
             "status_times": {"CREATED": NOW - 60_000, "RUNNING": NOW - 55_000},
             "failure": None,
             "vertices": self.vertices,

@@ -26,6 +26,10 @@ def _overview(services: Services, request: Request) -> Response:
     )
 
 
+def _config(services: Services, request: Request) -> Response:
+    return Response(services.jobs.describe(request.parameters["jobid"])["checkpoint_config"])
+
+
 def _brief(record: Json) -> Json:
     """Return a checkpoint without its subtasks."""
     return {**record, "tasks": {}} if "tasks" in record else record
@@ -87,6 +91,7 @@ ROUTES = (
         _overview,
         "how many checkpoints, what they took, the latest ones and those before",
     ),
+    Route("GET", "/jobs/:jobid/checkpoints/config", _config, "how checkpoints are taken"),
     Route(
         "GET",
         "/jobs/:jobid/checkpoints/details/:checkpointid",

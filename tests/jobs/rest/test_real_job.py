@@ -86,7 +86,12 @@ def test_a_running_job_is_watched_saved_rescaled_and_stopped(client, tmp_path):
     )["location"]
     assert savepoint.startswith(str(tmp_path / "savepoints"))
     assert client.get(client.job)["penstock"]["savepoint"] == savepoint
-    latest = client.get(f"{client.job}/checkpoints")["latest"]
+    config = client.get(f"{client.job}/checkpoints/config")
+    assert (config["mode"], config["state_backend"]) == ("exactly_once", "hashmap")
+    found = client.get(f"{client.job}/checkpoints")
+    newest = found["history"][0]["id"]
+    assert client.get(f"{client.job}/checkpoints/details/{newest}")["tasks"]
+    latest = found["latest"]
     assert latest["savepoint"]["external_path"] == savepoint
     assert latest["completed"]["external_path"].startswith(str(tmp_path / "checkpoints"))
 

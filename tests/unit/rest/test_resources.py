@@ -101,6 +101,8 @@ def test_the_latest_checkpoint_and_savepoint_are_told(ask, controller):
         (8, "IN_PROGRESS"),
         (7, "COMPLETED"),
     ]
+    _, config = ask("GET", f"{JOB}/checkpoints/config")
+    assert (config["mode"], config["interval"]) == ("exactly_once", 1000)
     _, details = ask("GET", f"{JOB}/checkpoints/details/7")
     assert details["tasks"]["v1"]["end_to_end_duration"] == 15
     assert "subtasks" not in details["tasks"]["v1"]
