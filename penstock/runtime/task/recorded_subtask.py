@@ -126,6 +126,14 @@ class RecordedSubtask(Subtask):
         self._calls.note(Call.FINISH)
         return super().finish()
 
+    def next_wakeup(self) -> int | None:
+        """Ask, without a note: nothing asks in a replay, where it is known when time went on."""
+        pace = self.pace
+        if not isinstance(pace, RecordingPace):
+            return super().next_wakeup()
+        with pace.unnoted():
+            return super().next_wakeup()
+
     # Checkpoints
 
     def begin_checkpoint(

@@ -8,6 +8,7 @@ answered when. A `RecordingPace` notes them while an epoch runs; the trace trave
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator
@@ -274,6 +275,17 @@ class RecordingPace:
             self._now = now
         self._count += 1
         return now
+
+    @contextlib.contextmanager
+    def unnoted(self) -> Iterator[None]:
+        """Forget the readings of the clock in the body: they decide nothing that would have to be decided again."""
+        readings, now, count, cut = len(self._readings), self._now, self._count, self._cut
+        try:
+            yield
+        finally:
+            if len(self._readings) > readings:
+                del self._readings[readings:]
+            self._now, self._count, self._cut = now, count, cut
 
     def _close_run(self) -> None:
         if self._count:

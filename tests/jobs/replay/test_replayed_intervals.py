@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,10 @@ from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.jobs.replay import programs
 from tests.jobs.replay.recorded_runs import RETAINED, RecordedRun, Tape
+
+sys.path.append(str(Path(__file__).parents[2] / "faults" / "jobs"))
+
+import zoo  # isort: skip - one small program for each kind of stateful operator
 
 
 class Dripping(programs.Bursts):
@@ -75,6 +81,35 @@ def check_all(run, *, at_least=2):
 @pytest.mark.parametrize("name", programs.PROGRAMS)
 def test_what_the_clock_and_chance_decided_is_decided_again(name, parallelism, tmp_path):
     check_all(record_flow(programs.PROGRAMS[name], tmp_path, parallelism=parallelism))
+
+
+# Those that need a clock which the test moves between epochs are for epochs.
+FLOWING = [name for name, program in zoo.PROGRAMS.items() if not program.manual]
+
+
+@pytest.mark.parametrize("name", FLOWING)
+def test_every_operator_does_the_same_again(name, tmp_path):
+    check_all(
+        record_flow(lambda env: zoo.PROGRAMS[name].build(zoo.Inputs(env)), tmp_path), at_least=1
+    )
+
+
+@pytest.mark.parametrize("name", FLOWING[::7])
+def test_the_rocksdb_backend_does_the_same_again(name, tmp_path):
+    options = {"state.backend.type": "rocksdb"}
+    build = zoo.PROGRAMS[name].build
+    check_all(
+        record_flow(lambda env: build(zoo.Inputs(env)), tmp_path, options=options), at_least=1
+    )
+
+
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+def test_barriers_that_overtake_records_change_nothing(name, tmp_path):
+    options = {
+        "execution.checkpointing.unaligned.enabled": "true",
+        "execution.checkpointing.interval": "10 ms",
+    }
+    check_all(record_flow(programs.PROGRAMS[name], tmp_path, parallelism=3, options=options))
 
 
 class Refusing:

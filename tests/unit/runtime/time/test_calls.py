@@ -7,8 +7,10 @@ import pickle
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.graph.task_id import TaskId
 from penstock.runtime.time import calls
 from penstock.runtime.time.calls import Call, CallLog, Noted, joined
+from penstock.runtime.time.pace import RecordingPace
 
 with_channel = st.sampled_from([Call.WATERMARK, Call.STATUS, Call.END])
 alone = st.sampled_from([Call.WAKEUP, Call.FINISH, Call.BARRIER, Call.COMPLETED, Call.DRAIN])
@@ -78,3 +80,17 @@ def test_a_log_does_not_grow_without_bound_and_says_that_it_was_cut(monkeypatch)
     log.note(Call.TIME)
     packed = log.pack()
     assert ([each.value for each in packed], packed.cut) == ([0, 1], True)
+
+
+def test_readings_of_the_clock_that_decide_nothing_leave_no_trace():
+    shown = iter([1, 1, 2, 3, 3, 4])
+    pace = RecordingPace(lambda: next(shown))
+    pace.begin_epoch()
+    pace.clock()
+    with pace.unnoted():
+        pace.clock()
+        pace.clock()
+        pace.clock()
+    pace.clock()
+    pace.clock()
+    assert pace.trace(TaskId("v", 0)).clock.runs() == [(1, 1), (3, 1), (4, 1)]
