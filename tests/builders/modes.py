@@ -2,11 +2,51 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
+
 EPOCHS = "epochs"
 PIPELINED = "pipelined"
 MODES = (EPOCHS, PIPELINED)
+# Set by `make soak`: what takes too long for every run of the tests is done too.
+SOAKS = "PENSTOCK_SOAK" in os.environ
 
 
 def runs_in(mode: str) -> dict[str, str]:
     """Return the options of a job that runs in a mode, also one whose sources end."""
     return {"penstock.execution.mode": mode}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A mode, a state backend, and how barriers go."""
+
+    mode: str
+    backend: str
+    unaligned: bool = False
+
+    @property
+    def flows(self) -> bool:
+        """Whether records flow: there are no epochs."""
+        return self.mode == PIPELINED
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of a job that runs this way."""
+        return {
+            "state.backend.type": self.backend,
+            "execution.checkpointing.unaligned.enabled": str(self.unaligned).lower(),
+            **runs_in(self.mode),
+        }
+
+    def __str__(self) -> str:
+        return " ".join([self.mode, self.backend, *(["unaligned"] if self.unaligned else [])])
+
+
+WAYS = (
+    Way(EPOCHS, "hashmap"),
+    Way(EPOCHS, "rocksdb"),
+    Way(PIPELINED, "hashmap", unaligned=True),
+    Way(PIPELINED, "rocksdb"),
+    *((Way(PIPELINED, "hashmap"), Way(PIPELINED, "rocksdb", unaligned=True)) if SOAKS else ()),
+)

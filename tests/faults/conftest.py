@@ -12,9 +12,17 @@ import pytest
 from fault_harness import LedgerRun, NewRun
 from fault_log import KillLog
 
+from tests.builders.modes import WAYS, Way
+
 DEFAULT_SEED = "7"
 
 _log = KillLog()
+
+
+@pytest.fixture(params=WAYS, ids=str)
+def way(request: pytest.FixtureRequest) -> Way:
+    """A way to run the job."""
+    return request.param
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ import penstock
 from penstock.checkpoint.manifest_store import LATEST, ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.jobmanager.running.journal import list_records, read_record, record_name
+from tests.builders.modes import WAYS, Way
 
 ROOT = Path(penstock.__file__).parents[1]
 LEDGER = Path(__file__).parent / "jobs" / "ledger.py"
@@ -55,14 +56,14 @@ class LedgerRun:
         directory: Path,
         log: KillLog,
         *,
-        backend: str = "hashmap",
+        way: Way = WAYS[0],
         master: str = LOCAL,
         **options: Any,
     ) -> None:
         """`options` are those of the job, see its `main`."""
         self.directory = directory
         self.kills = log
-        self.backend = backend
+        self.way = way
         self.master = master
         self.options = options
         self.records: int = options.get("records", ledger.RECORDS)
@@ -96,7 +97,7 @@ class LedgerRun:
         options = {
             "directory": str(self.directory),
             "master": self.master,
-            "backend": self.backend,
+            "way": self.way.options,
             "faults": list(faults),
             **self.options,
         }
@@ -194,7 +195,7 @@ class LedgerRun:
         """Take note that something was done to the job just now; if it `interrupts`, see when it goes on."""
         epoch, now = (self.epoch(), time.monotonic()) if interrupts else (0, 0.0)
         for _ in range(count):
-            self.faults.append(self.kills.add(Fault(kind, self.backend, epoch, now)))
+            self.faults.append(self.kills.add(Fault(kind, str(self.way), epoch, now)))
 
     def _observe(self) -> None:
         """Look for restarts and for the first checkpoint after each fault."""

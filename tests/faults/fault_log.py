@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import product
 from statistics import median
-
-BACKENDS = ("hashmap", "rocksdb")
 
 
 @dataclass
@@ -18,7 +17,7 @@ class Fault:
     """
 
     kind: str
-    backend: str
+    way: str
     epoch: int = 0
     at: float = 0.0  # a time.monotonic() value
     recovery_s: float | None = None
@@ -42,30 +41,30 @@ class KillLog:
         """How often these kinds of fault struck, or all kinds."""
         return sum(not kinds or fault.kind in kinds for fault in self.faults)
 
-    def missing(self, kinds: Iterable[str]) -> list[str]:
-        """Which of these kinds of fault never struck with one of the backends."""
-        there = {(fault.kind, fault.backend) for fault in self.faults}
-        return [f"{k} ({b})" for k in kinds for b in BACKENDS if (k, b) not in there]
+    def missing(self, kinds: Iterable[str], ways: Iterable[str]) -> list[str]:
+        """Which of these kinds of fault never struck a job that ran one of these ways."""
+        there = {(fault.kind, fault.way) for fault in self.faults}
+        return [f"{k} ({way})" for k, way in product(kinds, ways) if (k, way) not in there]
 
     def table(self) -> list[str]:
-        """One line for each kind of fault and backend."""
+        """One line for each kind of fault and way of running."""
         groups: dict[tuple[str, str], list[Fault]] = {}
         for fault in self.faults:
-            groups.setdefault((fault.kind, fault.backend), []).append(fault)
-        rows = [_row(kind, backend, groups[kind, backend]) for kind, backend in sorted(groups)]
+            groups.setdefault((fault.kind, fault.way), []).append(fault)
+        rows = [_row(kind, way, groups[kind, way]) for kind, way in sorted(groups)]
         rows.append(_row("all", "", self.faults))
-        head = f"{'fault':<16}{'backend':<9}{'struck':>7}{'lost':>6}{'twice':>6}   recovery: min / median / max"
+        head = f"{'fault':<16}{'way':<28}{'struck':>7}{'lost':>6}{'twice':>6}   recovery: min / median / max"
         return [head, *rows]
 
 
-def _row(kind: str, backend: str, faults: list[Fault]) -> str:
+def _row(kind: str, way: str, faults: list[Fault]) -> str:
     times = sorted(fault.recovery_s for fault in faults if fault.recovery_s is not None)
     measured = (
         f"{times[0]:.2f} / {median(times):.2f} / {times[-1]:.2f} s ({len(times)})" if times else "-"
     )
     lost = _total(fault.lost for fault in faults)
     duplicated = _total(fault.duplicated for fault in faults)
-    return f"{kind:<16}{backend:<9}{len(faults):>7}{lost:>6}{duplicated:>6}   {measured}"
+    return f"{kind:<16}{way:<28}{len(faults):>7}{lost:>6}{duplicated:>6}   {measured}"
 
 
 def _total(amounts: Iterable[int | None]) -> str:

@@ -6,12 +6,11 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from fault_harness import LedgerRun, NewRun, judge
-from fault_log import BACKENDS
 
 import clockwork  # isort: skip - fault_harness puts the jobs' folder on the path
 from penstock.testing.clock_shift import clock_shift_environment
+from tests.builders.modes import Way
 
 PORTION = 200  # records of each split that are released at a time
 PATIENCE_S = 60.0  # far from an hour
@@ -69,11 +68,10 @@ class ClockworkRun(LedgerRun):
         self.wait_for_output("held", lambda line: int(line.rpartition("-")[2]) >= before)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_clock_that_jumps_back_and_on_again_loses_and_repeats_nothing(
-    backend: str, new_run: NewRun, rng: random.Random, seed: str
+    way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
-    run = new_run(ClockworkRun, backend=backend, records=0)
+    run = new_run(ClockworkRun, way=way, records=0)
     run.directory.mkdir(parents=True)
     run.release()
     run.begin()

@@ -6,16 +6,15 @@ import os
 import random
 import signal
 
-import pytest
 from fault_harness import TIMEOUT_S, LedgerRun, NewRun, computed, judge
-from fault_log import BACKENDS
+
+from tests.builders.modes import Way
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_second_driver_is_refused_and_the_first_goes_on(
-    backend: str, new_run: NewRun, rng: random.Random, seed: str
+    way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
-    run = new_run(backend=backend, records=900)
+    run = new_run(way=way, records=900)
     with run.without_end():
         run.start()
         assert run.wait_for_epochs(rng.randint(1, 3)), run.story()

@@ -11,23 +11,18 @@ from pathlib import Path
 
 import pytest
 from fault_harness import LedgerRun, NewRun, computed, judge
-from fault_log import BACKENDS
 
 from penstock.testing.storage_faults import StorageFaults
+from tests.builders.modes import Way
 
 EPISODES = 2  # of a full disk, on state files and on manifests each
 TMPFS_SIZE = 4 * 1024 * 1024
 
 
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
 def test_storage_that_fails_every_third_write_costs_time_only(
-    backend: str, new_run: NewRun, seed: str
+    way: Way, new_run: NewRun, seed: str
 ) -> None:
-    run = new_run(backend=backend, records=600)
+    run = new_run(way=way, records=600)
     run.start(environment=StorageFaults(every=3).environment())
     assert run.wait() == 0, run.story()
     run.strike("write fails", run.said("it is tried again"), interrupts=False)
@@ -37,9 +32,9 @@ def test_storage_that_fails_every_third_write_costs_time_only(
 
 
 def test_a_job_goes_on_when_the_disk_is_no_longer_full(
-    backend: str, new_run: NewRun, rng: random.Random, seed: str
+    way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
-    run = new_run(backend=backend, records=1000)
+    run = new_run(way=way, records=1000)
     is_full = run.directory / "is-full"
 
     @contextlib.contextmanager
@@ -63,9 +58,9 @@ def test_a_job_goes_on_when_the_disk_is_no_longer_full(
 
 
 def test_a_job_goes_on_when_a_real_disk_is_no_longer_full(
-    backend: str, new_run: NewRun, rng: random.Random, seed: str
+    way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
-    run = new_run(backend=backend, records=800)
+    run = new_run(way=way, records=800)
     with small_disk(run.directory / "checkpoints") as disk:
         with run.without_end():
             run.start()

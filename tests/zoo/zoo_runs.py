@@ -15,10 +15,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults" / "jobs"))
 
 import zoo  # isort: skip
-from zoo_inputs import MODE, TURN, next_turn  # isort: skip
+from zoo_inputs import MODE, TURN, next_turn, splits_of  # isort: skip
 from penstock.checkpoint import shared_files
-from penstock.checkpoint.manifest import Manifest
-from penstock.connectors.source import SplitProgress
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.jobmanager.job_master import JobMaster
 from penstock.runtime.state.rocksdb import backend as rocksdb
@@ -126,16 +124,6 @@ class Conductor:
     def _act(self, turn: int) -> None:
         if self._between is not None:
             self._between(self._cluster.masters[0], turn)
-
-
-def splits_of(manifest: Manifest) -> list[SplitProgress]:
-    """Return what a checkpoint has read, over all sources."""
-    return [
-        progress
-        for source in manifest.sources.values()
-        for subtask in range(source.parallelism)
-        for progress in source.load_splits(subtask)
-    ]
 
 
 def run(

@@ -103,7 +103,8 @@ class ClockworkReader(SourceReader):
             if not rows:
                 with contextlib.suppress(FileNotFoundError):
                     (self._directory / "jump-while-reading").rename(self._directory / "jump")
-                time.sleep(POLL_S)
+                left = limits.remaining
+                time.sleep(POLL_S if left is None else min(left, POLL_S))
 
     def _rows(self, split: SourceSplit, position: int) -> list[Record]:
         if split.split_id == QUIET:
@@ -187,4 +188,4 @@ def main(options: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main({"master": "local[2,4]", "backend": "hashmap", **json.loads(sys.argv[1])})
+    main({"master": "local[2,4]", "way": {}, **json.loads(sys.argv[1])})

@@ -1,10 +1,11 @@
 """The job that the fault suite kills: windowed sums to one file sink, a counter per key to another.
 
-    python ledger.py '{"directory": "/tmp/run", "backend": "rocksdb", "faults": [["before commit_sink", 2, "raise"]]}'
+    python ledger.py '{"directory": "/tmp/run", "way": {"state.backend.type": "rocksdb"}, "faults": [["before commit_sink", 2, "raise"]]}'
 
 Every epoch reads one batch of each split, and the size of a batch is different each time it is read: an attempt that is
 repeated ends at another place of the input than the first one did. The output does not depend on where epochs end.
-The last record of each split waits for as long as there is a file `hold` in the directory; epochs go on meanwhile.
+Where there are no epochs, a batch comes every few milliseconds.
+The last record of each split waits for as long as there is a file `hold` in the directory; checkpoints go on meanwhile.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ BATCH_SIZES = (20, 60)  # about 42 epochs
 REPEATED = 0.2  # how often a batch is preceded by what was delivered before
 LONGEST_REPEAT = 90
 HELD_S = 0.01
+PACE_S = 0.03  # from one batch to the next, without epochs
 KEYS = 13
 WINDOW_MS = 2_000
 BUCKET_MS = 5_000
@@ -87,14 +89,21 @@ class Ledger(Source):
 
     With `forgets` its enumerator remembers nothing: after every restart it finds both splits anew. With `redelivered`, a
     file, records of the first split are delivered again, after every restart and now and then without one; a line in the
-    file stands for each time. As long as there is a file `hold`, no split ends.
+    file stands for each time. As long as there is a file `hold`, no split ends. With `flows` batches keep their pace.
     """
 
     def __init__(
-        self, records: int, hold: Path, *, forgets: bool = False, redelivered: str | None = None
+        self,
+        records: int,
+        hold: Path,
+        *,
+        forgets: bool = False,
+        redelivered: str | None = None,
+        flows: bool = False,
     ) -> None:
         self._records = records
         self._hold = hold
+        self._flows = flows
         self._forgets = forgets
         self._redelivered = redelivered
 
@@ -106,8 +115,8 @@ class Ledger(Source):
 
     def create_reader(self) -> SourceReader:
         if self._redelivered is None:
-            return LedgerReader(self._records, self._hold)
-        return RepeatingReader(self._records, self._hold, self._redelivered)
+            return LedgerReader(self._records, self._hold, flows=self._flows)
+        return RepeatingReader(self._records, self._hold, self._redelivered, flows=self._flows)
 
 
 class LedgerEnumerator(SplitEnumerator):
@@ -129,18 +138,24 @@ class LedgerEnumerator(SplitEnumerator):
 
 
 class LedgerReader(SourceReader):
-    def __init__(self, records: int, hold: Path) -> None:
+    def __init__(self, records: int, hold: Path, *, flows: bool) -> None:
         self._records = records
         self._hold = hold
+        self._flows = flows
 
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
         length = lengths(self._records)[split.payload]
+        due = time.monotonic()
         while position < length:
             end = min(position + random.randint(*BATCH_SIZES), length)
             if end == length and self._hold.exists():
                 end = length - 1
-                if position == end:
+                if position == end and not self._flows:
                     time.sleep(HELD_S)
+            if self._flows and time.monotonic() < due:
+                end = position
+            elif end > position:
+                due = time.monotonic() + PACE_S
             rows = [record(split.payload, index) for index in range(position, end)]
             position = end
             yield SourceBatch(rows, position, [row[2] for row in rows])
@@ -149,8 +164,8 @@ class LedgerReader(SourceReader):
 class RepeatingReader(LedgerReader):
     """Talks to a broker that delivers at least once: the first split may begin anywhere before its position."""
 
-    def __init__(self, records: int, hold: Path, log: str) -> None:
-        super().__init__(records, hold)
+    def __init__(self, records: int, hold: Path, log: str, *, flows: bool) -> None:
+        super().__init__(records, hold, flows=flows)
         self._log = log
         self._began = False
 
@@ -159,7 +174,8 @@ class RepeatingReader(LedgerReader):
 
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
         for batch in super().read(split, position, limits):
-            if not self.ordered(split):
+            waits = self._flows and not batch.records
+            if waits or not self.ordered(split):
                 yield batch
                 continue
             head = position
@@ -277,7 +293,7 @@ def configuration(options: dict[str, Any], job_id: str) -> Configuration:
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "1000",
         "restart-strategy.fixed-delay.delay": "0 ms",
-        "state.backend.type": options["backend"],
+        **options["way"],
         "state.backend.rocksdb.localdir": f"{directory}/rocksdb",
         "spark.master": options["master"],
         # An executor that is dead does not answer later either.
@@ -301,6 +317,7 @@ def main(options: dict[str, Any]) -> None:
         Path(directory, "hold"),
         forgets=options.get("forgets", False),
         redelivered=f"{directory}/redelivered" if options.get("redelivers") else None,
+        flows=options["way"].get("penstock.execution.mode") == "pipelined",
     )
     keyed = env.from_source(source, strategy, "ledger").key_by(lambda row: row[0])
     keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))).aggregate(
@@ -324,4 +341,4 @@ def main(options: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main({"master": "local[2,4]", "backend": "hashmap", "faults": [], **json.loads(sys.argv[1])})
+    main({"master": "local[2,4]", "way": {}, "faults": [], **json.loads(sys.argv[1])})

@@ -423,7 +423,7 @@ def all_together(env: StreamExecutionEnvironment) -> DataStream:
     return streams[0].union(*streams[1:])
 
 
-def main(directory: Path, master: str) -> None:
+def main(directory: Path, master: str, way: dict[str, str]) -> None:
     configuration = Configuration()
     for key, value in {
         "execution.checkpointing.interval": "1 ms",
@@ -435,6 +435,7 @@ def main(directory: Path, master: str) -> None:
         "restart-strategy.fixed-delay.delay": "0 ms",
         "spark.master": master,
         "spark.local.dir": f"{directory}/spark",
+        **way,
     }.items():
         configuration.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
@@ -449,4 +450,4 @@ def main(directory: Path, master: str) -> None:
 
 if __name__ == "__main__":
     options = json.loads(sys.argv[1])
-    main(Path(options["directory"]), options["master"])
+    main(Path(options["directory"]), options["master"], options.get("way", {}))

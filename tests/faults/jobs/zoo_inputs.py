@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from penstock.checkpoint.manifest import Manifest
 from penstock.common import Time, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.connectors.source import (
@@ -121,6 +122,16 @@ def next_turn(splits: Iterable[SplitProgress]) -> int | None:
     there = [(each.position, end_of(each.split)) for each in splits]
     ahead = [position for position, end in there if position < end]
     return min(ahead, default=max(end for _, end in there)) if there else None
+
+
+def splits_of(manifest: Manifest) -> list[SplitProgress]:
+    """Return what a checkpoint has read, over all sources."""
+    return [
+        progress
+        for source in manifest.sources.values()
+        for subtask in range(source.parallelism)
+        for progress in source.load_splits(subtask)
+    ]
 
 
 def end_of(split: SourceSplit) -> int:

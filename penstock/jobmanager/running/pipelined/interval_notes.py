@@ -65,7 +65,7 @@ class IntervalNotes:
                 self._parts[part.task, part.checkpoint] = part
 
     def on_completed(self, manifest: Manifest, sources: Sequence[SourceCoordinator]) -> None:
-        """End the interval with a completed checkpoint, and begin the next one."""
+        """End the interval with a completed checkpoint, and begin the next one, if there is more to do."""
         if not self._job.settings.journal:
             return
         number = manifest.epoch
@@ -73,6 +73,9 @@ class IntervalNotes:
             part for (_, checkpoint), part in sorted(self._parts.items()) if checkpoint <= number
         ]
         self._journal.completed(self._record, [_slot_trace(within)], epoch=number)
+        if manifest.final:
+            self._record = None
+            return
         later = {key: part for key, part in self._parts.items() if key[1] > number}
         self.begin(manifest, _read_by(manifest, sources), attempt=self._attempt, anew=False)
         self._parts |= later
