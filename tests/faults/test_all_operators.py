@@ -68,7 +68,7 @@ def test_all_operators_at_once_survive_that_python_workers_are_killed(
     job = ZooRun(tmp_path / "run", kill_log, way=way)
     try:
         job.allow(0)
-        job.start(environment={"ZOO_TURNS": str(job.turns)})
+        job.start()
         for number in range(WORKER_KILLS):
             job.allow(number + 1)
             job.pause(rng.uniform(0, 0.3))

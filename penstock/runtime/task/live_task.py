@@ -187,9 +187,11 @@ class LiveTask:
             self.poll_at = 0.0
 
     def assign(self, command: Assign) -> None:
-        """Give the source more splits."""
+        """Give the source more splits; a checkpoint that was triggered before does not know of them."""
         source = self.subtask.source
         assert source is not None
+        if self._triggers:
+            self._begin_triggered()
         self.subtask.add_splits(command)
         self._ask_source()
 

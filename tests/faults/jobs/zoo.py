@@ -416,9 +416,9 @@ class Labelled(MapFunction):
         return f"{self.name}: {value}"
 
 
-def all_together(env: StreamExecutionEnvironment) -> DataStream:
+def all_together(env: StreamExecutionEnvironment, turns: str | None = None) -> DataStream:
     """Put programs into one job; the result is a stream of lines."""
-    inputs = Inputs(env)
+    inputs = Inputs(env, turns=turns)
     streams = [PROGRAMS[name].build(inputs).map(Labelled(name)) for name in TOGETHER]
     return streams[0].union(*streams[1:])
 
@@ -440,7 +440,7 @@ def main(directory: Path, master: str, way: dict[str, str]) -> None:
         configuration.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(PARALLELISM)
-    all_together(env).sink_to(
+    all_together(env, f"{directory}/turns").sink_to(
         FileSink.for_row_format(f"{directory}/results", Encoder.simple_string_encoder())
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         .build()

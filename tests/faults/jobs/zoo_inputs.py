@@ -6,7 +6,6 @@ all splits: so channels never run ahead of each other, and the output is the sam
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -40,7 +39,6 @@ from penstock.datastream.window import TumblingEventTimeWindows
 PARALLELISM = 2
 BATCHES = 9  # of each split: so many epochs, and one that finds the end
 BATCH = 6
-TURNS = os.environ.get("ZOO_TURNS")  # a file that says how many batches may be read, if it is there
 POLL_S = 0.01
 MODE = "penstock.execution.mode"
 KEYS = 4  # of each split
@@ -103,12 +101,12 @@ class Turns:
         finally:
             self._next = self._batches = None
 
-    def allow(self, position: int) -> bool:
+    def allow(self, position: int, file: str | None) -> bool:
         """Whether the batch at a position may be read."""
         if self._next is not None:
             return position <= self._next and (self._batches is None or position < self._batches)
         try:
-            return TURNS is None or position < int(Path(TURNS).read_text())
+            return file is None or position < int(Path(file).read_text())
         except FileNotFoundError:
             return True
 
@@ -147,7 +145,8 @@ class Steps(Source):
     """Two splits of numbered records; `skip` batches at their beginning are empty.
 
     An `endless` one never says that it has ended. It gives one batch of each split per turn with any parallelism, however long
-    that takes. `begin` is the turn of the first batch. `flows`: the job does not run in epochs.
+    that takes. `begin` is the turn of the first batch. `flows`: the job does not run in epochs. `turns`: a file that says how many batches
+    may be read, if it is there.
     """
 
     def __init__(
@@ -159,8 +158,10 @@ class Steps(Source):
         begin: int = 0,
         endless: bool = False,
         flows: bool = False,
+        turns: str | None = None,
     ) -> None:
         self.side = side
+        self.turns = turns
         self.begin = begin
         self.first = begin + skip
         self.end = begin + skip + batches
@@ -215,7 +216,7 @@ class StepsReader(SourceReader):
             yield from self._flow(split, position)
             return
         while position < self._source.end:
-            while not TURN.allow(position):
+            while not TURN.allow(position, self._source.turns):
                 time.sleep(POLL_S)
             batch = self._batch(split, position)
             position += 1
@@ -229,7 +230,7 @@ class StepsReader(SourceReader):
     def _flow(self, split: SourceSplit, position: int) -> Iterator[SourceBatch]:
         # Whoever finds the end of a source that ends takes a turn for that.
         while position < self._source.end or not self._source.endless:
-            if not TURN.allow(position):
+            if not TURN.allow(position, self._source.turns):
                 if self._source.endless:
                     return
                 time.sleep(POLL_S / 10)
@@ -258,15 +259,18 @@ def key_of(value: Event) -> str:
 class Inputs:
     """The streams that programs begin with; each source is in the job once."""
 
-    def __init__(self, env: StreamExecutionEnvironment, *, endless: bool = False) -> None:
+    def __init__(
+        self, env: StreamExecutionEnvironment, *, endless: bool = False, turns: str | None = None
+    ) -> None:
         self.env = env
         self.endless = endless
+        self.turns = turns
         mode = env.get_configuration().to_dict().get(MODE)
         self.flows = mode == "pipelined"
 
     def steps(self, side: str, **more: Any) -> Steps:
         """A source of this job."""
-        return Steps(side, flows=self.flows, **more)
+        return Steps(side, flows=self.flows, turns=self.turns, **more)
 
     def _source(self, side: str, name: str, **more: int) -> DataStream:
         steps = self.steps(side, endless=self.endless, **more)

@@ -11,6 +11,7 @@ import pytest
 from penstock.common import Types, WatermarkStrategy, clock
 from penstock.common.pickling import NotPicklableError
 from penstock.connectors.sink import Sink, SinkWriter
+from penstock.connectors.source import SourceSplit, SplitProgress
 from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import RecordError
@@ -38,6 +39,7 @@ from penstock.runtime.records import MAX_WATERMARK, RowBatch
 from penstock.runtime.task.stage_messages import (
     Aborted,
     Acknowledged,
+    Assign,
     Completed,
     Declined,
     SlotReport,
@@ -690,3 +692,14 @@ def test_committables_are_handed_over_until_they_are_known_to_be_committed():
         slot.put(1, 0, BARRIER, barrier(9))
         slot.rest()
         assert slot.acks(9, 1)[1, 0].carried == {}
+
+
+def test_splits_that_come_after_a_trigger_are_not_part_of_its_checkpoint():
+    spec = SourceSpec(pipes.Numbers(bounded=False), WatermarkStrategy.no_watermarks())
+    source = pipes.vertex(0, spec, level=0)
+    with stages.Stepped(stages.stage(source, assignments={(0, 0): pipes.reads()})) as slot:
+        later = SplitProgress(SourceSplit("later", [(1, 1)], 0), 0)
+        slot.tell(Trigger(1, 0), Assign(TaskId("v0", 0), (later,)), Trigger(2, 0))
+        slot.turn(3)
+        splits = [slot.acks(number, 1)[0, 0].progress for number in (1, 2)]
+    assert [[each.split.split_id for each in found] for found in splits] == [[], ["later"]]
