@@ -40,7 +40,8 @@ class EpochContext:
     """The records between two checkpoints, as a writer gets them.
 
     `epoch` is the number of the checkpoint that ends it. `attempt` is unique to this attempt at this epoch: use it in
-    names of files and transactions. An epoch that is tried again has its number again and another attempt.
+    names of files and transactions. An epoch that is tried again has its number again and another attempt. In a pipelined job the
+    checkpoint may come to nothing, and a later one commits what was written for it.
     """
 
     epoch: int
@@ -86,6 +87,7 @@ class SinkWriter(ABC):
 class CommitRequest:
     """What one epoch hands to a committer: everything that its writers pre-committed.
 
+    In a pipelined job that is also what they pre-committed for checkpoints before this one that came to nothing; it comes first.
     `final` says that nothing may wait for a later epoch: the job ends, or a savepoint is taken.
     """
 
