@@ -166,7 +166,7 @@ class SourceOperator(StreamOperator):
         while (polled := self._poll_once()) is Polled.MORE and self.records == before:
             now = time.monotonic()
             end = end or now + _LONGEST_POLL_S
-            if now >= end:
+            if self.context.pace.due("poll", now >= end):
                 break
         return polled
 
