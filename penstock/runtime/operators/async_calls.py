@@ -117,14 +117,18 @@ class Calls:
             raise self._failure
         self._pace.answered(self._place, ANSWERS_TAKEN)
 
-    def seconds_to_step(self) -> float | None:
-        """Return after how long a step is due although nothing has arrived; None: never."""
+    def time(self) -> float:
+        """Return the time by the loop's clock, which is time.monotonic() but in tests."""
+        return self._loop.time()
+
+    def next_step(self) -> float | None:
+        """Return when a step is due although nothing has arrived, by the loop's clock; None: never."""
         assert self._steps is not None
         due = self._steps.due
         if self._timeout > 0 and self._asked:
             deadline = next(iter(self._asked)).deadline
             due = deadline if due is None else min(due, deadline)
-        return None if due is None else max(0.0, due - self._loop.time())
+        return due
 
     def begin_epoch(self) -> None:
         """Count calls anew; those that are under way come first, as they are asked again first after a restart."""

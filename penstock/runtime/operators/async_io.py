@@ -12,7 +12,6 @@ that a call of any length gets its answer in the end.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -136,16 +135,10 @@ class AsyncWaitOperator(StreamOperator):
             self._run(_yes)
 
     def next_wakeup(self) -> int | None:
-        """Return when a call times out or wants to go on; in an epoch, now if records are in flight: the next one is for them."""
-        if not self._flows:
-            return self.context.clock() if self._waiting else None
-        assert self._calls is not None
-        if self._waiting and not self._queue.size:  # just restored
-            return self.context.clock()
-        seconds = self._calls.seconds_to_step()
-        if not self._watched and self._queue.size:
-            seconds = _LOOK_EVERY_S if seconds is None else min(seconds, _LOOK_EVERY_S)
-        return None if seconds is None else self.context.clock() + math.ceil(seconds * 1000)
+        """Return now if records wait to be asked about, after a restore or in an epoch that has begun: the next one is for them."""
+        if self._flows and self._queue.size:
+            return None
+        return self.context.clock() if self._waiting else None
 
     # Where records flow
 
@@ -158,6 +151,15 @@ class AsyncWaitOperator(StreamOperator):
     def under_way(self) -> bool:  # type: ignore[override]
         """Whether answers are out."""
         return self._flows and not self._is_empty()
+
+    def next_step(self) -> float | None:
+        """Return when a call times out or wants to go on."""
+        assert self._calls is not None
+        due = self._calls.next_step()
+        if not self._watched and self._queue.size:
+            look = self._calls.time() + _LOOK_EVERY_S
+            due = look if due is None else min(due, look)
+        return due
 
     def on_wakeup(self) -> None:
         """Take answers that have arrived."""

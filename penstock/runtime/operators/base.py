@@ -121,7 +121,14 @@ class StreamOperator:
         return None
 
     def on_wakeup(self) -> None:
-        """Go on with what has arrived from outside: somebody called `OperatorContext.wake`, or a watched file can be read."""
+        """Go on with what has arrived from outside.
+
+        Somebody called `OperatorContext.wake`, a watched file can be read, or the moment of `next_step` has come.
+        """
+
+    def next_step(self) -> float | None:
+        """When (on time.monotonic()) `on_wakeup` is to be called although nobody wakes it; None: not at all."""
+        return None
 
     def on_quiet(self) -> None:
         """Emit what is held back only to be sent together with more: there is nothing more to read now."""

@@ -67,6 +67,7 @@ class LiveTask:
         self.latencies: dict[str, LatencyHistogram] = {}  # since the last report, by source
         self.shares = TimeShares(time.monotonic())
         self.wakeup: int | None = None  # when the clock lets something happen
+        self.step_at: float | None = None  # when an operator is to be woken by the monotonic clock
         self.poll_at: float | None = 0.0  # when the source is to be asked again; None: when woken
         self._slot = slot
         self._stage = stage
@@ -104,6 +105,7 @@ class LiveTask:
             source.add_splits(stage.assignments.get(self.id, SourceAssignment()))
         self._checkpoints.begin_epoch(environment)
         self.wakeup = self.subtask.next_wakeup()
+        self.step_at = self.subtask.next_step()
 
     def resume(self) -> None:
         """After a restore, send and receive first what was in the channels when the checkpoint was taken."""
@@ -131,6 +133,8 @@ class LiveTask:
     def work(self) -> bool:
         """Do some of what is to be done; return whether there was anything."""
         worked = False
+        if self.step_at is not None and (moment := time.monotonic()) >= self.step_at:
+            self._woken.update(self.subtask.due_to_step(moment))
         if self._woken:
             worked = self._answer_wakeups()
         if self._finishing:
@@ -148,6 +152,7 @@ class LiveTask:
         if worked:
             self._stirred = True
             self.wakeup = None if self.ended else self.subtask.next_wakeup()
+            self.step_at = self.subtask.next_step()
         return worked
 
     def pass_barriers(self) -> bool:
@@ -177,6 +182,7 @@ class LiveTask:
         self._enter(BUSY)
         while self._woken:
             self.subtask.on_wakeup(self._woken.pop())
+        self.step_at = self.subtask.next_step()
         self._settle()
         self._ask_source()
         return True
@@ -311,6 +317,7 @@ class LiveTask:
         """Come to the end, once nothing is under way; return whether it has."""
         if not self.subtask.finish():
             self.wakeup = self.subtask.next_wakeup()
+            self.step_at = self.subtask.next_step()
             return False
         self._finishing = False
         self.ended = True

@@ -351,11 +351,14 @@ class SlotLoop:
         for task in self.tasks:
             if task.barrier_due is not None:
                 due = min(due, moment + max(task.barrier_due - clock, 1) / 1000)
+            if task.step_at is not None:
+                due = min(due, task.step_at)
             if task.ended or not task.outputs.has_room:
                 continue
             if task.wakeup is not None:
                 due = min(due, moment + max(task.wakeup - clock, 1) / 1000)
-            if task.poll_at is not None and task.subtask.source is not None:
+            subtask = task.subtask
+            if task.poll_at is not None and subtask.source is not None and subtask.has_room:
                 due = min(due, task.poll_at)
         return due - moment
 

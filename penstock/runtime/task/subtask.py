@@ -107,6 +107,9 @@ class Subtask:
         self.finished = False
         code: VertexCode = pickle.loads(deployment.code)
         self.operators: list[StreamOperator] = [create_operator(spec) for spec in code.specs]
+        self._stepping = [
+            op for op in self.operators if type(op).next_step is not StreamOperator.next_step
+        ]
         types = code.types or ({},) * len(self.operators)
         self._outputs = [ChainOutput(*each) for each in zip(self.operators, types, strict=True)]
         self._metrics = [MetricGroup() for _ in self.operators]
@@ -395,6 +398,17 @@ class Subtask:
         source = self.source
         assert source is not None
         source.drain()
+
+    def next_step(self) -> float | None:
+        """Return when (on time.monotonic()) an operator is to be woken although nobody does; None: not at all."""
+        steps = [step for op in self._stepping if (step := op.next_step()) is not None]
+        return min(steps, default=None)
+
+    def due_to_step(self, moment: float) -> list[StreamOperator]:
+        """Return the operators that are to be woken by now."""
+        return [
+            op for op in self._stepping if (step := op.next_step()) is not None and step <= moment
+        ]
 
     def on_wakeup(self, operator: StreamOperator) -> None:
         """Let an operator go on with what has arrived from outside."""
