@@ -69,7 +69,8 @@ class ReplayStateIO:
         self._inner = inner
         self._vertices = vertices
         self._full = full
-        self.deltas: dict[tuple[str, int], bytes] = {}
+        # With the numbers of the checkpoints: what lies between two may have barriers of others that were given up.
+        self.deltas: dict[tuple[str, int], list[tuple[int, bytes]]] = {}
         self.full_tables: dict[tuple[str, int], Tables] = {}
 
     def load(self, *arguments: Any, **options: Any) -> Iterator[dict[str, Any]]:
@@ -105,7 +106,11 @@ class ReplayStateIO:
             if self._full(*place):
                 self.full_tables[place] = _tables(pickle.loads(dumps(full())))
             else:
-                self.deltas[place] = dumps(delta)
+                before = self.deltas.get(place, [])
+                earlier = [
+                    each for each in before if each[0] < name.epoch
+                ]  # else it runs once more
+                self.deltas[place] = [*earlier, (name.epoch, dumps(delta))]
         same = chain if chain is not None else StateChain()
         return same, lambda _chain, _follows: same
 
@@ -193,8 +198,8 @@ def _after_replay(
     chains = point.keyed.get(vertex.operators[position].operator_id, ())
     backend = _empty_backend()
     backend.restore(state_io, chains, point.owned, vertex.max_parallelism)
-    if place in state_io.deltas:
-        backend.apply(pickle.loads(state_io.deltas[place]))
+    for _, delta in state_io.deltas.get(place, ()):
+        backend.apply(pickle.loads(delta))
     return _tables_of(backend)
 
 
