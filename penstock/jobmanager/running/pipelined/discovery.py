@@ -28,7 +28,7 @@ class Discovery:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._over: queue.SimpleQueue[Look] = queue.SimpleQueue()
+        self._over: queue.SimpleQueue[tuple[_Watcher, Look]] = queue.SimpleQueue()
         self._watchers: dict[str, _Watcher] = {}  # by operator id
 
     def start(self, sources: Sequence[SourceCoordinator], patience_s: float) -> list[Look]:
@@ -57,14 +57,15 @@ class Discovery:
         looks: list[Look] = []
         while True:
             try:
-                look = self._over.get_nowait()
+                watcher, look = self._over.get_nowait()
             except queue.Empty:
                 return looks
-            if look.source.operator_id in self._watchers:
+            # One that was stopped looked for a source that has gone back, or is no more.
+            if self._watchers.get(look.source.operator_id) is watcher:
                 looks.append(look)
 
-    def _put(self, look: Look, *, wake: bool) -> None:
-        self._over.put(look)
+    def _put(self, watcher: _Watcher, look: Look, *, wake: bool) -> None:
+        self._over.put((watcher, look))
         if wake:
             self._wake()
 
@@ -110,5 +111,5 @@ class _Watcher:
 
     def _tell(self, look: Look, *, wake: bool) -> None:
         if not self._stopped.is_set():
-            self._put(look, wake=wake)
+            self._put(self, look, wake=wake)
         self.looked.set()

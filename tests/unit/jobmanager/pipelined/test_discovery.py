@@ -14,7 +14,7 @@ from penstock.connectors.source import (
     SplitProgress,
 )
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.running.pipelined.discovery import Discovery
+from penstock.jobmanager.running.pipelined.discovery import Discovery, Look
 from penstock.jobmanager.sources import Discovered, SourceCoordinator
 
 PATIENCE_S = 20
@@ -178,3 +178,16 @@ def test_without_looks_beside_it_a_source_is_asked_as_before(bounded):
     source.discover()
     assert source.plan().enumerator == 1
     assert source.no_more_splits == bounded
+
+
+def test_what_was_found_for_a_source_of_the_plan_before_is_not_taken_for_that_of_the_next():
+    discovery = Discovery(lambda: None)
+    former, source = coordinator(Scripted([["a"]])), coordinator(Scripted([["b"]]))
+    assert [look.source for look in discovery.start([former], PATIENCE_S)] == [former]
+    (watcher,) = discovery._watchers.values()
+    discovery._put(watcher, Look(former, former.look(), None), wake=False)  # nobody has taken it
+    discovery.stop([former])
+    former.close()
+    found = discovery.start([source], PATIENCE_S)
+    assert {look.source for look in found} == {source}
+    discovery.stop([source])
