@@ -37,17 +37,19 @@ _DEFAULTS = {
     "spark.serializer.objectStreamReset": "10",
     "spark.sql.adaptive.enabled": "false",
 }
+# What stages that stay need besides. Spark looks for their slots every 15 s otherwise. A stage that fails is not tried again: the driver
+# starts another, from its last checkpoint; on a local master no other stage is ever tried again.
+_BARRIER_DEFAULTS = {
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    "spark.stage.maxConsecutiveAttempts": "1",
+}
+# If the first job of the process has such stages: a task that does not end by itself when it is cancelled is ended soon.
+STAGE_DEFAULTS = {**_BARRIER_DEFAULTS, "spark.python.task.killTimeout": "500ms"}
 _LOCAL_DEFAULTS = {
+    **_BARRIER_DEFAULTS,
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.daemon.module": "penstock.spark.worker_daemon",
-}
-# What stages that stay need besides. Spark looks for their slots every 15 s otherwise. A stage that fails is not tried again: the driver
-# starts another, from its last checkpoint. A task that does not end by itself when it is cancelled is ended soon.
-STAGE_DEFAULTS = {
-    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
-    "spark.stage.maxConsecutiveAttempts": "1",
-    "spark.python.task.killTimeout": "500ms",
 }
 # A worker process that dies is no reason to fail the epoch: Spark tries the task again.
 _DEFAULT_MASTER = "local[*,4]"

@@ -18,6 +18,7 @@ from penstock.runtime.network.messages import TaskFailedError
 from penstock.runtime.task.stage_messages import (
     Command,
     Connect,
+    Leave,
     SlotFailed,
     SlotListening,
     SlotRunning,
@@ -99,6 +100,8 @@ class StageWatch:
 
     def on_listening(self, report: SlotListening) -> list[Consequence]:
         """A slot is there. Its second process, if Spark started one, is not wanted: who knows what the first one does."""
+        if self.phase in {StagePhase.FAILED, StagePhase.LEAVING}:
+            return [Tell(report.slot, Leave())]
         if self.phase is not StagePhase.STARTING or report.slot in self._addresses:
             return self.fail(
                 StageEndedError(

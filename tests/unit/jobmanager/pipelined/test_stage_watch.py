@@ -18,6 +18,7 @@ from penstock.jobmanager.running.pipelined.stage_watch import (
 from penstock.runtime.network.messages import TaskFailedError, TaskFailure
 from penstock.runtime.task.stage_messages import (
     Connect,
+    Leave,
     SlotFailed,
     SlotListening,
     SlotRunning,
@@ -114,6 +115,15 @@ def test_what_happens_on_the_way_out_is_no_failure():
     assert stage.on_lost(0) == []
     assert stage.on_ended(None) == []
     assert stage.phase is StagePhase.LEAVING
+
+
+@pytest.mark.parametrize(
+    "end", [lambda s: s.on_lost(0), lambda s: s.leave()], ids=["failed", "left"]
+)
+def test_a_slot_that_is_started_again_after_the_end_is_sent_away(end):
+    stage = running()
+    end(stage)
+    assert stage.on_listening(SlotListening(0, "tcp://again", 9)) == [Tell(0, Leave())]
 
 
 def test_a_failed_stage_that_is_let_go_stays_failed():
