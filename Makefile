@@ -36,11 +36,11 @@ check: setup ## lint, format check, types, dead code, import rules
 	@$(PY) tools/dead_code.py
 	@$(PY) -m pytest tests/unit/test_import_rules.py -q
 
-bench: setup ## measure against PyFlink and Flink SQL on the same files (BENCH="--help" for its options)
+bench: setup ## measure against PyFlink, Flink SQL and others in the same run (BENCH="--help" for its options)
 	@tools/setup.sh bench
 	@$(JAVA) $(PY) -m benchmarks $(BENCH)
 
 clean: ## remove everything that the other verbs made
-	rm -rf $(VENV) build dist out spark-warehouse benchmarks/.work benchmarks/.pyflink-venv
+	rm -rf $(VENV) build dist out spark-warehouse benchmarks/.work benchmarks/.pyflink-venv benchmarks/.peers
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks import alone, compare, report
+from benchmarks import alone, compare, latency, pauses, report
 from benchmarks.cases import cases
 from benchmarks.runner import PYFLINK
 
-PARTS = ("compare", "scaling", "skew", "cold", "memory", "cost_law")
+PARTS = ("compare", "latency", "pauses", "scaling", "skew", "cold", "memory", "cost_law")
 LONG_PARTS = ("long_run",)  # only when asked for
 ROOT = Path(__file__).parent.parent
 
@@ -53,8 +53,10 @@ def main() -> None:
     if "compare" in parts:
         engines = args.engine or list(compare.ENGINES)
         if not PYFLINK.exists():
-            show("PyFlink is not installed (tools/setup.sh bench): measuring Penstock only")
-            engines = ["Penstock"]
+            show("PyFlink is not installed (tools/setup.sh bench): measuring the others only")
+            engines = [
+                name for name in engines if compare.ENGINES[name][0] not in {"pyflink", "sql"}
+            ]
         results: report.Results = {}
         for case in cases(scale, args.pyflink_records):
             for engine in engines:
@@ -68,8 +70,18 @@ def main() -> None:
                     )
         show(report.comparison_table(results))
         sections["comparison"] = results
-        if not args.quick and set(engines) == set(compare.ENGINES):
+        if not args.quick and {"Penstock", "PyFlink, process"} <= set(engines):
             report.draw(results, ROOT / "docs" / "images")
+    if "latency" in parts:
+        ages = latency.run(work, None, latency.RATES, 4.0, 3.0 if args.quick else 8.0)
+        show(latency.show(ages))
+        sections["latency"] = ages
+        if not args.quick:
+            latency.draw(ages, ROOT / "docs" / "images")
+    if "pauses" in parts:
+        paused = pauses.run(work, list(pauses.ENGINES), list(pauses.PARTS), 10.0)
+        show(pauses.show(paused))
+        sections["pauses"] = paused
     if "scaling" in parts:
         with report.console.status("cost per record"):
             costs = alone.scaling(work, [int(m * 1_000_000 * scale) for m in (1, 3, 10)])
@@ -103,7 +115,10 @@ def main() -> None:
     if "long_run" in parts:
         minutes = "2" if args.quick else "10"
         sections["long_run_bounded"] = {
-            backend: in_own_process("long_run", "--minutes", minutes, "--backend", backend)
+            f"{mode}, {backend}": in_own_process(
+                "long_run", "--minutes", minutes, "--mode", mode, "--backend", backend
+            )
+            for mode in ("epochs", "pipelined")
             for backend in ("rocksdb", "hashmap")
         }
     report.save(work / "results.json", **sections)

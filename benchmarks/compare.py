@@ -1,4 +1,4 @@
-"""Penstock against PyFlink and Flink SQL: the same files, the same results, side by side."""
+"""Penstock in both modes against PyFlink, Flink SQL and others: the same files, the same results, side by side."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import peers
 from benchmarks.cases import Case
 from benchmarks.data import DataSet
 from benchmarks.runner import Run, Totals, run_job
@@ -13,11 +14,13 @@ from benchmarks.runner import Run, Totals, run_job
 # A run on this much data takes as long as the engine needs to start a job.
 START_UP_RECORDS = 1_000
 
-ENGINES = {
-    "Penstock": ("penstock", ()),
+ENGINES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Penstock": ("penstock", ("--config", "penstock.execution.mode=epochs")),
+    "Penstock, pipelined": ("penstock", ("--config", "penstock.execution.mode=pipelined")),
     "Flink SQL (JVM)": ("sql", ()),
     "PyFlink, process": ("pyflink", ("--config", "python.execution-mode=process")),
     "PyFlink, thread": ("pyflink", ("--config", "python.execution-mode=thread")),
+    **{name: (name, ()) for name in peers.PEERS},
 }
 
 
@@ -50,9 +53,11 @@ def measure(case: Case, engine: str, work: Path, repeat: int) -> Measurement | N
     kind, options = ENGINES[engine]
     if (kind == "sql" and case.sql is None) or engine in case.without:
         return None
+    if kind in peers.PEERS and (case.script != "windowed_bids" or not peers.is_installed(kind)):
+        return None
     script = case.sql if kind == "sql" and case.sql else case.script
-    data = case.capped if kind == "pyflink" else case.data
-    times = 1 if kind == "pyflink" else repeat
+    data = case.data if kind in {"penstock", "sql"} else case.capped
+    times = repeat if kind in {"penstock", "sql"} else 1
     small = DataSet(START_UP_RECORDS, data.auctions)
     start_up = min(_checked(case, script, kind, options, small, work).seconds for _ in range(times))
     seconds = min(_checked(case, script, kind, options, data, work).seconds for _ in range(times))

@@ -62,7 +62,7 @@ def pyflink(name: str, mode: str, *options: str) -> Engine:
 
 def peer(name: str) -> Engine:
     """Another library, in its own environment."""
-    return Engine(name, tuple(peers.command(name, "latency")), "peer")
+    return Engine(name, tuple(peers.command(name, "latency")), name)
 
 
 ENGINES = [
@@ -74,6 +74,7 @@ ENGINES = [
     *(peer(name) for name in peers.PEERS),
 ]
 OURS = ENGINES[0].name
+COLOURS = {**report.COLOURS, OURS: "#1b3f8b", "Penstock, epochs": "#2f6fed"}
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,49 @@ def show(results: dict[str, list[Ages]]) -> Table:
     return table
 
 
+def draw(results: dict[str, list[Ages]], directory: Path) -> None:
+    """Draw p50 and p99 at each rate as latency.svg; an engine that does not keep up has no bar there."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "penstock"
+    from matplotlib import pyplot as plt
+
+    rates = [ages.rate for ages in next(iter(results.values()))]
+    figure, panels = plt.subplots(
+        1, len(rates), figsize=(3.2 * len(rates), 0.9 + 0.38 * len(results))
+    )
+    for number, (rate, axes) in enumerate(zip(rates, panels, strict=True)):
+        for place, (name, measured) in enumerate(results.items()):
+            ages = measured[number]
+            if not ages.kept_up:
+                axes.text(0.12, place, "does not keep up", va="center", fontsize=7, color="#777777")
+                continue
+            p50, p99, _ = ages.quantiles
+            axes.plot(
+                [p50, p99], [place, place], color=COLOURS[name], linewidth=5, solid_capstyle="butt"
+            )
+            axes.plot([p50], [place], "o", color=COLOURS[name], markersize=5)
+            axes.text(p99 * 1.25, place, f"{p99:,.1f}", va="center", fontsize=7)
+        axes.set_xscale("log")
+        axes.set_xlim(0.1, 20_000)
+        axes.set_title(f"{rate:,} records/s", fontsize=9)
+        axes.set_yticks(
+            range(len(results)), list(results) if number == 0 else [""] * len(results), fontsize=8
+        )
+        axes.invert_yaxis()
+        axes.tick_params(axis="x", labelsize=7)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.supxlabel(
+        "age of a record behind the exchange: p50 (dot) to p99, ms (logarithmic)", fontsize=8
+    )
+    figure.text(0.99, 0.01, report.machine(), ha="right", fontsize=6, color="#777777")
+    figure.tight_layout()
+    directory.mkdir(parents=True, exist_ok=True)
+    figure.savefig(directory / "latency.svg", metadata={"Date": None})
+    plt.close(figure)
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=__doc__)
     parser.add_argument("--engine", action="append", choices=[each.name for each in ENGINES])
@@ -196,6 +240,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--seconds", type=float, default=8.0, help="measured at each rate")
     parser.add_argument("--work", type=Path, default=HERE / ".work")
+    parser.add_argument("--draw", action="store_true", help="draw docs/images/latency.svg")
     return parser.parse_args()
 
 
@@ -229,6 +274,8 @@ def main() -> None:
     results = run(args.work.resolve(), args.engine, rates, args.warm_up, args.seconds)
     report.console.print(show(results))
     report.save(args.work / "results.json", latency=results)
+    if args.draw:
+        draw(results, ROOT / "docs" / "images")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ An unbounded job on Spark, `local[2]`, with a checkpoint every second: sliding w
 map and timers of both kinds, over keys that come and go; all of it into a file sink that rolls. Every few seconds the
 benchmark looks at the driver, the JVM, the Python workers, and at all directories that the job writes to.
 
-    python -m benchmarks.long_run [--minutes 10] [--backend rocksdb] [--rate 2000]
+    python -m benchmarks.long_run [--minutes 10] [--mode pipelined] [--backend rocksdb] [--rate 2000]
 
 What is judged is the last quarter against the second: `mean(last) <= 1.3 * mean(second) + slack`. In the first quarter windows
 fill, state reaches its time to live and the JVM grows to its size, so it does not count. From then on the job is in a steady
@@ -219,7 +219,7 @@ LINES = (
 
 
 class Epochs:
-    """Takes the time of each epoch, from the start of its pipe to the end of its clean-up."""
+    """Takes the time of each checkpoint, from its trigger (or the start of its epoch) to the end of its clean-up."""
 
     def __init__(self):
         self.done: list[float] = []
@@ -227,7 +227,7 @@ class Epochs:
 
     def __call__(self, step, epoch):
         now = time.perf_counter()
-        if step == "before run_pipe":
+        if step in {"before run_pipe", "before trigger"}:
             if self._started:
                 self.done.append((self._ended - self._started) * 1000)
             self._started = now
@@ -405,7 +405,7 @@ class Judge:
         return table
 
 
-def run(base: Path, backend: str, seconds: float, rate: int, pause_s: float) -> Judge:
+def run(base: Path, mode: str, backend: str, seconds: float, rate: int, pause_s: float) -> Judge:
     """Run the job for a while and return what was seen."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
@@ -415,6 +415,7 @@ def run(base: Path, backend: str, seconds: float, rate: int, pause_s: float) -> 
                 "spark.master": "local[2,4]",
                 "spark.local.dir": str(base / "spark"),
                 "spark.driver.memory": JVM_HEAP,
+                "penstock.execution.mode": mode,
                 "state.backend.type": backend,
                 "state.backend.rocksdb.localdir": str(base / "local"),
                 "execution.checkpointing.interval": "1 s",
@@ -429,7 +430,7 @@ def run(base: Path, backend: str, seconds: float, rate: int, pause_s: float) -> 
     sampler = Sampler(base, epochs)
     judge = Judge(seconds)
     with watched_steps(epochs):
-        client = env.execute_async(f"long run, {backend}")
+        client = env.execute_async(f"long run, {mode}, {backend}")
     try:
         while not epochs.take():  # until Spark is there
             _fail_if_ended(client)
@@ -455,6 +456,7 @@ def _fail_if_ended(client: Any) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--mode", choices=("epochs", "pipelined"), default="epochs")
     parser.add_argument("--backend", choices=("rocksdb", "hashmap"), default="rocksdb")
     parser.add_argument("--rate", type=int, default=2000, help="records a second")
     parser.add_argument("--pause", type=float, default=3, help="seconds between two looks")
@@ -469,10 +471,12 @@ def main() -> int:
     os.environ["TMPDIR"] = tempfile.tempdir = str(base / "tmp")
     try:
         seconds = options.minutes * 60
-        judge = run(base, options.backend, seconds, options.rate, options.pause)
+        judge = run(base, options.mode, options.backend, seconds, options.rate, options.pause)
         epochs = len(judge.samples[LINES[0]])
         report.console.print(
-            judge.table(f"{options.backend}, {options.minutes:g} minutes, {epochs} epochs")
+            judge.table(
+                f"{options.mode}, {options.backend}, {options.minutes:g} minutes, {epochs} checkpoints"
+            )
         )
         grows = [line for line in LINES if judge.verdict(line) == GROWS]
         report.console.print(

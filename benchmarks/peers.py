@@ -17,3 +17,8 @@ def command(name: str, job: str) -> list[str]:
     if name.startswith("Spark"):
         return [sys.executable, str(script)]
     return [str(HOME / name.lower() / "bin" / "python"), str(script)]
+
+
+def is_installed(name: str) -> bool:
+    """Whether there is an interpreter for its jobs."""
+    return Path(command(name, "windows")[0]).exists()

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks import peers
+
 HERE = Path(__file__).parent
 JOBS = HERE / "jobs"
 PYFLINK = HERE / ".pyflink-venv" / "bin" / "python"
@@ -68,10 +70,14 @@ def run_job(
     timeout: float = 1800,
     watch_memory: bool = False,
 ) -> Run:
-    """Run `jobs/<script>.py`; engine is penstock, pyflink or sql."""
-    python = sys.executable if engine == "penstock" else str(PYFLINK)
-    command = [python, str(JOBS / f"{script}.py"), "--input", str(source), "--output", str(output)]
-    if engine != "sql":
+    """Run `jobs/<script>.py`; engine is penstock, pyflink or sql, or a library that has a windowed job of its own."""
+    if engine in peers.PEERS:
+        command = peers.command(engine, "windows")
+    else:
+        python = sys.executable if engine == "penstock" else str(PYFLINK)
+        command = [python, str(JOBS / f"{script}.py")]
+    command += ["--input", str(source), "--output", str(output)]
+    if engine in {"penstock", "pyflink"}:
         command += ["--engine", engine]
     process = subprocess.Popen(
         [*command, *options],
@@ -98,9 +104,11 @@ def run_job(
 
 
 def environment_of(engine: str) -> dict[str, str]:
-    """Return the environment variables of a process: `engine` is penstock, pyflink, sql or peer."""
-    if engine in {"penstock", "peer"}:
+    """Return the environment variables of a process. What this one imports from is no business of other libraries."""
+    if engine == "penstock":
         return dict(os.environ)
+    if engine in peers.PEERS:
+        return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     # PyFlink's thread mode embeds an interpreter that does not know the virtual environment.
     packages = next((PYFLINK.parent.parent / "lib").glob("python*/site-packages"))
     return {**os.environ, "PYTHONPATH": str(packages)}

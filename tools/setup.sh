@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Make .venv with penstock (editable) and its tools, and find a JDK. Instant when nothing changed.
 #   tools/setup.sh          what tests, checks and the demo need
-#   tools/setup.sh bench    also what the benchmarks need: plotting, and PyFlink in its own environment
+#   tools/setup.sh bench    also what the benchmarks need: plotting, and PyFlink and others in environments of their own
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -103,8 +103,26 @@ ensure_pyflink() {
   touch "$home/.installed-$version"
 }
 
+# What a Python user might pick instead: each in an environment of its own. One that cannot be installed is not compared.
+ensure_peer() {
+  local home="benchmarks/.peers/$1" package="$1==$2"
+  if [ -e "$home/.installed-$2" ]; then return; fi
+  say "installing $package for the comparison"
+  "$venv/bin/python" -m venv --clear "$home"
+  if "$home/bin/python" -m pip install --quiet --disable-pip-version-check "$package"; then
+    touch "$home/.installed-$2"
+  else
+    say "$package cannot be installed here: it will not be compared"
+    rm -rf "$home"
+  fi
+}
+
 ensure_venv
 ensure_packages
 ensure_java
 ensure_class_archive
-if [ "$extras" != dev ]; then ensure_pyflink; fi
+if [ "$extras" != dev ]; then
+  ensure_pyflink
+  ensure_peer bytewax 0.21.1
+  ensure_peer pathway 0.33.0
+fi

@@ -8,6 +8,7 @@ rounds=${1:-3}
 python=.venv/bin/python
 JAVA_HOME=$(cat .venv/java_home)
 export JAVA_HOME
+export PENSTOCK_SOAK=1 # more faults, and all combinations of backend and alignment
 
 for round in $(seq 1 "$rounds"); do
   export PENSTOCK_FAULT_SEED="soak-$(date +%Y%m%d%H%M%S)"
@@ -16,6 +17,8 @@ for round in $(seq 1 "$rounds"); do
   "$python" -m pytest -q tests/unit tests/jobs tests/zoo -n logical --maxprocesses 4 --hypothesis-profile=explore
 done
 PENSTOCK_SLOW_SINK_S=600 "$python" -m pytest -q tests/faults/test_slow_sink.py
-for backend in hashmap rocksdb; do
-  "$python" -m benchmarks.long_run --backend "$backend"
+for mode in epochs pipelined; do
+  for backend in hashmap rocksdb; do
+    "$python" -m benchmarks.long_run --mode "$mode" --backend "$backend"
+  done
 done

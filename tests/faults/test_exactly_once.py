@@ -11,12 +11,12 @@ from pathlib import Path
 from fault_harness import LOCAL_CLUSTER, LedgerRun, NewRun, computed, judge
 
 from penstock.testing.faults import EXIT_CODE, moments
-from tests.builders.modes import Way
+from tests.builders.modes import SOAKS, Way
 
 DRIVER_KILLS = 3
-WORKER_KILLS = 18
+WORKER_KILLS = 60 if SOAKS else 18
 EXECUTOR_KILLS = 2
-RAISES_PER_MOMENT = 2
+RAISES_PER_MOMENT = 3 if SOAKS else 2
 
 
 def test_an_undisturbed_run_puts_out_what_plain_python_computes(new_run: NewRun, seed: str) -> None:
