@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fault_log import KillLog
 
-from tests.builders.modes import WAYS
+from tests.builders.modes import PIPELINED, SOAKS, WAYS
 
 KINDS = (
     "clock jumps",
