@@ -1,6 +1,6 @@
 """Drivers of a pipelined job that are killed one after another, each in a process of its own, with all its slots.
 
-Each goes on from the last checkpoint of the one before, with a parallelism of its own.
+Each goes on from the last checkpoint of the one before, with a parallelism of its own, and perhaps in another mode.
 
 The process that starts them has one thread, so that it can fork: a driver is there within milliseconds.
 """
@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,16 +23,23 @@ from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.jobmanager.job_master import JobMaster
 from penstock.testing import MiniCluster
-from penstock.testing.faults import watched_steps
+from penstock.testing.faults import moments, watched_steps
 from tests.builders.counting_job import Slowly, totals
 from tests.builders.environments import configured
 
 JOB_ID = "0123456789abcdef0123456789abcdef"
-STEPS = ["trigger", "write_manifest", "commit_sink", "delete_checkpoint", "delete_files"]
-MOMENTS = [f"{side} {step}" for step in STEPS for side in ("before", "after")]
 
 
-def run(directory: Path, options: dict[str, str], parallelism: int, act: Any) -> None:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a driver runs the job."""
+
+    mode: str
+    parallelism: int
+    options: dict[str, str]
+
+
+def run(directory: Path, way: Way, act: Any) -> None:
     """Run the job; `act(master, moment)` is called at every step."""
     env = configured(
         {
@@ -40,14 +48,14 @@ def run(directory: Path, options: dict[str, str], parallelism: int, act: Any) ->
             "execution.checkpointing.tolerable-failed-checkpoints": "5",
             "penstock.state.inline-threshold": "0 b",
             "penstock.job-id": JOB_ID,
-            **options,
+            **way.options,
         },
-        parallelism,
+        way.parallelism,
     )
     sink = FileSink.for_row_format(str(directory / "out"), Encoder.simple_string_encoder())
     # Small parts that stay open for a while: what one checkpoint hands over a later one publishes.
     sink.with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=2000))
-    pause_s = 0.0003 if "execution.checkpointing.unaligned.enabled" in options else 0.0
+    pause_s = 0.0003 if "execution.checkpointing.unaligned.enabled" in way.options else 0.0
     lines = totals(env, Slowly()).map(lambda pair: written(pair, pause_s), Types.STRING())
     lines.sink_to(sink.build()).uid("out")
 
@@ -58,7 +66,7 @@ def run(directory: Path, options: dict[str, str], parallelism: int, act: Any) ->
                 file.write(f"{latest['persisted_data']}\n")
         act(master, moment)
 
-    with MiniCluster(mode="pipelined") as cluster, watched_steps(watch):
+    with MiniCluster(mode=way.mode) as cluster, watched_steps(watch):
         env.execute("killed")
 
 
@@ -97,43 +105,51 @@ def drains_after(checkpoints: int, directory: Path) -> Any:
     return act
 
 
-def start(directory: Path, options: dict[str, str], parallelism: int, act: Any) -> int:
+def start(directory: Path, way: Way, act: Any) -> int:
     """Start a driver in a process of its own; return its id."""
     pid = os.fork()
     if not pid:
-        _run_and_exit(directory, options, parallelism, act)
+        _run_and_exit(directory, way, act)
     return pid
 
 
-def _run_and_exit(directory: Path, options: dict[str, str], parallelism: int, act: Any) -> NoReturn:
+def _run_and_exit(directory: Path, way: Way, act: Any) -> NoReturn:
     try:
-        run(directory, options, parallelism, act)
+        run(directory, way, act)
     except BaseException:
         traceback.print_exc()
         os._exit(1)
     os._exit(0)
 
 
-def main(directory: Path, seed: str, deaths: int, options: dict[str, str]) -> None:
+def main(
+    directory: Path, seed: str, deaths: int, modes: list[str], options: dict[str, str]
+) -> None:
     rng = random.Random(seed)
     for number in range(deaths):
-        parallelism = rng.randint(1, 3)
+        way = Way(rng.choice(modes), rng.randint(1, 3), options)
         if rng.random() < 0.7:
-            moment, occurrence = rng.choice(MOMENTS), rng.randint(1, 4)
-            pid = start(directory, options, parallelism, dies_at(moment, occurrence))
-            story = f"{moment}, {occurrence} times"
+            moment, occurrence = rng.choice(moments(way.mode)), rng.randint(1, 4)
+            pid = start(directory, way, dies_at(moment, occurrence))
             _, status = os.waitpid(pid, 0)
-            assert os.waitstatus_to_exitcode(status) == 86, (number, story, status)
+            story = (number, way, moment, occurrence, status)
+            assert os.waitstatus_to_exitcode(status) == 86, story
         else:
-            pid = start(directory, options, parallelism, lambda *_: None)
+            pid = start(directory, way, lambda *_: None)
             time.sleep(rng.uniform(0.02, 0.6))
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
-            assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, (number, status)
-    pid = start(directory, options, 2, drains_after(3, directory))
+            assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, (number, way, status)
+    pid = start(directory, Way(modes[0], 2, options), drains_after(3, directory))
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0, "the last one did not finish"
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4]))
+    main(
+        Path(sys.argv[1]),
+        sys.argv[2],
+        int(sys.argv[3]),
+        json.loads(sys.argv[4]),
+        json.loads(sys.argv[5]),
+    )
