@@ -160,18 +160,23 @@ class SourceOperator(StreamOperator):
 
     def poll(self) -> Polled:
         """Read at most one batch of the split whose turn it is. Where records flow, splits that have nothing are passed over."""
+        split = self._next_turn()
         if self._turns is not self._flow:
-            return self._poll_once()
-        before, end = self.records, 0.0
-        while (polled := self._poll_once()) is Polled.MORE and self.records == before:
-            now = time.monotonic()
-            end = end or now + _LONGEST_POLL_S
-            if self.context.pace.due("poll", now >= end):
-                break
-        return polled
+            return self._read_turn(split)
+        before, begun = self.records, time.monotonic()
+        while True:
+            polled = self._read_turn(split)
+            if polled is not Polled.MORE or self.records != before:
+                return polled
+            split = self._next_turn()
+            over = split is None or time.monotonic() - begun >= _LONGEST_POLL_S
+            if self.context.pace.due("poll", over):
+                return polled
 
-    def _poll_once(self) -> Polled:
-        split = None if self._drained else self._turns.next()
+    def _next_turn(self) -> SplitReading | None:
+        return None if self._drained else self._turns.next()
+
+    def _read_turn(self, split: SplitReading | None) -> Polled:
         if self.context.pipelined and self.context.pace.traces:
             split = self._turn(split)
         if split is None:
