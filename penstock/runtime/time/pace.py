@@ -327,11 +327,12 @@ class RecordingPace:
         self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
         """Read, and note the sizes of batches."""
-        add = self._batches.add
         for batch in reader.read(split, position, limits):
-            add(len(batch.records))
+            self._batches.add(len(batch.records))
             yield batch
-        add(READER_ENDED)
+        self._batches.add(
+            READER_ENDED
+        )  # of the trace at that time: where records flow, reading goes on over barriers
 
     def routers(self, memories: list[Any]) -> list[Any]:
         """Note where the exchanges stand."""

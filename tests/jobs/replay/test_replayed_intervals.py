@@ -112,6 +112,15 @@ def test_barriers_that_overtake_records_change_nothing(name, tmp_path):
     check_all(record_flow(programs.PROGRAMS[name], tmp_path, parallelism=3, options=options))
 
 
+@pytest.mark.parametrize("splits", [1, 3])
+def test_sources_read_again_what_they_read_and_nothing_more(splits, tmp_path):
+    run = record_flow(lambda env: programs.read(env, splits), tmp_path)
+    assert run.error is None
+    read = [run.replayed(epoch)[1].counts["Source: bursts"].records_in for epoch in run.epochs]
+    assert len(read) > 1
+    assert sum(read) == splits * programs.BATCHES * programs.BATCH
+
+
 class Refusing:
     """Refuses one record, after some checkpoints."""
 
