@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
 from penstock.runtime.network.messages import BARRIER, DATA
+from penstock.runtime.records import Batch
 
 RESTORED: Final = -1  # the size of an item that the sender has not sent: it gives no room
 
@@ -119,6 +120,10 @@ class InputChannel:
         """Take records that were in flight when the checkpoint was taken: before all that the sender sends."""
         self.items.extendleft(Item(DATA, payload, RESTORED) for payload in reversed(payloads))
         self.offer()
+
+    def put_back(self, records: Batch) -> None:
+        """Take back a part of the records that were taken last: nothing has come or gone since."""
+        self.items.appendleft(Item(DATA, records, RESTORED))
 
     def put_first(self, item: Item) -> None:
         """Take a message that overtakes all that waits here, but for others that did so before."""

@@ -79,6 +79,7 @@ class SourceOperator(StreamOperator):
         self._no_more_splits = False
         self._drained = False
         self.records = 0
+        self.chain_s = 0.0  # how long the operators after it have worked on its records
         self._once = OnceReader(self._reader, self._on_redelivered)
         tells = type(self._reader).next_ready is not SourceReader.next_ready
         self._flow = SideBySide(ends=self._bounded, next_ready=self._next_ready if tells else None)
@@ -155,6 +156,13 @@ class SourceOperator(StreamOperator):
         if known:
             gone = set(map(id, known))
             self._splits = [split for split in self._splits if id(split) not in gone]
+
+    def limit_batches(self, records: int) -> None:
+        """Let readers give about so many records at once: what comes after them in the chain is slow."""
+        if records != self._flow.batch_size:
+            self._flow.batch_size = records
+            for split in self._splits:
+                split.batches = None
 
     # Reading
 
@@ -257,12 +265,14 @@ class SourceOperator(StreamOperator):
             split.idle = False
             self._set_idle(idle=False)
             timestamps: Any = found.timestamps
+            begun = time.monotonic()
             try:
                 split.assignment.on_batch(
                     RowBatch(found.records, timestamps), self.output.emit, self._on_event_watermark
                 )
             except RecordFailedError as failed:
                 raise self.guard(failed.cause, failed.record, known=True) from failed.cause
+            self.chain_s += time.monotonic() - begun
         split.position = found.position
         return len(found.records)
 

@@ -28,6 +28,7 @@ PAUSE_PER_COST: Final = 100
 LONGEST_COSTLY_PAUSE_S: Final = 0.100
 # Splits with an end that are open at the same time, in a source that ends; in others it is one, as in Flink.
 OPEN_AT_ONCE: Final = 16
+BATCH_SIZE: Final = 1024  # what readers are asked for at once
 
 
 class SplitReading:
@@ -212,6 +213,7 @@ class SideBySide:
         self._most_bounded = OPEN_AT_ONCE if ends else 1
         self._asked_cpu_s = 0.0
         self._cost_s = 0.0  # of seeing that a split has nothing, on the average
+        self.batch_size = BATCH_SIZE
         self.allowed = MAX_WATERMARK  # splits that are beyond it wait for others
 
     def add(self, splits: Sequence[SplitReading]) -> None:
@@ -263,7 +265,7 @@ class SideBySide:
 
     def limits(self) -> ReadLimits:
         """Let the reader see what is there, without waiting."""
-        return OneLook()
+        return OneLook(self.batch_size)
 
     def on_batch(self, split: SplitReading, records: int) -> None:
         """Ask again at once, unless it is known that there will be nothing."""

@@ -15,7 +15,7 @@ from penstock.connectors.source import SourceAssignment
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.stage import StageDeployment
 from penstock.runtime.network.buffers import decode
-from penstock.runtime.network.channels import InputChannel, Inputs, Outputs
+from penstock.runtime.network.channels import InputChannel, Inputs, Item, Outputs
 from penstock.runtime.network.messages import (
     BARRIER,
     DATA,
@@ -26,7 +26,10 @@ from penstock.runtime.network.messages import (
 from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.source import Polled
+from penstock.runtime.operators.source_turns import BATCH_SIZE
+from penstock.runtime.records import Batch
 from penstock.runtime.task.barriers import Channel
+from penstock.runtime.task.portions import Portion
 from penstock.runtime.task.stage_messages import (
     AllowTime,
     Assign,
@@ -78,6 +81,7 @@ class LiveTask:
         self._triggers: deque[Trigger] = deque()
         self._woken: set[StreamOperator] = set()
         self._watched: dict[StreamOperator, int] = {}
+        self._portion = Portion()
         self._stopped = False  # it reads nothing more, and comes to no end
         self._backlog = False  # has the source given as much as it could when it was last asked?
         self._stirred = False  # has it done anything since it was quiet?
@@ -256,11 +260,12 @@ class LiveTask:
         item = channel.take()
         kind, content, size = item
         name = channel.id[2:]
-        if kind == DATA and name in self._checkpoints.in_flight:
-            self._checkpoints.keep(name, item)
         if type(content) is bytes:
             content = decode(content) if kind == DATA else pickle.loads(content)
         self.inputs.bytes_in += max(size, 0)
+        if kind == DATA:
+            self._take_records(channel, item, content)
+            return
         if kind == BARRIER:
             self._checkpoints.on_barrier(channel, content, overtakes)
         elif kind == END:
@@ -269,6 +274,19 @@ class LiveTask:
             self._on_marker(content)
         else:
             self.subtask.receive(*name, kind, content)
+
+    def _take_records(self, channel: InputChannel, item: Item, records: Batch) -> None:
+        """Take as many records as can be processed in some milliseconds; the rest waits for its turn."""
+        name, size = channel.id[2:], self._portion.size
+        if len(records) > size:
+            channel.put_back(records.slice(size))
+            records = records.slice(0, size)
+            item = Item(DATA, records, 0)
+        if name in self._checkpoints.in_flight:
+            self._checkpoints.keep(name, item)
+        begun = time.monotonic()
+        self.subtask.receive(*name, DATA, records)
+        self._portion.took(len(records), time.monotonic() - begun)
 
     def _on_marker(self, marker: LatencyMarker) -> None:
         histogram = self.latencies.setdefault(marker.source.vertex, LatencyHistogram())
@@ -283,9 +301,13 @@ class LiveTask:
             return False
         if self.shares.state != BUSY:
             self.shares.enter(BUSY, moment)
-        before = source.records
+        before, chain_s = source.records, source.chain_s
         polled = self.subtask.poll()
-        self._backlog = source.records - before >= _FULL_BATCH
+        read = source.records - before
+        self._backlog = read >= _FULL_BATCH
+        if read:
+            self._portion.took(read, source.chain_s - chain_s)
+            source.limit_batches(min(self._portion.size, BATCH_SIZE))
         self._settle()
         if source.has_finished_splits:
             self._slot.report(SplitsFinished(self.id, tuple(source.take_finished())))

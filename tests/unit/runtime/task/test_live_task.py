@@ -369,6 +369,47 @@ def test_what_arrives_is_read_however_much_of_it_there_is():
         assert len(SEEN) == 100
 
 
+def slow(value):
+    time.sleep(0.002)
+    SEEN.append(value)
+    return value
+
+
+def slowly(sources=1, **options):
+    target = pipes.vertex(1, MapSpec(slow), gates=[pipes.gate(0, "REBALANCE", sources=sources)])
+    elsewhere = {(0, index): 1 + index for index in range(sources)}
+    return stages.stage(target, elsewhere=elsewhere, **options)
+
+
+def test_a_slow_function_gets_few_records_at_once_so_that_turns_are_short():
+    with stages.Stepped(slowly()) as slot:
+        slot.put(1, 0, DATA, RowBatch(list(range(50))))
+        slot.turn()  # it learns
+        slot.put(1, 0, DATA, RowBatch(list(range(50, 100)), list(range(50, 100))))
+        slot.put(1, 0, BARRIER, barrier(1))
+        slot.turn()
+        assert 50 < len(SEEN) < 70
+        assert slot.acks(1) == {}
+        slot.rest()
+        assert list(range(100)) == SEEN
+        assert set(slot.acks(1, 1)) == {(1, 0)}
+
+
+def test_a_slow_chain_after_a_source_lets_it_read_few_records_at_once():
+    records = [(n, n) for n in range(100)]
+    with stages.Stepped(reading(MapSpec(slow), splits=[records[:50]])) as slot:
+        source = slot.task(0).subtask.source
+        slot.turn()
+        assert source.records == 50
+        more = SplitProgress(SourceSplit("more", records[50:], 0), 0)
+        slot.tell(Assign(TaskId("v0", 0), (more,)))
+        slot.turn()
+        # This reader gives all that it has, whatever it is asked for; others do not.
+        assert source._flow.limits().batch_size < 20
+        slot.rest()
+        assert list(range(100)) == SEEN
+
+
 def test_channels_are_read_by_turns():
     with stages.Stepped(summing(2)) as slot:
         for source in (0, 1):

@@ -123,6 +123,35 @@ def test_a_barrier_that_overtakes_takes_along_what_it_has_overtaken():
     assert SEEN[0] in {1 + 2, 1 + 4}
 
 
+def test_the_rest_of_a_buffer_that_is_processed_in_parts_is_in_flight():
+    with stages.Stepped(summing()) as slot:
+        slot.task(1)._portion.size = 2
+        slot.task(1).outputs.filled()  # it stops after one part
+        slot.put(1, 0, DATA, batch(1, 2, 4, 8))
+        slot.task(1)._read()
+        assert SEEN == [1, 3]
+        overtake(slot, 0, barrier(1))
+        slot.put(1, 0, DATA, batch(100))
+        overtake(slot, 1, barrier(1))
+        slot.rest()
+        ack = slot.acks(1, 1)[1, 0]
+        assert in_flight(ack) == {0: [4, 8]}
+        slot.task(1).outputs.emptied()
+        slot.rest()
+        assert SEEN == [1, 3, 7, 15, 115]
+
+
+def test_records_in_parts_before_a_barrier_that_others_have_overtaken_are_kept_part_by_part():
+    with stages.Stepped(summing()) as slot:
+        slot.task(1)._portion.size = 2
+        overtake(slot, 1, barrier(1))
+        slot.turn()
+        slot.put(1, 0, DATA, batch(1, 2, 4, 8, 16))
+        slot.put(1, 0, BARRIER, barrier(1))
+        slot.rest()
+        assert in_flight(slot.acks(1, 1)[1, 0]) == {0: [1, 2, 4, 8, 16]}
+
+
 def test_what_came_back_is_in_flight_again_if_it_has_not_been_processed():
     with stages.Stepped(summing()) as slot:
         slot.put(1, 0, DATA, batch(1))

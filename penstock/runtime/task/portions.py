@@ -1,0 +1,35 @@
+"""How many records a subtask takes at once, so that a slot whose functions are slow still hears of barriers and timers in time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LARGEST: Final = 16_384
+_LONG_S: Final = 0.020  # a portion that takes longer is too large
+_SHORT_S: Final = 0.005  # one that takes less may be larger
+_AIM_S: Final = 0.010
+
+
+class Portion:
+    """Learns from what the last portions took (a pure core).
+
+    >>> portion = Portion()
+    >>> portion.took(1000, 1.0)  # a millisecond for each record
+    >>> portion.size
+    10
+    >>> portion.took(10, 0.001)
+    >>> portion.size
+    20
+    """
+
+    __slots__ = ("size",)
+
+    def __init__(self) -> None:
+        self.size = LARGEST
+
+    def took(self, records: int, seconds: float) -> None:
+        """Take note of how long so many records took."""
+        if seconds > _LONG_S:
+            self.size = max(1, int(records * _AIM_S / seconds))
+        elif seconds < _SHORT_S and records >= self.size < LARGEST:
+            self.size = min(2 * self.size, LARGEST)
