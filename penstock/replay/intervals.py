@@ -29,8 +29,9 @@ from penstock.runtime.network.messages import (
 )
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.source import Polled
+from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.gates import flowing_time
-from penstock.runtime.task.subtask import Subtask, TaskEnvironment
+from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.time.calls import Call, Noted, joined
 from penstock.runtime.time.pace import SubtaskTrace
 

@@ -29,6 +29,7 @@ from penstock.runtime.operators.source import Polled
 from penstock.runtime.operators.source_turns import BATCH_SIZE
 from penstock.runtime.records import Batch
 from penstock.runtime.task.barriers import Channel
+from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.portions import Portion
 from penstock.runtime.task.stage_messages import (
     AllowTime,
@@ -38,7 +39,7 @@ from penstock.runtime.task.stage_messages import (
     SplitsFinished,
     Trigger,
 )
-from penstock.runtime.task.subtask import Subtask, TaskEnvironment
+from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.task.task_checkpoints import CheckpointServices, TaskCheckpoints
 from penstock.runtime.task.task_metrics import LatencyHistogram
 from penstock.runtime.task.time_shares import BACK_PRESSURED, BUSY, IDLE, TimeShares

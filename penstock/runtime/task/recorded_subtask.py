@@ -16,9 +16,11 @@ from penstock.graph.deployment import VertexDeployment
 from penstock.runtime.network.messages import DATA, WATERMARK, TaskAck
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.source import MoreSplits, Polled
+from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.gates import PolicyOf, flowing_time
 from penstock.runtime.task.in_flight import Capture
-from penstock.runtime.task.subtask import Snapshot, Subtask, TaskEnvironment
+from penstock.runtime.task.snapshots import Snapshot
+from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.time.calls import Call, CallLog
 from penstock.runtime.time.pace import (
     FLOW_RUNS,

@@ -19,10 +19,11 @@ from penstock.runtime.network.buffers import Row
 from penstock.runtime.network.messages import ACK, FAILURE
 from penstock.runtime.network.writers import RowWriter
 from penstock.runtime.task import subtask_cache
+from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.failures import describe, ended_itself
 from penstock.runtime.task.garbage import GarbageControl
 from penstock.runtime.task.gates import ChannelError
-from penstock.runtime.task.subtask import Subtask, TaskEnvironment
+from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.time.pace import Pace, RunLog, SlotTrace
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,11 +11,30 @@ from penstock.common.pickling import NotPicklableError, dumps, is_picklable
 from penstock.errors import RecordError
 from penstock.graph.deployment import JobSettings, SubtaskRestore, VertexDeployment
 from penstock.graph.key_groups import key_group_range
+from penstock.runtime.network.messages import BarrierMessage, TaskAck
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.state.backends import create_backend
 from penstock.runtime.state.keyed import KeyedStateBackend, Prepared
 from penstock.runtime.state.state_backend import StatePlace
 from penstock.runtime.state.table import TableDelta
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a subtask has at a barrier. It is to be written, by any thread, while the subtask may go on."""
+
+    ack: TaskAck  # without keyed state
+    write: Callable[[], dict[str, Any]]
+    barrier: BarrierMessage | None = None  # that was sent on
+    in_flight: bytes | None = None  # what was in the channels
+    write_in_flight: Callable[[bytes], Any] | None = None
+
+    def finish(self) -> TaskAck:
+        """Write it; return the ACK."""
+        ack = replace(self.ack, keyed=self.write())
+        if self.in_flight is None or self.write_in_flight is None:
+            return ack
+        return replace(ack, in_flight=self.write_in_flight(self.in_flight))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,11 @@ import contextlib
 import functools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from penstock.connectors.source import SourceAssignment
 from penstock.errors import PenstockError
-from penstock.graph.deployment import JobSettings, SubtaskRestore, VertexCode, VertexDeployment
-from penstock.graph.task_id import TaskId
+from penstock.graph.deployment import SubtaskRestore, VertexCode, VertexDeployment
 from penstock.runtime.metrics import MetricGroup
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.edges import BufferedEdge, LocalEdge
@@ -27,7 +25,6 @@ from penstock.runtime.network.messages import (
     LatencyMarker,
     TaskAck,
 )
-from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.source import MoreSplits, Polled, SourceOperator
@@ -36,58 +33,13 @@ from penstock.runtime.state.operator_state import EMITTED, IDLE, OperatorStateBa
 from penstock.runtime.state.redistribution import restore_local
 from penstock.runtime.task.chain import ChainOutput
 from penstock.runtime.task.context import RuntimeContext
+from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.gates import Channel, InputGates, PolicyOf, epoch_time
 from penstock.runtime.task.in_flight import Capture, RestoredInFlight
-from penstock.runtime.task.snapshots import KeyedSnapshots, StateIO, pack_local
+from penstock.runtime.task.snapshots import KeyedSnapshots, Snapshot, pack_local
 from penstock.runtime.time.pace import WALL, Pace, RecordingPace, WallPace, wall_clock
 from penstock.runtime.time.timers import TimerManager
 from penstock.runtime.time.valve import ValveOutput
-
-
-class LiveEnvironment(Protocol):
-    """What is there for a subtask where records flow between barriers: every edge is a channel, and nobody waits inside a call."""
-
-    def wake(self, operator: StreamOperator) -> None:
-        """Call `on_wakeup` of an operator soon. By any thread."""
-
-    def watch(self, operator: StreamOperator, file: int | None) -> None:
-        """Call `on_wakeup` of an operator whenever a file can be read; None: no more."""
-
-    def tell(self, operator: str, data: bytes) -> None:
-        """Send what a sink puts out on the driver."""
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What a subtask has at a barrier. It is to be written, by any thread, while the subtask may go on."""
-
-    ack: TaskAck  # without keyed state
-    write: Callable[[], dict[str, Any]]
-    barrier: BarrierMessage | None = None  # that was sent on
-    in_flight: bytes | None = None  # what was in the channels
-    write_in_flight: Callable[[bytes], Any] | None = None
-
-    def finish(self) -> TaskAck:
-        """Write it; return the ACK."""
-        ack = replace(self.ack, keyed=self.write())
-        if self.in_flight is None or self.write_in_flight is None:
-            return ack
-        return replace(ack, in_flight=self.write_in_flight(self.in_flight))
-
-
-@dataclass(slots=True)
-class TaskEnvironment:
-    """What a subtask runs in: its job's settings, the attempt, and where records and state go."""
-
-    settings: JobSettings
-    epoch: int  # the checkpoint that ends it has this number
-    attempt: str
-    attempt_number: int
-    staging: str
-    state_io: StateIO
-    writer_of: WriterOf
-    pace_of: Callable[[TaskId], Pace] | None = None  # None: the wall clock
-    live: LiveEnvironment | None = None  # None: the input is one epoch
 
 
 class Subtask:

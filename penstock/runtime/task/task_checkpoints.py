@@ -21,10 +21,11 @@ from penstock.runtime.task.barriers import (
     Drop,
     Hasten,
 )
+from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.in_flight import Capture
 from penstock.runtime.task.overtaking import HeldSnapshots
 from penstock.runtime.task.stage_messages import Declined, Trigger
-from penstock.runtime.task.subtask import Subtask, TaskEnvironment
+from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.task.unaligned import create_barriers
 from penstock.runtime.task.unconfirmed import Unconfirmed
 from penstock.runtime.task.uploads import Upload

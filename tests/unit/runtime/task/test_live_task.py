@@ -36,6 +36,7 @@ from penstock.runtime.network.messages import (
 )
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.records import MAX_WATERMARK, RowBatch
+from penstock.runtime.task.snapshots import Snapshot
 from penstock.runtime.task.stage_messages import (
     Aborted,
     Acknowledged,
@@ -46,7 +47,6 @@ from penstock.runtime.task.stage_messages import (
     SourceFinished,
     Trigger,
 )
-from penstock.runtime.task.subtask import Snapshot
 from penstock.runtime.task.uploads import Upload
 from tests.builders import pipes, stages
 

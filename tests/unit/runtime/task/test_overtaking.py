@@ -12,7 +12,7 @@ from penstock.runtime.records import RowBatch
 from penstock.runtime.task.barriers import Begin
 from penstock.runtime.task.in_flight import Capture, InFlight
 from penstock.runtime.task.overtaking import HeldSnapshots
-from penstock.runtime.task.subtask import Snapshot
+from penstock.runtime.task.snapshots import Snapshot
 from penstock.runtime.task.uploads import Upload
 from tests.builders import pipes
 

@@ -15,8 +15,9 @@ from penstock.graph.partitioning import Hash
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK
 from penstock.runtime.operators.source import Polled
+from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.gates import ImmediateTime
-from penstock.runtime.task.subtask import Subtask, TaskEnvironment
+from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.time.pace import WallPace
 from penstock.testing import ManualClock
 from tests.builders import pipes
