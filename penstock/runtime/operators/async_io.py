@@ -88,6 +88,12 @@ class AsyncWaitOperator(StreamOperator):
         if self._watched and context.watch is not None:
             context.watch(file)
 
+    def open_epoch(self, context: OperatorContext) -> None:
+        """Go on; calls that are under way go on, too, where records flow."""
+        super().open_epoch(context)
+        if self._flows and self._calls is not None:
+            self._calls.begin_epoch()
+
     def close(self) -> None:
         """Give up the calls in flight and close the user's function."""
         calls, self._calls = self._calls, None
@@ -287,8 +293,9 @@ class AsyncWaitOperator(StreamOperator):
             self._run(self._is_empty, wait / 1000)
             if not self._is_empty():
                 self._carry_over()
-        assert self._calls is not None
-        self._calls.begin_epoch()
+        if not self._flows:
+            assert self._calls is not None
+            self._calls.begin_epoch()
         self._snapshot()
         return []
 

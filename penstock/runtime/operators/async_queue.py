@@ -143,7 +143,9 @@ class UnorderedQueue:
             segments.popleft()
 
     def __iter__(self) -> Iterator[Item]:
+        """Iterate in an order that gives another queue the same: what was answered leaves as it was answered."""
         for segment in self._segments:
-            yield from segment.entries
+            yield from segment.answered
+            yield from (entry for entry in segment.entries if entry.results is None)
             if segment.control is not None:
                 yield segment.control
