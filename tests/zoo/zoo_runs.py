@@ -94,10 +94,14 @@ class Conductor:
     Epochs: a turn begins with its epoch. Records that flow: with the checkpoint that has the turn before it.
     """
 
-    def __init__(self, cluster: MiniCluster, between: Between | None) -> None:
+    def __init__(
+        self, cluster: MiniCluster, between: Between | None, *, unaligned: bool = False
+    ) -> None:
         self._cluster = cluster
         self._between = between
+        self._unaligned = unaligned
         self._turn = 0  # how many of them a checkpoint has
+        self._processed = 0  # how many of them the last checkpoint had, without a record in flight
 
     def on_epoch(self, moment: str, _: int) -> None:
         if moment == "before run_pipe":
@@ -115,6 +119,10 @@ class Conductor:
         if manifest.has_in_flight_data:
             return  # not all of the turn is processed
         turn = next_turn(splits_of(manifest))
+        # A barrier that overtakes watermarks tells nobody: they have arrived when the next barrier has passed as well.
+        before, self._processed = self._processed, self._turn if turn is None else turn
+        if self._unaligned and before != turn:
+            return
         if turn is not None and turn != self._turn:
             self._turn = turn
             CLOCK.show(turn + 1)
@@ -142,7 +150,9 @@ def run(
     flows = env.get_configuration().to_dict().get(MODE) == PIPELINED
     with MiniCluster() as cluster:
         stream = zoo.PROGRAMS[name].build(zoo.Inputs(env, endless=endless))
-        conductor = Conductor(cluster, between)
+        options = env.get_configuration().to_dict()
+        unaligned = options.get("execution.checkpointing.unaligned.enabled") == "true"
+        conductor = Conductor(cluster, between, unaligned=unaligned)
         hook = conductor.on_checkpoint if flows else conductor.on_epoch
         CLOCK.show(1)
         with (
