@@ -27,15 +27,14 @@ class SchedulePolicy:
 class CheckpointSchedule:
     """Knows which checkpoints are under way, and when the next is due.
 
-    Times are seconds on any clock that does not go back. A checkpoint that somebody wants (`want`: for a savepoint, or because it is
-    the last) waits neither for the interval nor for others.
+    Times are seconds on any clock that does not go back. One that somebody wants, for a savepoint or because it is the last, is
+    triggered at any time, and told here like the others.
     """
 
     def __init__(self, policy: SchedulePolicy) -> None:
         self._policy = policy
         # When each checkpoint that is under way was triggered, by number.
         self._under_way: dict[int, float] = {}
-        self._wanted = False
         # When the interval since the last trigger is over; None: it never is.
         self._next_at: float | None = None
         # Until when the minimum pause since the last end lasts.
@@ -48,10 +47,6 @@ class CheckpointSchedule:
         interval = self._policy.interval_s
         self._next_at = None if interval is None else now_s + (0.0 if at_once else interval)
 
-    def want(self) -> None:
-        """Ask for a checkpoint as soon as possible, once."""
-        self._wanted = True
-
     @property
     def under_way(self) -> list[int]:
         """The checkpoints that were triggered and are not over."""
@@ -59,8 +54,6 @@ class CheckpointSchedule:
 
     def is_due(self, now_s: float) -> bool:
         """Whether a checkpoint is to be triggered now."""
-        if self._wanted:
-            return True
         due_at = self._due_at()
         return due_at is not None and due_at <= now_s
 
@@ -73,8 +66,6 @@ class CheckpointSchedule:
 
     def seconds_left(self, now_s: float) -> float | None:
         """Return how long nothing is due and nothing expires; None if that depends on others alone."""
-        if self._wanted:
-            return 0.0
         times = [self._due_at()]
         if self._policy.timeout_s is not None:
             times += [began + self._policy.timeout_s for began in self._under_way.values()]
@@ -82,12 +73,11 @@ class CheckpointSchedule:
         return max(0.0, min(known) - now_s) if known else None
 
     def on_triggered(self, number: int, now_s: float) -> None:
-        """Take note that a checkpoint was triggered; whoever wanted one has it.
+        """Take note that a checkpoint was triggered.
 
         The next is due an interval later, also if this one came early. What was missed is not made up for.
         """
         self._under_way[number] = now_s
-        self._wanted = False
         if self._policy.interval_s is not None:
             self._next_at = now_s + self._policy.interval_s
 

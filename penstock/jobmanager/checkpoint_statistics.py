@@ -50,11 +50,6 @@ class CheckpointRecord:
     reason: str | None = None  # why it failed
 
     @property
-    def duration_ms(self) -> int:
-        """From the trigger to the last ACK so far."""
-        return max(self.latest_ack_ms - self.triggered_ms, 0)
-
-    @property
     def latest_ack_ms(self) -> int:
         """When the last ACK so far came in; the trigger if none did."""
         times = [each.acknowledged_ms for each in self.subtasks.values()]

@@ -24,20 +24,17 @@ _MIN: Final = -(2**63)
 class VertexFigures:
     """How the subtasks of a vertex are doing together.
 
-    Shares of the time are the average over those that have reported, `busiest` is that of the one that works most. What is per
-    second is added up. The watermark is the lowest.
+    Shares of the time are the average over those that have reported. What is per second is added up. The watermark is the lowest.
     """
 
     reported: int = 0  # subtasks
     busy: float = 0.0
     back_pressured: float = 0.0
     idle: float = 0.0
-    busiest: float = 0.0
     records_in: float = 0.0  # per second, and so the next ones
     records_out: float = 0.0
     bytes_in: float = 0.0
     bytes_out: float = 0.0
-    queued: int = 0  # items that have arrived and were not taken
     watermark: int | None = None
 
     @classmethod
@@ -58,12 +55,10 @@ class VertexFigures:
             busy=average(names.BUSY),
             back_pressured=average(names.BACK_PRESSURED),
             idle=average(names.IDLE),
-            busiest=max(number(each, names.BUSY) for each in reports) / _SECOND,
             records_in=total(names.RECORDS_IN_RATE),
             records_out=total(names.RECORDS_OUT_RATE),
             bytes_in=total(names.BYTES_IN_RATE),
             bytes_out=total(names.BYTES_OUT_RATE),
-            queued=int(total(names.INPUT_QUEUE)),
             watermark=min(watermarks) if len(watermarks) == len(reports) else None,
         )
 

@@ -30,7 +30,6 @@ INPUT_WATERMARK: Final = "currentInputWatermark"  # epoch milliseconds
 OUTPUT_WATERMARK: Final = "currentOutputWatermark"
 
 INPUT_QUEUE: Final = "inputQueueLength"  # items that have arrived and were not taken
-OUTPUT_QUEUE: Final = "outputQueueLength"  # items that wait for room
 
 LATENCY: Final = "latency"  # LatencyHistograms of markers since the report before, by the id of the source's vertex
 

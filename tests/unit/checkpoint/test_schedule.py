@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,19 +69,19 @@ def test_a_minimum_pause_allows_one_checkpoint_at_a_time():
     assert not plan.is_due(100.0)
 
 
-@pytest.mark.parametrize("interval_s", [None, 10.0])
-def test_one_that_is_wanted_waits_for_nothing(interval_s):
-    plan = schedule(interval_s, min_pause_s=5.0)
+def test_one_that_was_triggered_besides_counts_like_the_others():
+    plan = schedule(10.0, min_pause_s=5.0)
     plan.on_triggered(1, 1.0)
-    plan.want()
-    assert plan.is_due(1.0)
-    assert plan.seconds_left(1.0) == 0.0
-    plan.on_triggered(2, 1.0)
-    assert not plan.is_due(1.0)
+    plan.on_triggered(2, 2.0)
     assert plan.under_way == [1, 2]
+    plan.on_over(1, 3.0)
+    assert not plan.is_due(100.0)
+    plan.on_over(2, 4.0)
+    assert not plan.is_due(11.9)
+    assert plan.is_due(12.0)
 
 
-def test_without_an_interval_none_is_due_unless_it_is_wanted():
+def test_without_an_interval_none_is_due():
     plan = schedule(None)
     assert not plan.is_due(1e9)
     assert plan.seconds_left(0.0) is None
