@@ -53,6 +53,7 @@ def start(directory: Path, *names: str, parallelism: int = 1, **options: str) ->
         {
             "execution.checkpointing.interval": "100 ms",
             "execution.checkpointing.dir": f"{directory}/checkpoints",
+            "parallelism.default": str(parallelism),
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.delay": "0 ms",
             "restart-strategy.fixed-delay.attempts": "20",
@@ -60,7 +61,6 @@ def start(directory: Path, *names: str, parallelism: int = 1, **options: str) ->
         }
     )
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(parallelism)
     for name in names:
         ticks = env.from_source(Ticks(), WatermarkStrategy.no_watermarks(), name).uid(f"{name}-in")
         counted = ticks.key_by(lambda value: value % 3).process(Count(f"{directory}/{name}.pid"))

@@ -66,6 +66,21 @@ def test_only_the_region_of_a_killed_worker_restarts(client, tmp_path):
     assert check_exactly_once(tmp_path / "b") > 0
 
 
+def test_a_frozen_worker_is_noticed_within_five_seconds(client, tmp_path):
+    checkpoints(client, 2)
+    master = master_of(client)
+    frozen = process_of(tmp_path, "a")
+    os.kill(frozen, signal.SIGSTOP)
+    began = time.monotonic()
+    eventually(lambda: master.restarts == 1, "the restart")
+    assert time.monotonic() - began < 5.5
+    checkpoints(client, 3)
+    assert not is_alive(frozen)
+    client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(60)
+    client.get_job_execution_result().result(60)
+    assert check_exactly_once(tmp_path / "a") > 0
+
+
 def test_a_job_that_would_wait_for_held_cores_says_so(client, tmp_path):
     checkpoints(client, 1)
     env = StreamExecutionEnvironment.get_execution_environment()
@@ -99,9 +114,9 @@ def test_a_worker_that_crashes_is_told(tmp_path):
     assert "Python worker exited unexpectedly" in str(error.value)
 
 
-def run_program(directory: Path, master: str, *names: str) -> subprocess.Popen[bytes]:
+def run_program(directory: Path, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", pipelined_jobs.__name__, str(directory), master, *names],
+        [sys.executable, "-m", pipelined_jobs.__name__, str(directory), *arguments],
         cwd=Path(__file__).parents[2],
         start_new_session=True,
     )
@@ -127,7 +142,7 @@ def last_checkpoint(directory: Path) -> int:
 
 
 def test_a_killed_driver_leaves_no_process(tmp_path):
-    driver = run_program(tmp_path, "local[2,4]", "a", "b")
+    driver = run_program(tmp_path, "spark.master=local[2,4]", "a", "b")
     try:
         eventually(lambda: (tmp_path / "a.pid").exists(), "the start")
         eventually(lambda: (tmp_path / "b.pid").exists(), "the start")
@@ -140,7 +155,7 @@ def test_a_killed_driver_leaves_no_process(tmp_path):
 
 
 def test_a_killed_executor_is_noticed_and_its_tasks_start_again(tmp_path):
-    driver = run_program(tmp_path, "local-cluster[2,1,1024]", "a", "b")
+    driver = run_program(tmp_path, "spark.master=local-cluster[2,1,1024]", "a", "b")
     try:
         eventually(lambda: (tmp_path / "a.pid").exists() and (tmp_path / "b.pid").exists(), "start")
         eventually(lambda: last_checkpoint(tmp_path) >= 3, "the third checkpoint")
