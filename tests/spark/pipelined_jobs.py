@@ -124,11 +124,11 @@ def is_alive(process: int) -> bool:
     return state != "Z"
 
 
-if (
-    __name__ == "__main__"
-):  # the directory, the master, then names; runs until there is a file `stop`
+if __name__ == "__main__":  # a directory, names and options; runs until there is a file `stop`
     where = Path(sys.argv[1])
-    started = start(where, *sys.argv[3:], spark__master=sys.argv[2])
+    names = [text for text in sys.argv[2:] if "=" not in text]
+    more = dict(text.split("=", 1) for text in sys.argv[2:] if "=" in text)
+    started = start(where, *names, **{key.replace(".", "__"): text for key, text in more.items()})
     while not (where / "stop").exists() and not started.get_job_execution_result().done():
         time.sleep(0.05)
     started.stop_with_savepoint(False, str(where / "savepoints")).result()

@@ -176,6 +176,26 @@ def test_a_killed_executor_is_noticed_and_its_tasks_start_again(tmp_path):
     eventually(lambda: not any(is_alive(each) for each in left), "the end of all processes")
 
 
+def test_a_stage_that_spark_tries_again_is_sent_away(tmp_path):
+    options = ("spark.master=local[2,4]", "spark.stage.maxConsecutiveAttempts=4")
+    driver = run_program(tmp_path, *options, "parallelism.default=2", "a")
+    try:
+        for kills in range(2):
+            reached = last_checkpoint(tmp_path)
+            eventually(lambda: last_checkpoint(tmp_path) > reached + 2, "more checkpoints")
+            before = process_of(tmp_path, "a")
+            os.kill(before, signal.SIGKILL)
+            eventually(lambda: process_of(tmp_path, "a") != before, f"restart {kills + 1}")
+        reached = last_checkpoint(tmp_path)
+        eventually(lambda: last_checkpoint(tmp_path) > reached + 2, "more checkpoints")
+        (tmp_path / "stop").touch()
+        assert driver.wait(60) == 0
+        assert check_exactly_once(tmp_path / "a") > 0
+    finally:
+        driver.kill()
+        driver.wait()
+
+
 def ancestors(process: int) -> list[int]:
     """Return the processes that a process comes from."""
     found = []
