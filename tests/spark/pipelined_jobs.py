@@ -40,7 +40,9 @@ class Count(KeyedProcessFunction):
 
     def open(self, runtime_context: Any) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
-        Path(self.told).write_text(str(os.getpid()))
+        written = Path(f"{self.told}-{os.getpid()}")
+        written.write_text(str(os.getpid()))
+        written.rename(self.told)  # whoever reads it finds all of it
 
     def process_element(self, value: int, ctx: Any) -> Iterator[str]:
         self.count.update((self.count.value() or 0) + 1)
