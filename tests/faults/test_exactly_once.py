@@ -104,7 +104,8 @@ def test_exceptions_between_any_two_steps_restart_the_job_in_place(
 def test_python_workers_that_are_killed_are_replaced(
     way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
-    run = new_run(way=way, records=1400, redelivers=True)
+    # Enough records for each kill: what is delivered again is counted at the end.
+    run = new_run(way=way, records=max(1400, 70 * WORKER_KILLS), redelivers=True)
     killed = 0
     with run.without_end():
         run.start()
