@@ -76,7 +76,22 @@ class ConfigurationError(PenstockError, ValueError):
 
 
 class RecordError(PenstockError, RuntimeError):
-    """A record could not be read, converted or written."""
+    r"""A record could not be read, converted or written.
+
+    Polars raises errors from inside of expressions anew, all their text as the message and the expression behind it. Here they become what they were.
+
+    >>> error = RecordError("no number\nhint: write one\n\nThis error occurred in the following expression:\n\tcol(0)")
+    >>> error.message, error.hint
+    ('no number', 'write one')
+    """
+
+    def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
+        own, behind, _ = message.partition("\n\nThis error occurred in the following expression")
+        if behind:
+            own, _, hint = own.partition("\nhint: ")
+            own, _, detail = own.partition("\ndetail: ")
+            message, detail, hint = own, detail or None, hint or None
+        super().__init__(message, detail=detail, hint=hint)
 
 
 class FileError(PenstockError, OSError):
@@ -85,6 +100,10 @@ class FileError(PenstockError, OSError):
 
 class MissingFileError(FileError, FileNotFoundError):
     """A file is not there."""
+
+
+class ConnectionFailedError(PenstockError, ConnectionError):
+    """A system outside cannot be reached, or stopped answering."""
 
 
 class CheckpointError(PenstockError, RuntimeError):
@@ -114,6 +133,10 @@ class JobInterrupted(KeyboardInterrupt):
 
 class JobCancelledError(PenstockError, RuntimeError):
     """A job was cancelled before it finished."""
+
+
+class JobSuspendedError(PenstockError, RuntimeError):
+    """A job runs here no more, because another JobManager leads: it goes on there."""
 
 
 class JobRequestError(PenstockError, RuntimeError):

@@ -26,7 +26,7 @@ class ConfigOption(Generic[T_co]):
     description: str = ""
     deprecated_keys: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
-    minimum: int | None = None  # of a number; of a duration, in milliseconds
+    minimum: float | None = None  # of a number; of a duration, in milliseconds
 
     def with_description(self, description: str) -> ConfigOption[T_co]:
         """Return this option with a description."""

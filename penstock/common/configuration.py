@@ -199,8 +199,7 @@ class Configuration:
 
     def _shown(self) -> dict[str, str]:
         """Return all options as text, sorted, with secrets hidden: this may be printed or logged."""
-        texts = self.to_dict()
-        return {key: _HIDDEN if _is_secret(key) else texts[key] for key in sorted(texts)}
+        return {key: shown(key, text) for key, text in sorted(self.to_dict().items())}
 
     def __str__(self) -> str:
         return f"{{{', '.join(f'{key}={value}' for key, value in self._shown().items())}}}"
@@ -209,9 +208,14 @@ class Configuration:
         return f"Configuration({self._shown()!r})"
 
 
-def _is_secret(key: str) -> bool:
+def shown(key: str, text: str) -> str:
+    """Return the value of an option as it may be printed or logged: secrets are hidden.
+
+    >>> shown("s3.secret-key", "abc"), shown("parallelism.default", "4")
+    ('******', '4')
+    """
     lowered = key.lower()
-    return any(word in lowered for word in _SECRET_WORDS)
+    return _HIDDEN if any(word in lowered for word in _SECRET_WORDS) else text
 
 
-__all__ = ["Configuration"]
+__all__ = ["Configuration", "shown"]

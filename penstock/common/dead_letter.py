@@ -11,7 +11,8 @@ class DeadLetter:
     """A record that could not be processed, and why: what `stream.on_error(tag)` sends to the side output.
 
     `error_type` is the exception's class with its module, `traceback` the text that Python would print, with the user's
-    frames only.
+    frames only. Of what a source could not make a record of, `record` is what it found (bytes, a line), and `origin` tells where: topic,
+    partition and offset, or what else its kind of source has.
     """
 
     record: Any
@@ -20,3 +21,4 @@ class DeadLetter:
     message: str
     traceback: str
     operator: str
+    origin: dict[str, Any] | None = None

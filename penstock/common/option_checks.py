@@ -43,19 +43,46 @@ def nearest_keys(key: str, known: Iterable[str] = _BY_ANY_KEY) -> list[str]:
     return difflib.get_close_matches(key, list(known), n=3, cutoff=0.6)
 
 
+def check_key(key: str, where: str | None = None) -> None:
+    """Refuse a key that is unknown, and one that is a slip of the pen away from an option; `where` it was found."""
+    if key in _BY_ANY_KEY or key.startswith(SPARK_PREFIX):
+        return
+    slips = [known for known in _BY_ANY_KEY if _is_slip(key, known)]
+    if is_known(key) and not slips:
+        return
+    nearest = slips[:3] or nearest_keys(key)
+    raise ConfigurationError(
+        f"option '{key}' is unknown",
+        detail=where,
+        hint=f"did you mean {' or '.join(nearest)}?"
+        if nearest
+        else "options of Spark begin with 'spark.'; parameters of your own belong into "
+        "set_global_job_parameters",
+    )
+
+
+def _is_slip(written: str, meant: str) -> bool:
+    """Whether one letter is missing, too many or wrong, or two are in the wrong order.
+
+    >>> _is_slip("metrics.latency.intervall", "metrics.latency.interval"), _is_slip("a.min", "a.max")
+    (True, False)
+    """
+    if abs(len(written) - len(meant)) > 1:
+        return False
+    same = next((n for n, (a, b) in enumerate(zip(written, meant, strict=False)) if a != b), None)
+    if same is None:
+        return written != meant
+    left, right = written[same:], meant[same:]
+    swapped = left[1::-1] == right[:2] and left[2:] == right[2:]
+    return swapped or left[1:] == right[1:] or left[1:] == right or left == right[1:]
+
+
 def validate(configuration: Configuration) -> None:
     """Check all keys and values of a configuration; raise a ConfigurationError for the first that is wrong."""
     for key in sorted(configuration.key_set()):
         option = find_option(key)
-        if option is not None:
+        if option is None:
+            check_key(key)
+        else:
             converted = option.convert(configuration.raw(key), key)
             check_python_option(option.key, converted)
-        elif not is_known(key):
-            nearest = nearest_keys(key)
-            raise ConfigurationError(
-                f"option '{key}' is unknown",
-                hint=f"did you mean {' or '.join(nearest)}?"
-                if nearest
-                else "options of Spark begin with 'spark.'; parameters of your own belong into "
-                "set_global_job_parameters",
-            )

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from penstock.errors import PenstockError
+
+_thread = threading.local()
 
 
 class NotPicklableError(PenstockError, TypeError):
@@ -37,3 +42,19 @@ def is_picklable(value: Any) -> bool:
     except NotPicklableError:
         return False
     return True
+
+
+@contextmanager
+def for_a_driver() -> Iterator[None]:
+    """Let what this thread pickles meanwhile be for another driver: parts that tasks do without go along."""
+    before = is_for_a_driver()
+    _thread.for_a_driver = True
+    try:
+        yield
+    finally:
+        _thread.for_a_driver = before
+
+
+def is_for_a_driver() -> bool:
+    """Whether what is pickled is for another driver, and not for tasks."""
+    return getattr(_thread, "for_a_driver", False)

@@ -1,6 +1,7 @@
-"""What a program's tasks need besides the program: Python files, and what PyFlink names that is not supported.
+"""What a program's tasks need besides the program: Python files, packages, archives, and the interpreter that runs them.
 
-The options have PyFlink's names, `python.files` and so on. What would be ignored is refused.
+The options have PyFlink's names and forms: `python.files`, `python.requirements`, `python.archives`, `python.executable` and
+`python.pythonpath`. `penstock.spark.dependencies` brings them to the tasks.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ import logging
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from penstock.common import temporary
 from penstock.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -22,49 +23,130 @@ from penstock.errors import (
 )
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "WARN", "ERROR", "CRITICAL", "FATAL")
+ARCHIVE_SUFFIXES = (".zip", ".jar", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+_PARAMETER = "#"  # between a path and what belongs to it, as PyFlink has it
 
-# What PyFlink does for tasks and Penstock does not: (what it is for, what to do in its place).
-_NOT_DONE = {
-    "python.archives": (
-        "no archive is unpacked beside tasks",
-        "unpack it where all workers see it and open its files by their full paths; modules go into add_python_file",
-    ),
-    "python.requirements": (
-        "no package is installed for tasks",
-        "install the packages into the environment that runs the program: pip install -r requirements.txt",
-    ),
-    "python.pythonpath": (
-        "the path of imports is the one that tasks start with",
-        "name the files and folders with add_python_file, or set PYTHONPATH before the program starts",
-    ),
-}
+
+@dataclass(frozen=True, slots=True)
+class PythonDependencies:
+    """What the tasks of one job need besides its program."""
+
+    files: tuple[str, ...] = ()
+    requirements: str | None = None
+    packages: str | None = None  # a folder of packages that requirements are installed from
+    archives: tuple[tuple[str, str], ...] = ()  # with the folder that each is unpacked to
+    executable: str | None = None
+    import_path: tuple[str, ...] = ()  # folders that are on the machines of the tasks already
+
+    def is_empty(self) -> bool:
+        """Whether tasks run as the program does."""
+        return self == PythonDependencies()
+
+
+def dependencies_of(settings: Mapping[str, str]) -> PythonDependencies:
+    """Return what options ask for; the program's own interpreter is not asked for."""
+    requirements, _, packages = settings.get("python.requirements", "").partition(_PARAMETER)
+    executable = settings.get("python.executable")
+    return PythonDependencies(
+        split_python_files(settings.get("python.files", "")),
+        requirements or None,
+        packages or None,
+        split_archives(settings.get("python.archives", "")),
+        None if executable is None or is_this_interpreter(executable) else executable,
+        tuple(filter(None, settings.get("python.pythonpath", "").split(":"))),
+    )
 
 
 def check_python_file(path: object) -> str:
     """Return the path of a Python file, folder or archive as text; refuse what is not there.
 
-    What another file system holds (`hdfs://...`) is looked for by Spark.
+    What another file system holds (`hdfs://...`) is looked for when the job starts.
     """
-    if not isinstance(path, str | Path) or not str(path):
-        raise ArgumentTypeError(f"file_path must be a path, got {path!r}")
-    text = str(path)
-    if "," in text:
+    return _check_path(
+        path,
+        "file_path",
+        "the Python file",
+        "name a .py file, a .zip or .whl archive, or a folder with modules",
+    )
+
+
+def requirements_option(path: object, packages: object = None) -> str:
+    """Return the option `python.requirements` for a file and, if there is one, a folder of packages."""
+    file = _check_path(
+        path,
+        "requirements_file_path",
+        "the requirements file",
+        "name a file with a requirement a line",
+    )
+    if packages is None:
+        return file
+    folder = _check_path(
+        packages,
+        "requirements_cache_dir",
+        "the folder of packages",
+        f"make it with: pip download -d {packages} -r {file}",
+    )
+    place = local_path(folder)
+    if place is not None and not place.is_dir():
+        raise ArgumentError(f"requirements_cache_dir '{folder}' is not a folder")
+    return f"{file}{_PARAMETER}{folder}"
+
+
+def archive_option(path: object, target: object = None) -> str:
+    """Return an entry of the option `python.archives`: an archive and the folder that it is unpacked to."""
+    archive = _check_path(path, "archive_path", "the archive", "name a .zip or .tar.gz file")
+    if not archive.lower().endswith(ARCHIVE_SUFFIXES):
         raise ArgumentError(
-            f"the path '{text}' has a comma in it", hint="call add_python_file once for each file"
+            f"'{archive}' is no archive that can be unpacked",
+            hint=f"use one of {', '.join(ARCHIVE_SUFFIXES)}",
         )
-    place = _local(text)
+    if target is None:
+        return archive
+    if not isinstance(target, str) or not target:
+        raise ArgumentTypeError(f"target_dir must be a name, got {target!r}")
+    place = PurePosixPath(target)
+    if place.is_absolute() or ".." in place.parts or set(target) & set(",#"):
+        raise ArgumentError(
+            f"target_dir cannot be '{target}'",
+            detail="archives are unpacked below the working directory of tasks",
+            hint="use a relative name, such as 'data'",
+        )
+    return f"{archive}{_PARAMETER}{target}"
+
+
+def split_archives(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the archives of the option `python.archives`, each with its folder: by default the name of its file.
+
+    >>> split_archives("/data/a.zip, b.tar.gz#b")
+    (('/data/a.zip', 'a.zip'), ('b.tar.gz', 'b'))
+    """
+    entries = [entry.strip().partition(_PARAMETER) for entry in text.split(",") if entry.strip()]
+    return tuple((path, target or PurePosixPath(path).name) for path, _, target in entries)
+
+
+def _check_path(path: object, name: str, what: str, hint: str) -> str:
+    if not isinstance(path, str | Path) or not str(path):
+        raise ArgumentTypeError(f"{name} must be a path, got {path!r}")
+    text = str(path)
+    for separator in (",", _PARAMETER):
+        if separator in text:
+            word = "comma" if separator == "," else "number sign"
+            raise ArgumentError(
+                f"the path '{text}' has a {word} in it", hint="call the method once for each file"
+            )
+    place = local_path(text)
     if place is not None and not place.exists():
         raise ArgumentError(
-            f"the Python file '{text}' does not exist",
+            f"{what} '{text}' does not exist",
             detail=f"it was looked for as {place.absolute()}",
-            hint="name a .py file, a .zip or .whl archive, or a folder with modules",
+            hint=hint,
         )
     return text
 
 
 def check_cached_file(path: str) -> None:
     """Refuse a file that is not there; what another file system holds (`hdfs://...`) is not looked for."""
-    place = _local(path)
+    place = local_path(path)
     if place is not None and not place.exists():
         raise ArgumentError(
             f"the file '{path}' does not exist",
@@ -78,11 +160,30 @@ def split_python_files(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (path.strip() for path in text.split(","))))
 
 
+def use_in_this_process(dependencies: PythonDependencies) -> list[str]:
+    """Let tasks that are threads of this process import files; return what was added to `sys.path`.
+
+    Packages, archives and interpreters need processes of their own: those are refused.
+    """
+    for name, given in (
+        ("python.requirements", dependencies.requirements),
+        ("python.archives", dependencies.archives),
+        ("python.executable", dependencies.executable),
+    ):
+        if given:
+            raise UnsupportedOperationError(
+                f"option '{name}' needs Spark",
+                detail="without it tasks are threads of the program, with the program's packages",
+                hint="run the program on Spark, or install what it needs where it runs",
+            )
+    return add_to_import_path([*dependencies.files, *dependencies.import_path])
+
+
 def add_to_import_path(paths: Iterable[str]) -> list[str]:
     """Let this process import what files hold; return what was added to `sys.path`."""
     added: list[str] = []
     for path in paths:
-        place = _local(path)
+        place = local_path(path)
         if place is None:
             raise UnsupportedOperationError(
                 f"'{path}' cannot be imported without Spark",
@@ -95,36 +196,21 @@ def add_to_import_path(paths: Iterable[str]) -> list[str]:
     return added
 
 
-def as_shippable(path: str) -> str:
-    """Return what Spark can send for a path: for a folder, a new archive of what is in it."""
-    place = _local(path)
-    if place is None or not place.is_dir():
-        return path
-    packed = Path(temporary.create_directory("files")) / place.resolve().name
-    return shutil.make_archive(str(packed), "zip", place)
-
-
 def check_python_option(key: str, value: Any) -> None:
-    """Refuse an option by which a program asks for what tasks would not get, and levels that are none."""
+    """Refuse an option that names what is not there, and levels that are none."""
     if key == "python.files":
         for path in split_python_files(value):
             check_python_file(path)
+    if key == "python.requirements" and value:
+        file, _, packages = str(value).partition(_PARAMETER)
+        requirements_option(file, packages or None)
+    if key == "python.archives":
+        for entry in filter(None, (part.strip() for part in str(value).split(","))):
+            path, _, target = entry.partition(_PARAMETER)
+            archive_option(path, target or None)
     if key == "python.logging.level.overrides":
         for name, level in value.items():
             _check_level(level, f"of '{name}' in option '{key}'")
-    if key in _NOT_DONE and value:
-        detail, hint = _NOT_DONE[key]
-        raise UnsupportedOperationError(
-            f"option '{key}' is not supported",
-            detail=f"it was set to '{value}', and {detail}",
-            hint=hint,
-        )
-    if key == "python.executable" and not is_this_interpreter(str(value)):
-        raise UnsupportedOperationError(
-            "option 'python.executable' names another interpreter",
-            detail=f"it is '{value}', and tasks run with {sys.executable}, as the program does",
-            hint=f"start the program with '{value}', or leave the option out",
-        )
 
 
 def is_this_interpreter(executable: str) -> bool:
@@ -157,7 +243,7 @@ def _check_level(level: str, which: str) -> str:
     return level.upper()
 
 
-def _local(path: str) -> Path | None:
+def local_path(path: str) -> Path | None:
     """Return the place of a path on this machine; None if another file system holds it."""
     if path.startswith("file:"):
         return Path(unquote(urlsplit(path).path))  # without the host of file://localhost/a
@@ -165,13 +251,20 @@ def _local(path: str) -> Path | None:
 
 
 __all__ = [
+    "ARCHIVE_SUFFIXES",
     "LOG_LEVELS",
+    "PythonDependencies",
     "add_to_import_path",
-    "as_shippable",
+    "archive_option",
     "check_cached_file",
     "check_python_file",
     "check_python_option",
+    "dependencies_of",
     "is_this_interpreter",
+    "local_path",
+    "requirements_option",
     "set_log_levels",
+    "split_archives",
     "split_python_files",
+    "use_in_this_process",
 ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from penstock.common.not_implemented import not_implemented
 from penstock.common.types import Row
-from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError, RecordError
 
 
 def _check_charset(charset: str) -> str:
@@ -23,23 +25,199 @@ def _check_charset(charset: str) -> str:
 
 
 class SerializationSchema(ABC):
-    """Turns a record into bytes."""
+    """Turns a record into bytes.
+
+    Sinks hand over many records at once, to `serialize_batch`. A subclass that overrides `serialize` alone is called record by record.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "serialize" in cls.__dict__ and "serialize_batch" not in cls.__dict__:
+            # A quick way that was inherited would go past what is overridden here.
+            cls.serialize_batch = SerializationSchema.serialize_batch  # type: ignore[method-assign]
 
     @abstractmethod
     def serialize(self, value: Any) -> bytes:
         """Return the bytes of a record."""
 
+    def serialize_batch(self, values: Sequence[Any]) -> list[bytes]:
+        """Return the bytes of each record, in order; raise what `serialize` raises for the first that cannot be written.
+
+        A sink whose messages may be without a value (Kafka's tombstones) takes a None among them as such.
+        """
+        return [self.serialize(value) for value in values]
+
+
+@dataclass(slots=True)
+class Deserialized:
+    """What became of a batch of messages.
+
+    `records` are in the order of the messages. `indexes` has for each record the number of its message within the batch, ascending; None says that
+    record i is that of message i, for all of them. `failures` are the numbers of malformed messages, ascending, with what was raised.
+    A message that is in neither had no record to give: a tombstone, or one that the schema leaves out.
+    """
+
+    records: list[Any]
+    indexes: Sequence[int] | None = None
+    failures: Sequence[tuple[int, Exception]] = ()
+
+    def of_each(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Return for each record what its message has in `values`: a timestamp, an offset.
+
+        >>> Deserialized(["a", "b", "c"], [0, 2, 2]).of_each([10, 11, 12])
+        [10, 12, 12]
+        """
+        return values if self.indexes is None else [values[index] for index in self.indexes]
+
 
 class DeserializationSchema(ABC):
-    """Turns bytes into a record."""
+    r"""Turns bytes into a record.
+
+    A subclass has `deserialize`, which returns one record, or None for a message that is left out. A message that may hold several records, as a
+    change of a table does, is for `deserialize_many`. What they raise says that the message is malformed, except for errors of Penstock that
+    are about no value (a library is missing, a schema registry is away): these say nothing of the message, and fail the job.
+
+    Sources hand over many messages at once, to `deserialize_batch`: one that is malformed costs the others nothing. A subclass that
+    overrides one of the others alone is called message by message. A reader makes a batch of what it returns like this:
+
+    >>> from penstock.connectors import MalformedRecord, SourceBatch
+    >>> messages, offsets, times = [b"a", b"\xff", None, b"b"], [7, 8, 9, 10], [70, 80, 90, 100]
+    >>> found = SimpleStringSchema().deserialize_batch(messages)
+    >>> batch = SourceBatch(
+    ...     found.records,
+    ...     position=offsets[-1] + 1,
+    ...     timestamps=list(found.of_each(times)),
+    ...     malformed=[
+    ...         MalformedRecord.of(
+    ...             messages[i], error, {"offset": offsets[i]}, timestamp=times[i], position=offsets[i] + 1
+    ...         )
+    ...         for i, error in found.failures
+    ...     ],
+    ... )
+    >>> batch.records, batch.timestamps, [bad.origin for bad in batch.malformed]
+    (['a', 'b'], [70, 100], [{'offset': 8}])
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = cls.__dict__
+        if ("deserialize" in own or "deserialize_many" in own) and "deserialize_batch" not in own:
+            # A quick way that was inherited would go past what is overridden here.
+            cls.deserialize_batch = DeserializationSchema.deserialize_batch  # type: ignore[method-assign]
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:
         """Return the record that the bytes hold; None drops the message."""
 
+    def deserialize_many(self, message: bytes) -> Iterable[Any]:
+        """Return all records that the bytes hold, in order."""
+        record = self.deserialize(message)
+        return () if record is None else (record,)
+
+    def deserialize_batch(self, messages: Sequence[bytes | None]) -> Deserialized:
+        """Return the records of many messages, and which of them are malformed. A message that is None (a tombstone) has no record."""
+        if type(self).deserialize_many is DeserializationSchema.deserialize_many:
+            return deserialize_each(self.deserialize, messages)
+        return deserialize_all(self.deserialize_many, messages)
+
     def is_end_of_stream(self, next_element: Any) -> bool:
         """Whether this record says that the stream ends before it."""
         return False
+
+    def get_produced_type(self) -> Any:
+        """Return the type of the records, None if it is not known."""
+        return None
+
+
+def deserialize_each(
+    deserialize: Callable[[bytes], Any],
+    messages: Sequence[bytes | None],
+    careful: Callable[[bytes], Any] | None = None,
+) -> Deserialized:
+    """Deserialise messages of one record each, or none, at the speed of `map` as long as nothing is wrong.
+
+    A message that `deserialize` raises for is given to `careful`, which has the last word.
+
+    >>> found = deserialize_each(int, [b"1", b"x", None, b"2"])
+    >>> found.records, found.indexes, [(i, str(error)) for i, error in found.failures]
+    ([1, 2], [0, 3], [(1, "invalid literal for int() with base 10: b'x'")])
+    """
+    present: Sequence[Any] = messages
+    indexes: list[int] | None = None
+    if None in messages:
+        indexes = [index for index, message in enumerate(messages) if message is not None]
+        present = [messages[index] for index in indexes]
+    records: list[Any] = []
+    failures: list[tuple[int, Exception]] = []
+    remaining = iter(present)
+    while len(records) < len(present):
+        raised: Exception = RuntimeError("the schema raised StopIteration")  # ends a `map` silently
+        try:
+            # What was appended before something is raised stays in the list, so that nothing is read twice.
+            records.extend(map(deserialize, remaining))
+        except Exception as error:  # noqa: BLE001 - the user's schema may raise anything
+            raised = error
+        at = len(records)
+        if at < len(present):
+            record, failure = _look_again(careful, present[at], raised)
+            records.append(record)
+            if failure is not None:
+                failures.append((at if indexes is None else indexes[at], failure))
+    if None in records:
+        kept = [at for at, record in enumerate(records) if record is not None]
+        records = [records[at] for at in kept]
+        indexes = kept if indexes is None else [indexes[at] for at in kept]
+    return Deserialized(records, indexes, failures)
+
+
+def _look_again(
+    careful: Callable[[bytes], Any] | None, message: bytes, raised: Exception
+) -> tuple[Any, Exception | None]:
+    """Return the record of a message that something was raised for, or what is wrong with it."""
+    if careful is not None:
+        try:
+            return careful(message), None
+        except Exception as error:  # noqa: BLE001 - the user's schema may raise anything
+            raised = error
+    _check_of_the_message(raised)
+    return None, raised
+
+
+def deserialize_all(
+    deserialize_many: Callable[[bytes], Iterable[Any]], messages: Sequence[bytes | None]
+) -> Deserialized:
+    """Deserialise messages that may hold several records each.
+
+    >>> found = deserialize_all(bytes.split, [b"a b", b"", b"c"])
+    >>> found.records, found.indexes
+    ([b'a', b'b', b'c'], [0, 0, 2])
+    """
+    records: list[Any] = []
+    indexes: list[int] = []
+    failures: list[tuple[int, Exception]] = []
+    for index, message in enumerate(messages):
+        if message is None:
+            continue
+        try:
+            found = list(deserialize_many(message))
+        except Exception as error:  # noqa: BLE001 - the user's schema may raise anything
+            _check_of_the_message(error)
+            failures.append((index, error))
+            continue
+        records += found
+        indexes += [index] * len(found)
+    return Deserialized(records, indexes, failures)
+
+
+def _check_of_the_message(error: Exception) -> None:
+    """Raise an error that says that the schema cannot work, and not that the message is malformed."""
+    of_values = (
+        RecordError,
+        ValueError,
+        TypeError,
+    )  # an ArgumentError is one, too: code that was given bad data
+    if isinstance(error, PenstockError) and not isinstance(error, of_values):
+        raise error
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
@@ -74,6 +252,22 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
                 f"{message!r} is not text in {self.charset}", detail=str(error)
             ) from None
 
+    def deserialize_batch(self, messages: Sequence[bytes | None]) -> Deserialized:
+        """Return the texts of many messages."""
+        return deserialize_each(self._decoder(), messages, self.deserialize)
+
+    def _decoder(self) -> Callable[[bytes], str]:
+        """Return the function that decodes bytes, without words for what goes wrong."""
+        if codecs.lookup(self.charset).name == "utf-8":
+            return bytes.decode
+        return operator.methodcaller("decode", self.charset)
+
+    def get_produced_type(self) -> Any:
+        """Return the type of text."""
+        from penstock.common.typeinfo import Types
+
+        return Types.STRING()
+
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
     """Bytes as they are."""
@@ -89,6 +283,12 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
     def deserialize(self, message: bytes) -> bytes:
         """Return the bytes themselves."""
         return message
+
+    def deserialize_batch(self, messages: Sequence[bytes | None]) -> Deserialized:
+        """Return the messages themselves."""
+        if None in messages:
+            return deserialize_each(self.deserialize, messages)
+        return Deserialized(list(messages))
 
 
 class RowFieldExtractorSchema(SerializationSchema):
@@ -201,8 +401,11 @@ __all__ = [
     "BulkWriterFactory",
     "ByteArraySchema",
     "DeserializationSchema",
+    "Deserialized",
     "Encoder",
     "RowFieldExtractorSchema",
     "SerializationSchema",
     "SimpleStringSchema",
+    "deserialize_all",
+    "deserialize_each",
 ]

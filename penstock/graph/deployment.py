@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.logs.setup import LogSettings
 from penstock.graph.state_backend import StateBackendSettings
 from penstock.graph.task_id import TaskId
 
@@ -119,8 +120,7 @@ class JobSettings:
     job_parameters: dict[str, str] = field(default_factory=dict)
     state_backend: StateBackendSettings = field(default_factory=StateBackendSettings)
     pyflink_names: bool = False  # the program says `import pyflink`, and so may its modules
-    log_level: str | None = None  # of all loggers in tasks; None: as it is
-    log_overrides: dict[str, str] = field(default_factory=dict)  # of single loggers, by name
+    logs: LogSettings = field(default_factory=LogSettings)
     journal: bool = False  # tasks tell what an epoch needs to be run again
     checkpointed: bool = True  # checkpoints are taken from time to time, not at the end only
 

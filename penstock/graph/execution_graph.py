@@ -19,6 +19,7 @@ from penstock.graph.execution_state import (
     check_status_transition,
     check_transition,
 )
+from penstock.graph.failure_history import FailureEntry, FailureHistory
 from penstock.graph.job_graph import JobGraph, JobVertex
 
 _NOT_DEPLOYED = (ExecutionState.CREATED, ExecutionState.SCHEDULED)
@@ -173,6 +174,7 @@ class ExecutionGraph:
     timestamps: tuple[tuple[JobStatus, int], ...]
     vertices: tuple[ExecutionJobVertex, ...]
     failure: str | None = None
+    failures: FailureHistory = dataclasses.field(default_factory=FailureHistory)
 
     def vertex(self, vertex_id: str) -> ExecutionJobVertex:
         """Return the vertex with this id."""
@@ -286,6 +288,10 @@ class ExecutionGraph:
             timestamps=(*self.timestamps, (status, now_ms)),
             failure=failure if failure is not None else self.failure,
         )
+
+    def with_failure(self, entry: FailureEntry) -> ExecutionGraph:
+        """Return a graph of a job that has failed once more."""
+        return dataclasses.replace(self, failures=self.failures.with_entry(entry))
 
     def timestamp(self, status: JobStatus) -> int | None:
         """Return when the job entered a status for the last time, or None if it never did."""

@@ -29,6 +29,14 @@ def count_slots(graph: JobGraph) -> int:
     return sum(_widths(graph.vertices).values())
 
 
+def count_slots_apart(graph: JobGraph) -> int:
+    """Return how many slots a job needs for its regions to live side by side."""
+    vertices = {vertex.id: vertex for vertex in graph.vertices}
+    return sum(
+        sum(_widths([vertices[each] for each in region]).values()) for region in find_regions(graph)
+    )
+
+
 def lay_out(graph: JobGraph, cores: int | None) -> tuple[StageLayout, ...]:
     """Return the stages of a job on so many cores, None: as many as it likes.
 

@@ -71,6 +71,22 @@ class StageDeployment:
 
 
 @dataclass(frozen=True, slots=True)
+class SlotDemand:
+    """What a job asks of a cluster: slots to hold for its stages, or none (0), to share those of jobs in epochs.
+
+    `preferred` are more, with which its regions live side by side. If others hold what it needs, it waits for `timeout_s`, None: as
+    long as is usual; or not at all, if it can do otherwise (`waits`).
+    """
+
+    job_id: str
+    name: str
+    slots: int
+    preferred: int = 0
+    timeout_s: float | None = None
+    waits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Room:
     """What a cluster has for stages that stay.
 

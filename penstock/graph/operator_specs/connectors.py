@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.graph.operator_specs.base import OperatorSpec
+from penstock.graph.operator_specs.base import SHOWN_IF_SET, OperatorSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,12 @@ class SourceSpec(OperatorSpec):
 
     source: Any  # penstock.connectors.source.Source
     watermark_strategy: Any  # penstock.common.watermark_strategy.WatermarkStrategy
+    # Where what cannot be made a record goes, as DeadLetters; None: the job fails.
+    error_tag: str | None = field(default=None, metadata=SHOWN_IF_SET)
+
+    def with_error_tag(self, tag: str) -> OperatorSpec:
+        """Return the spec with this tag."""
+        return dataclasses.replace(self, error_tag=tag)
 
     @property
     def reads_from(self) -> Any:

@@ -1,0 +1,23 @@
+"""The bucket of a value, for rules that spread rows: no function of the language."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from penstock.columnar.expressions.compiler import Compiler, compiles
+from penstock.columnar.routing import stable_hashes
+from penstock.table.expressions.nodes import Call, Literal
+
+
+@compiles("HASH BUCKET")
+def _bucket(compiler: Compiler, call: Call) -> pl.Expr:
+    """Return a number below the second operand, the same for equal values in all processes and releases."""
+    value, count = call.operands
+    assert isinstance(count, Literal)
+    buckets = np.uint32(count.value)
+
+    def number(series: pl.Series) -> pl.Series:
+        return pl.Series(series.name, (stable_hashes(series) % buckets).astype(np.int32))
+
+    return compiler.compile(value).map_batches(number, return_dtype=pl.Int32, is_elementwise=True)

@@ -1,0 +1,1 @@
+"""What the joins of tables share: the two sides, their pairs, and what is emitted of them."""

@@ -1,0 +1,116 @@
+"""Deduplication: the first or the last row of each key, by its time or by its arrival."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.dtypes import schema_of
+from penstock.columnar.joins.pairs import Changes
+from penstock.columnar.joins.room import Room
+from penstock.columnar.joins.sides import Side
+from penstock.columnar.keys import physical
+from penstock.columnar.specs.common import INSERT, UPDATE_AFTER, UPDATE_BEFORE, column
+from penstock.columnar.specs.ranks import DeduplicateSpec
+from penstock.columnar.store.groups import Numbers
+from penstock.columnar.store.index import Slots, rounds_of
+from penstock.columnar.store.rows import only
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+
+
+class DeduplicateOperator(StreamOperator):
+    """Keeps one row of each key. Of a batch, a key's best row only is compared with the one that is kept.
+
+    Of rows with the same time the last one to come is the last, and the first one is the first.
+    """
+
+    spec: DeduplicateSpec
+
+    def open(self, context: OperatorContext) -> None:
+        """Find the rows that were restored."""
+        super().open(context)
+        self._slots = Slots()
+        self._rows = Side(
+            "kept",
+            context.keyed_state,
+            self._slots,
+            schema_of(self.spec.input_types),
+            self.spec.keys,
+            None,
+            ttl_ms=self.spec.ttl_ms,
+            counts=False,
+            max_parallelism=context.max_parallelism,
+        )
+        self._room = Room(context.keyed_state, self._slots, (self._rows,))
+
+    def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
+        """Compare the best row of each key with the one that is kept."""
+        frame = only(batch.frame, self._rows.schema)
+        if not frame.height:
+            return
+        now = self.context.clock()
+        slots = self._slots.of_rows(frame, self.spec.keys)
+        self._room.touch(slots)
+        absent = self._rows.absent(slots)
+        if len(absent):
+            self._rows.load(absent, now, take=True)
+        chosen = rounds_of(slots) if self.spec.every else [self._best(frame, slots)]
+        for rows in chosen:
+            self._keep(frame[pl.Series(rows, dtype=pl.UInt32)], slots[rows], now)
+        self._room.look()
+
+    def _times(self, frame: pl.DataFrame) -> Numbers | None:
+        if self.spec.time is None:
+            return None
+        return physical(frame[column(self.spec.time)]).to_numpy()
+
+    def _best(self, frame: pl.DataFrame, slots: Numbers) -> Numbers:
+        """Return the position of the best row of each key, in the order of positions."""
+        count = len(slots)
+        order = np.arange(count)
+        times = self._times(frame)
+        if times is not None:
+            order = np.lexsort((order, times))
+        if self.spec.last:
+            order = order[::-1]
+        _, first = np.unique(slots[order], return_index=True)
+        return np.sort(order[first])
+
+    def _keep(self, frame: pl.DataFrame, slots: Numbers, now: int) -> None:
+        rows = self._rows
+        stored = np.full(len(slots), -1, np.int64)
+        at, found = rows.find(slots, now)
+        stored[at] = found
+        known = np.flatnonzero(stored >= 0)
+        before = only(rows.store.gather(stored[known]), rows.schema)
+        replaces = self._replaces(frame[pl.Series(known, dtype=pl.UInt32)], before)
+        changed, new = known[replaces], np.flatnonzero(stored < 0)
+        changes = Changes()
+        if self.spec.update_before:
+            changes.add(before.filter(pl.Series(replaces)), UPDATE_BEFORE)
+        kept = np.sort(np.concatenate((changed, new)))
+        kinds = np.where(stored[kept] < 0, INSERT, UPDATE_AFTER).astype(np.int8)
+        chosen = frame[pl.Series(kept, dtype=pl.UInt32)]
+        changes.add(chosen, kinds)
+        rows.remove(stored[changed])
+        rows.add(chosen, slots[kept], now)
+        emitted = changes.batch()
+        if emitted is not None:
+            self.output.emit(emitted)
+
+    def _replaces(self, comes: pl.DataFrame, there: pl.DataFrame) -> Numbers:
+        """Return for each row whether it takes the place of the one that is kept."""
+        new, old = self._times(comes), self._times(there)
+        if new is None or old is None:
+            return np.full(comes.height, self.spec.last)
+        return np.asarray(new >= old if self.spec.last else new < old)
+
+    def barrier(self) -> list[Any]:
+        """Bring the state up to date."""
+        self._rows.expire(self.context.clock())
+        self._rows.compact()
+        self._rows.store.save()
+        return super().barrier()

@@ -1,0 +1,58 @@
+"""What stands before a sink: rows of some kinds are left out, and NULLs are kept out of NOT NULL columns."""
+
+from __future__ import annotations
+
+from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.specs.changes import DropKindsSpec, NotNullSpec
+from penstock.columnar.specs.common import DELETE, INSERT, KIND, UPDATE_BEFORE, column
+from penstock.errors import RecordError
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+
+
+class DropKindsOperator(StreamOperator):
+    """Leaves out rows of some kinds."""
+
+    spec: DropKindsSpec
+
+    def open(self, context: OperatorContext) -> None:
+        """Note what is left out."""
+        super().open(context)
+        spec = self.spec
+        self._dropped = [
+            kind
+            for kind, drops in ((UPDATE_BEFORE, spec.update_before), (DELETE, spec.deletes))
+            if drops
+        ]
+
+    def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
+        """Send on what is left."""
+        frame = batch.frame
+        if KIND in frame.columns:
+            kinds = frame[KIND]
+            frame = frame.filter(~kinds.is_in(self._dropped))
+            if (frame[KIND] == INSERT).all():
+                frame = frame.drop(KIND)
+        if frame.height:
+            self.output.emit(ColumnBatch(frame, batch.timestamps if frame is batch.frame else None))
+
+
+class NotNullOperator(StreamOperator):
+    """Refuses NULLs in columns that are declared NOT NULL, or drops the rows."""
+
+    spec: NotNullSpec
+
+    def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
+        """Check the columns."""
+        frame = batch.frame
+        for index, name in zip(self.spec.columns, self.spec.names, strict=True):
+            values = frame[column(index)]
+            if not values.has_nulls():
+                continue
+            if not self.spec.drops:
+                raise RecordError(
+                    f"column '{name}' is NOT NULL, but a row to be written has NULL there",
+                    hint="set 'table.exec.sink.not-null-enforcer' = 'DROP' to leave such rows out",
+                )
+            frame = frame.filter(values.is_not_null())
+        if frame.height:
+            self.output.emit(ColumnBatch(frame, batch.timestamps if frame is batch.frame else None))

@@ -1,0 +1,123 @@
+"""Changelog normalisation: what a key had is kept, so that upserts become updates and what is told twice is told once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.dtypes import schema_of
+from penstock.columnar.joins.pairs import Changes, kinds_of
+from penstock.columnar.joins.room import Room
+from penstock.columnar.joins.sides import Side
+from penstock.columnar.specs.changes import ChangelogNormalizeSpec
+from penstock.columnar.specs.common import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from penstock.columnar.store.groups import Numbers
+from penstock.columnar.store.index import Slots, rounds_of
+from penstock.columnar.store.rows import only
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+
+
+class ChangelogNormalizeOperator(StreamOperator):
+    """Keeps the last row of each key. A key's changes within a batch are one."""
+
+    spec: ChangelogNormalizeSpec
+
+    def open(self, context: OperatorContext) -> None:
+        """Find the rows that were restored."""
+        super().open(context)
+        self._slots = Slots()
+        self._rows = Side(
+            "rows",
+            context.keyed_state,
+            self._slots,
+            schema_of(self.spec.input_types),
+            self.spec.keys,
+            None,
+            ttl_ms=self.spec.ttl_ms,
+            counts=False,
+            max_parallelism=context.max_parallelism,
+        )
+        self._room = Room(context.keyed_state, self._slots, (self._rows,))
+
+    def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
+        """Compare the last change of each key with what it had."""
+        frame = batch.frame
+        if not frame.height:
+            return
+        now = self.context.clock()
+        slots = self._slots.of_rows(frame, self.spec.keys)
+        self._room.touch(slots)
+        rows = self._rows
+        absent = rows.absent(slots)
+        if len(absent):
+            rows.load(absent, now, take=True)
+        chosen = rounds_of(slots) if self.spec.every else [_last_of_each(slots)]
+        for part in chosen:
+            self._compare(frame[pl.Series(part, dtype=pl.UInt32)], slots[part], now)
+        self._room.look()
+
+    def _compare(self, frame: pl.DataFrame, slots: Numbers, now: int) -> None:
+        """Compare one change of each key with what it had."""
+        rows = self._rows
+        comes = np.isin(kinds_of(frame), (INSERT, UPDATE_AFTER))
+        frame = only(frame, rows.schema)
+        stored = np.full(len(slots), -1, np.int64)
+        at, found = rows.find(slots, now)
+        stored[at] = found
+        self._emit(frame, stored, comes, slots, now)
+
+    def _emit(
+        self, frame: pl.DataFrame, stored: Numbers, comes: Numbers, slots: Numbers, now: int
+    ) -> None:
+        rows, update_before = self._rows, self.spec.update_before
+        known = stored >= 0
+        both = np.flatnonzero(known & comes)
+        before = only(rows.store.gather(stored[both]), rows.schema)
+        after = frame[pl.Series(both, dtype=pl.UInt32)]
+        differs = _differs(before, after)
+        new, gone = comes & ~known, known & ~comes
+        changes = Changes()
+        changes.add(only(rows.store.gather(stored[gone]), rows.schema), DELETE)
+        changed = differs.to_numpy()
+        if update_before:
+            changes.add(before.filter(differs), UPDATE_BEFORE)
+        # in the order in which the keys came
+        kept = np.sort(np.concatenate((both[changed], np.flatnonzero(new))))
+        kinds = np.where(new[kept], INSERT, UPDATE_AFTER).astype(np.int8)
+        changes.add(frame[pl.Series(kept, dtype=pl.UInt32)], kinds)
+        # With a time to live a row that is told again lives on.
+        written = np.flatnonzero(comes) if self.spec.ttl_ms else kept
+        replaced = stored[written]
+        rows.remove(np.concatenate((stored[gone], replaced[replaced >= 0])))
+        rows.add(frame[pl.Series(written, dtype=pl.UInt32)], slots[written], now)
+        emitted = changes.batch()
+        if emitted is not None:
+            self.output.emit(emitted)
+
+    def finish(self) -> None:
+        """Forget all rows: no row comes that could ask for them."""
+        self._rows.clear()
+
+    def barrier(self) -> list[Any]:
+        """Bring the state up to date."""
+        self._rows.expire(self.context.clock())
+        self._rows.compact()
+        self._rows.store.save()
+        return super().barrier()
+
+
+def _last_of_each(slots: Numbers) -> Numbers:
+    """Return the last position of each slot, in the order of positions."""
+    _, first = np.unique(slots[::-1], return_index=True)
+    return np.sort(len(slots) - 1 - first)
+
+
+def _differs(before: pl.DataFrame, after: pl.DataFrame) -> pl.Series:
+    """Return for each row whether any column has changed."""
+    result = pl.Series(np.zeros(before.height, np.bool_))
+    for name in before.columns:
+        result |= before[name].ne_missing(after[name])
+    return result

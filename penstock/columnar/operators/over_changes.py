@@ -1,0 +1,227 @@
+"""OVER in any order, of rows that may change: partitions are computed anew when they change, or once, when the input has ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.dtypes import schema_of
+from penstock.columnar.joins.pairs import Changes, kinds_of
+from penstock.columnar.joins.room import Room
+from penstock.columnar.joins.sides import Side
+from penstock.columnar.keys import physical
+from penstock.columnar.operators.join import net_by_key, net_by_row
+from penstock.columnar.operators.sort import rows_left
+from penstock.columnar.ordering import Ordering, fresh_groups
+from penstock.columnar.over.calls import OverCall
+from penstock.columnar.over.frames import frames_of
+from penstock.columnar.specs.aggregates import OverAggregateSpec
+from penstock.columnar.specs.common import (
+    DELETE,
+    INSERT,
+    KIND,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    column,
+)
+from penstock.columnar.store.groups import Numbers
+from penstock.columnar.store.index import Slots
+from penstock.columnar.store.rows import only
+from penstock.columnar.store.waiting import WaitingRows
+from penstock.columnar.times import millis
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.records import MAX_WATERMARK
+
+
+class _AnyOver(StreamOperator):
+    """Base: computes whole partitions."""
+
+    spec: OverAggregateSpec
+
+    def open(self, context: OperatorContext) -> None:
+        """Prepare the calls."""
+        super().open(context)
+        self._schema = schema_of(self.spec.input_types)
+        self._ordering = Ordering(self.spec.order)
+        self._calls = [OverCall(call) for call in self.spec.aggregates]
+        for call in self._calls:
+            call.open(context.runtime_context)
+        self._distances = not self.spec.rows and any(
+            bound not in (None, 0) for bound in (self.spec.preceding, self.spec.following)
+        )
+
+    def _with_values(self, frame: pl.DataFrame, groups: Numbers) -> pl.DataFrame:
+        """Return the rows of partitions, as they are ordered here, with the values of the calls."""
+        order = self._ordering.sorted(frame, groups)
+        ordered = frame[pl.Series(order, dtype=pl.UInt32)]
+        fresh = fresh_groups(groups[order])
+        frames = frames_of(
+            fresh,
+            self._ordering.begins(frame, order, fresh) if self.spec.order else fresh,
+            rows=self.spec.rows,
+            preceding=self.spec.preceding,
+            following=self.spec.following,
+            times=self._times(ordered) if self._distances else None,
+        )
+        everything = np.arange(len(order))
+        back = np.empty(len(order), np.int64)
+        back[order] = everything
+        places, start = pl.Series(back, dtype=pl.UInt32), len(self._schema)
+        return frame.hstack(
+            [
+                call.over(ordered, frames, everything)[places].alias(column(start + at))
+                for at, call in enumerate(self._calls)
+            ]
+        )
+
+    def _times(self, ordered: pl.DataFrame) -> Numbers:
+        """Return the column that RANGE counts from, as ascending numbers."""
+        key = self.spec.order[0]
+        series = ordered[column(key.index)]
+        if series.dtype == pl.Date:
+            series = series.cast(pl.Datetime("ms"))  # bounds are milliseconds
+        numbers = millis(series) if isinstance(series.dtype, pl.Datetime) else physical(series)
+        lowest = key.nulls_first == key.ascending
+        values = numbers.cast(pl.Int64)
+        if values.has_nulls():
+            bound = values.min() if lowest else values.max()
+            values = values.fill_null(int(bound) if isinstance(bound, int) else 0)
+        found = values.to_numpy()
+        return found if key.ascending else -found
+
+    def close(self) -> None:
+        """Close users' functions."""
+        for call in self._calls:
+            call.close()
+
+
+class WholeOverOperator(_AnyOver):
+    """Keeps all rows until the input has ended."""
+
+    def open(self, context: OperatorContext) -> None:
+        """Find the rows that were restored."""
+        super().open(context)
+        self._waiting = WaitingRows(
+            context.keyed_state.table("waiting", namespaced=True),
+            {**self._schema, KIND: pl.Int8()},
+            self.spec.keys,
+            context.max_parallelism,
+        )
+
+    def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
+        """Keep rows."""
+        kinds = pl.Series(KIND, kinds_of(batch.frame), pl.Int8)
+        rows = only(batch.frame, self._schema).with_columns(kinds)
+        self._waiting.add(rows, np.full(rows.height, MAX_WATERMARK, np.int64))
+
+    def finish(self) -> None:
+        """Emit all rows with their values."""
+        rows = self._waiting.take(MAX_WATERMARK)
+        if not rows.height:
+            return
+        frame = rows[pl.Series(rows_left(rows), dtype=pl.UInt32)].drop(KIND)
+        groups = Slots().of_rows(frame, self.spec.keys)
+        if frame.height:
+            self.output.emit(ColumnBatch(self._with_values(frame, groups)))
+
+    def barrier(self) -> list[Any]:
+        """Bring the state up to date."""
+        self._waiting.save()
+        return super().barrier()
+
+
+class ChangingOverOperator(_AnyOver):
+    """Keeps all rows. A batch changes partitions once: rows that come and go are told, and those whose values have become others."""
+
+    def open(self, context: OperatorContext) -> None:
+        """Find the rows that were restored."""
+        super().open(context)
+        self._slots = Slots()
+        self._rows = Side(
+            "over",
+            context.keyed_state,
+            self._slots,
+            self._schema,
+            self.spec.keys,
+            self.spec.unique,
+            ttl_ms=self.spec.ttl_ms,
+            counts=False,
+            max_parallelism=context.max_parallelism,
+        )
+        self._rows.track()
+        self._room = Room(context.keyed_state, self._slots, (self._rows,))
+
+    def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
+        """Compute the partitions that have changed, as they were and as they are."""
+        frame = batch.frame
+        if not frame.height:
+            return
+        side, now = self._rows, self.context.clock()
+        slots = self._slots.of_rows(frame, self.spec.keys)
+        self._room.touch(slots)
+        absent = side.absent(slots)
+        if len(absent):
+            side.load(absent, now, take=True)
+        assert side.identities is not None
+        find = net_by_row if self.spec.unique is None else net_by_key
+        net = find(frame, side.identities_of(frame, slots), side.identities)
+        come = only(frame, self._schema)[pl.Series(net.come, dtype=pl.UInt32)]
+        come_slots = slots[net.come]
+        affected = np.unique(np.concatenate((come_slots, side.slot_of.values[net.go])))
+        groups, rows = side.find(affected, now)
+        stored = only(side.store.gather(rows), self._schema)
+        before = self._with_values(stored, groups)
+        stays = np.flatnonzero(~np.isin(rows, net.go))
+        after = self._with_values(
+            pl.concat([stored[pl.Series(stays, dtype=pl.UInt32)], come]),
+            np.concatenate((groups[stays], np.searchsorted(affected, come_slots))),
+        )
+        replaced = net.replaced >= 0
+        # Of each row that goes, the position among those that were.
+        place_of = dict(zip(rows.tolist(), range(len(rows)), strict=True))
+        known = np.array([row in place_of for row in net.go.tolist()], np.bool_)
+        gone = np.array([place_of[row] for row in net.go[known].tolist()], np.int64)
+        updates = np.zeros(len(come_slots), np.bool_)
+        updates[net.replaced[known & replaced]] = True
+        self._emit(before, after, stays, gone, replaced[known], updates)
+        side.remove(net.go)
+        side.add(come, come_slots, now)
+        self._room.look()
+
+    def _emit(
+        self,
+        before: pl.DataFrame,
+        after: pl.DataFrame,
+        stays: Numbers,
+        gone: Numbers,
+        replaced: Numbers,
+        updates: Numbers,
+    ) -> None:
+        old = before[pl.Series(stays, dtype=pl.UInt32)]
+        new = after.head(len(stays))
+        differs = pl.Series(np.zeros(len(stays), np.bool_))
+        for name in before.columns[len(self._schema) :]:
+            differs |= old[name].ne_missing(new[name])
+        changes = Changes()
+        go_kinds = np.where(replaced, UPDATE_BEFORE, DELETE).astype(np.int8)
+        if not self.spec.update_before:
+            gone, go_kinds = gone[~replaced], go_kinds[~replaced]
+        else:
+            changes.add(old.filter(differs), UPDATE_BEFORE)
+        changes.add(before[pl.Series(gone, dtype=pl.UInt32)], go_kinds)
+        changes.add(new.filter(differs), UPDATE_AFTER)
+        come_kinds = np.where(updates, UPDATE_AFTER, INSERT).astype(np.int8)
+        changes.add(after.tail(len(updates)) if len(updates) else after.clear(), come_kinds)
+        emitted = changes.batch()
+        if emitted is not None:
+            self.output.emit(emitted)
+
+    def barrier(self) -> list[Any]:
+        """Bring the state up to date."""
+        self._rows.expire(self.context.clock())
+        self._rows.compact()
+        self._rows.store.save()
+        return super().barrier()

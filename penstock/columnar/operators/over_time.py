@@ -1,0 +1,328 @@
+"""OVER in the order of time: a row leaves once its time has come, with the values of the rows before it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.dtypes import schema_of
+from penstock.columnar.joins.room import Room
+from penstock.columnar.joins.sides import Side
+from penstock.columnar.keys import keys_of
+from penstock.columnar.operators.window_join import no_timer
+from penstock.columnar.ordering import fresh_groups
+from penstock.columnar.over.calls import OverCall, columns_of
+from penstock.columnar.over.frames import frames_of
+from penstock.columnar.over.running import RunningCall, running_call
+from penstock.columnar.specs.aggregates import OverAggregateSpec
+from penstock.columnar.specs.common import column
+from penstock.columnar.state import BOUND
+from penstock.columnar.store.groups import Numbers
+from penstock.columnar.store.index import Slots
+from penstock.columnar.store.rows import only
+from penstock.columnar.store.waiting import WaitingRows
+from penstock.columnar.times import millis_array
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.state.table import MISSING
+
+_AT: Final = "$at"  # the time of a row
+
+
+class _TimedOver(StreamOperator):
+    """Base: rows wait for the watermark where they are ordered by event time; else they are taken as they come."""
+
+    spec: OverAggregateSpec
+
+    def open(self, context: OperatorContext) -> None:
+        """Find the rows that were restored."""
+        super().open(context)
+        self._schema = schema_of(self.spec.input_types)
+        self._waiting: WaitingRows | None = None
+        if self.spec.rowtime:
+            self._waiting = WaitingRows(
+                context.keyed_state.table("waiting", namespaced=True),
+                self._schema,
+                self.spec.keys,
+                context.max_parallelism,
+            )
+        self._late = context.runtime_context.get_metrics_group().counter("numLateRecordsDropped")
+
+    def _times(self, frame: pl.DataFrame) -> Numbers:
+        return millis_array(frame[column(self.spec.order[0].index)])
+
+    def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
+        """Let rows wait, or compute their values."""
+        frame = only(batch.frame, self._schema)
+        if self._waiting is None:
+            if frame.height:
+                self._fire(frame, np.full(frame.height, self.context.clock(), np.int64))
+            return
+        times = self._times(frame)
+        timely = times > self.context.timers.watermark
+        if not timely.all():
+            self._late.inc(int((~timely).sum()))
+            frame, times = frame.filter(pl.Series(timely)), times[timely]
+        self._waiting.add(frame, times)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Compute the values of rows whose time has come."""
+        self.context.timers.advance_watermark(watermark, no_timer)
+        if self._waiting is not None:
+            ready = self._waiting.take(watermark)
+            if ready.height:
+                times = self._times(ready)
+                order = np.argsort(times, kind="stable")
+                self._fire(ready[pl.Series(order, dtype=pl.UInt32)], times[order])
+        self.output.emit_watermark(watermark)
+
+    def _fire(self, frame: pl.DataFrame, times: Numbers) -> None:
+        """Emit rows, whose times ascend, with their values."""
+        raise NotImplementedError
+
+    def _emit(self, frame: pl.DataFrame, values: list[pl.Series]) -> None:
+        start = len(self._schema)
+        named = [each.alias(column(start + at)) for at, each in enumerate(values)]
+        self.output.emit(ColumnBatch(frame.hstack(named)))
+
+    def barrier(self) -> list[Any]:
+        """Bring the state up to date."""
+        if self._waiting is not None:
+            self._waiting.save()
+        return super().barrier()
+
+
+class RunningOverOperator(_TimedOver):
+    """Frames that begin with the first row: one accumulator per key and call."""
+
+    def open(self, context: OperatorContext) -> None:
+        """Find the accumulators that were restored."""
+        super().open(context)
+        self._calls = [running_call(call) for call in self.spec.aggregates]
+        for call in self._calls:
+            call.open(context.runtime_context)
+        # The order of processing time is the order of arrival: no rows are equal in it.
+        self._ranges = self.spec.rowtime and not self.spec.rows
+        self._table = context.keyed_state.table("over")
+        self._live: dict[Any, list[Any]] = {}  # [when it was written, accumulators]
+        self._dirty: dict[Any, None] = {}
+
+    def _fire(self, frame: pl.DataFrame, times: Numbers) -> None:
+        keys = keys_of(frame, self.spec.keys)
+        groups = Slots().of(keys)
+        # Rows whose values are known once all of their time have come are taken together.
+        order = np.argsort(groups, kind="stable")
+        ordered = groups[order]
+        begins = fresh_groups(ordered) | np.concatenate(([True], np.diff(times[order]) != 0))
+        ends = [*np.flatnonzero(begins)[1:].tolist(), len(order)] if self._ranges else None
+        now = self.context.clock()
+        entries = [self._entry(keys[at], now) for at in order[fresh_groups(ordered)].tolist()]
+        found = [
+            self._values(at, frame, order, ordered, times, entries, ends)
+            for at in range(len(self._calls))
+        ]
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        self._emit(frame, [each.gather(pl.Series(back, dtype=pl.UInt32)) for each in found])
+        self._relieve()
+
+    def _entry(self, key: Any, now: int) -> list[Any]:
+        """Return the accumulators of a key, to be changed."""
+        entry = self._live.get(key)
+        if entry is None:
+            there = self._table.get(key, MISSING)
+            entry = None if there is MISSING else copy.deepcopy(there)
+        ttl = self.spec.ttl_ms
+        if entry is None or (ttl and entry[0] <= now - ttl):
+            entry = [now, [call.create() for call in self._calls]]
+        entry[0] = now
+        self._live[key] = entry
+        self._dirty[key] = None
+        return entry
+
+    def _values(
+        self,
+        index: int,
+        frame: pl.DataFrame,
+        order: Numbers,
+        groups: Numbers,
+        times: Numbers,
+        entries: list[list[Any]],
+        ends: list[int] | None,
+    ) -> pl.Series:
+        """Return the values of one call, for the rows in the order of keys."""
+        call = self._calls[index]
+        frame = frame[pl.Series(order, dtype=pl.UInt32)]
+        numbers = np.cumsum(fresh_groups(groups)) - 1
+        accumulators = [entry[1][index] for entry in entries]
+        together = ends if call.call.function not in {"LAG", "ROW_NUMBER"} else None
+        found = call.together(frame, numbers, accumulators)
+        if found is None:
+            moments = times[order].tolist()
+            values = _row_by_row(call, frame, numbers.tolist(), moments, accumulators, together)
+            return call.column("value", values)
+        if together is not None:
+            last = np.array(together) - 1
+            sizes = np.diff(np.append([-1], last))
+            found = found.gather(pl.Series(np.repeat(last, sizes), dtype=pl.UInt32))
+        return found
+
+    def _relieve(self) -> None:
+        if len(self._live) > BOUND:
+            self._flush()
+            keep = len(self._live) // 2
+            self._live = dict(list(self._live.items())[-keep:])
+
+    def _flush(self) -> None:
+        # Accumulators are changed in place, while a snapshot may still be written: the table has a copy.
+        for key in self._dirty:
+            self._table.put(key, copy.deepcopy(self._live[key]))
+        self._dirty = {}
+
+    def barrier(self) -> list[Any]:
+        """Bring the state up to date."""
+        self._flush()
+        return super().barrier()
+
+    def close(self) -> None:
+        """Close users' functions."""
+        for call in self._calls:
+            call.close()
+
+
+def _row_by_row(
+    call: RunningCall,
+    frame: pl.DataFrame,
+    groups: list[int],
+    times: list[int],
+    accumulators: list[list[Any]],
+    ends: list[int] | None,
+) -> list[Any]:
+    """Return the value of each row; with `ends`, rows up to the next one of them are taken together."""
+    rows = call.rows(frame)
+    allowed = call.counts(frame)
+    counts = None if allowed is None else allowed.to_list()
+    values: list[Any] = []
+    add, value = call.add, call.value
+    start = 0
+    for end in range(1, len(rows) + 1) if ends is None else ends:
+        accumulator = accumulators[groups[start]]
+        for at in range(start, end):
+            if counts is None or counts[at]:
+                add(accumulator, rows[at], times[at])
+        values += [value(accumulator)] * (end - start)
+        start = end
+    return values
+
+
+class BoundedOverOperator(_TimedOver):
+    """Frames of so many rows, or so much time: what rows to come will see is kept, and no more than that."""
+
+    def open(self, context: OperatorContext) -> None:
+        """Find the rows that were restored."""
+        super().open(context)
+        spec = self.spec
+        self._calls = [OverCall(call) for call in spec.aggregates]
+        for call in self._calls:
+            call.open(context.runtime_context)
+        assert spec.preceding is not None
+        self._preceding = spec.preceding
+        keys = [column(index) for index in spec.keys]
+        self._names = list(dict.fromkeys([*keys, *columns_of(spec.aggregates)]))
+        schema = {name: self._schema[name] for name in self._names}
+        self._slots = Slots()
+        self._rows = Side(
+            "over",
+            context.keyed_state,
+            self._slots,
+            {**schema, _AT: pl.Int64()},
+            spec.keys,
+            None,
+            ttl_ms=spec.ttl_ms,
+            counts=False,
+            max_parallelism=context.max_parallelism,
+        )
+        self._room = Room(context.keyed_state, self._slots, (self._rows,))
+        self._swept: int | None = None
+
+    def _fire(self, frame: pl.DataFrame, times: Numbers) -> None:
+        side, now = self._rows, self.context.clock()
+        slots = self._slots.of_rows(frame, self.spec.keys)
+        self._room.touch(slots)
+        absent = side.absent(slots)
+        if len(absent):
+            side.load(absent, now, take=True)
+        affected = np.unique(slots)
+        at, rows = side.find(affected, now)
+        groups = np.concatenate((at, np.searchsorted(affected, slots)))
+        seen = frame.select(self._names).with_columns(pl.Series(_AT, times, pl.Int64))
+        if len(rows):
+            seen = pl.concat([only(side.store.gather(rows), side.schema), seen])
+        moments = seen[_AT].to_numpy()
+        order = np.lexsort((moments, groups))
+        ordered = seen[pl.Series(order, dtype=pl.UInt32)]
+        moments = moments[order]
+        fresh = fresh_groups(groups[order])
+        begins = fresh | fresh_groups(moments)
+        frames = frames_of(
+            fresh,
+            begins,
+            rows=self.spec.rows,
+            preceding=self._preceding,
+            following=0,
+            times=moments,
+        )
+        is_new = order >= len(rows)
+        wanted = np.flatnonzero(is_new)
+        back = np.empty(len(wanted), np.int64)
+        back[order[wanted] - len(rows)] = np.arange(len(wanted))
+        places = pl.Series(back, dtype=pl.UInt32)
+        self._emit(frame, [call.over(ordered, frames, wanted)[places] for call in self._calls])
+        if self.spec.rows:
+            kept = np.arange(len(order)) >= frames.ends - self._preceding
+        else:
+            kept = moments >= self._horizon() - self._preceding
+        side.remove(rows[order[~kept & ~is_new]])
+        new = np.flatnonzero(kept & is_new)
+        if len(new):
+            side.add(
+                ordered[pl.Series(new, dtype=pl.UInt32)],
+                affected[groups[order[new]]],
+                now,
+            )
+        self._sweep()
+        self._room.look()
+
+    def _horizon(self) -> int:
+        """Return the least time that a row to come can have."""
+        if self.spec.rowtime:
+            return int(self.context.timers.watermark) + 1
+        return self.context.clock()
+
+    def _sweep(self) -> None:
+        """Forget rows that nobody will see, of keys that do not come any more."""
+        if self.spec.rows:
+            return
+        horizon = self._horizon()
+        if self._swept is not None and horizon - self._swept < self._preceding:
+            return
+        self._swept = horizon
+        store = self._rows.store
+        if len(store):
+            old = store.frame[_AT].to_numpy() < horizon - self._preceding
+            self._rows.remove(np.flatnonzero(store.alive & old))
+
+    def barrier(self) -> list[Any]:
+        """Bring the state up to date."""
+        self._rows.expire(self.context.clock())
+        self._rows.compact()
+        self._rows.store.save()
+        return super().barrier()
+
+    def close(self) -> None:
+        """Close users' functions."""
+        for call in self._calls:
+            call.close()

@@ -1,0 +1,156 @@
+"""SESSION as a table function: rows wait for the end of their session, and leave with its bounds."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.dtypes import schema_of
+from penstock.columnar.specs.common import KIND, column
+from penstock.columnar.specs.sessions import SessionTableFunctionSpec
+from penstock.columnar.store.groups import Numbers
+from penstock.columnar.store.rows import RowStore
+from penstock.columnar.window_columns import WindowColumns
+from penstock.columnar.window_names import END, START, TIME
+from penstock.columnar.windows import LocalTime
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+
+_SESSION: Final = "$session"
+_PLACE: Final = "$place"
+
+
+class SessionTableFunctionOperator(StreamOperator):
+    """Keeps rows until nothing has come for the length of the gap, then gives them with their windows."""
+
+    spec: SessionTableFunctionSpec
+
+    def open(self, context: OperatorContext) -> None:
+        """Find the rows that were restored."""
+        super().open(context)
+        window = self.spec.window
+        self._local = LocalTime(window.zone)
+        self._columns = WindowColumns(window.zone, ("start", "end", "rowtime"))
+        self._schema = {**schema_of(self.spec.input_types), KIND: pl.Int8()}
+        self._store = RowStore(
+            context.keyed_state.table("rows", namespaced=True),
+            {**self._schema, TIME: pl.Int64()},
+            window.partition,
+            context.max_parallelism,
+        )
+        self._keys = [column(at) for at in window.partition]
+        self._by_clock = window.time is None
+        self._next: int | None = None  # when the first session may end, if rows are kept
+        self._bind(context)
+        self._note(self._store.gather(np.flatnonzero(self._store.alive))[TIME])
+
+    def open_epoch(self, context: OperatorContext) -> None:
+        """Go on with another context."""
+        super().open_epoch(context)
+        self._bind(context)
+
+    def _bind(self, context: OperatorContext) -> None:
+        group = context.runtime_context.get_metrics_group()
+        self._late = group.counter("numLateRecordsDropped")
+        self._without_time = group.counter("numNullRowTimeRecordsDropped")
+
+    def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
+        """Keep rows; drop those whose session, with all that it touches, has ended."""
+        if self._by_clock:
+            self._fire(self.context.clock() - 1)
+        frame = self._with_times(batch.frame)
+        if not frame.height:
+            return
+        if KIND not in frame.columns:
+            frame = frame.with_columns(pl.lit(0, pl.Int8).alias(KIND))
+        self._store.append(frame)
+        self._note(frame[TIME])
+        if not self._by_clock:
+            # What had ended was given before: all that has ended now came too late.
+            self._late.inc(self._take(self.context.timers.watermark).height)
+
+    def _with_times(self, frame: pl.DataFrame) -> pl.DataFrame:
+        time = self.spec.window.time
+        if time is None:
+            now = self._local.of_epoch(self.context.clock())
+            return frame.with_columns(pl.lit(now, pl.Int64).alias(TIME))
+        missing = frame[column(time)].null_count()
+        if missing:
+            self._without_time.inc(missing)
+            frame = frame.filter(pl.col(column(time)).is_not_null())
+        return frame.with_columns(pl.Series(TIME, self._local.of_column(frame[column(time)])))
+
+    def _sessions(self) -> pl.DataFrame:
+        """Return all rows with the start and the end of their session, and their place."""
+        rows: Numbers = np.flatnonzero(self._store.alive)
+        frame = self._store.gather(rows).with_columns(pl.Series(_PLACE, rows))
+        ordered = frame.sort([*self._keys, TIME], maintain_order=True)
+        begins = pl.col(TIME).diff().fill_null(0) > self.spec.window.gap
+        for key in self._keys:
+            begins = begins | pl.col(key).ne_missing(pl.col(key).shift(1))
+        numbered = ordered.with_columns(begins.cum_sum().alias(_SESSION))
+        return numbered.with_columns(
+            pl.col(TIME).min().over(_SESSION).alias(START),
+            (pl.col(TIME).max().over(_SESSION) + self.spec.window.gap).alias(END),
+        )
+
+    def _note(self, times: pl.Series) -> None:
+        """Take note of when the first session may end: not before its first row alone would."""
+        if len(times):
+            end = int(times.min()) + self.spec.window.gap  # type: ignore[arg-type]
+            self._next = end if self._next is None else min(self._next, end)
+
+    def _take(self, time: int) -> pl.DataFrame:
+        """Take the rows of sessions that have ended."""
+        if self._next is None or not self._local.ended(range(self._next, self._next + 1), time):
+            return pl.DataFrame()
+        sessions = self._sessions()
+        ends = sorted(sessions[END].unique().to_list())
+        done = [end for end in ends if self._local.ended(range(end, end + 1), time)]
+        ended = sessions.filter(pl.col(END).is_in(done)).sort(END, START, maintain_order=True)
+        self._store.remove(ended[_PLACE].to_numpy())
+        self._store.compact()
+        self._next = next((end for end in ends if end not in set(done)), None)
+        return ended
+
+    def _fire(self, time: int) -> None:
+        ended = self._take(time)
+        if not ended.height:
+            return
+        made = self._columns.make(
+            ended[START].to_numpy(), ended[END].to_numpy(), len(self.spec.input_types)
+        )
+        frame = ended.select(list(self._schema)).with_columns(made)
+        if not frame[KIND].max():
+            frame = frame.drop(KIND)
+        self.output.emit(ColumnBatch(frame))
+
+    def process_watermark(self, watermark: int) -> None:
+        """Give the rows of sessions that end, then send the watermark on."""
+        if not self._by_clock:
+            self._fire(watermark)
+        self.context.timers.advance_watermark(watermark, _no_timer)
+        self.output.emit_watermark(watermark)
+
+    def next_wakeup(self) -> int | None:
+        """Return when the next session may end by the clock."""
+        if not self._by_clock or self._next is None:
+            return None
+        return self._local.to_epoch(self._next)
+
+    def advance_processing_time(self, now: int) -> None:
+        """Give the rows of sessions that end by the clock."""
+        if self._by_clock:
+            self._fire(now - 1)
+
+    def barrier(self) -> list[Any]:
+        """Bring the state up to date."""
+        self._store.compact()
+        self._store.save()
+        return super().barrier()
+
+
+def _no_timer(time: int, key: Any, window: Any) -> None:
+    """Ignore timers: these windows have none."""

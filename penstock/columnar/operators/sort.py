@@ -1,0 +1,99 @@
+"""ORDER BY: rows wait for their time, or for the end of the input, and leave in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.dtypes import schema_of
+from penstock.columnar.joins.pairs import kinds_of
+from penstock.columnar.keys import keys_of
+from penstock.columnar.operators.window_join import no_timer
+from penstock.columnar.ordering import Ordering
+from penstock.columnar.specs.common import DELETE, KIND, UPDATE_BEFORE, column
+from penstock.columnar.specs.ranks import SortSpec
+from penstock.columnar.store.groups import Numbers
+from penstock.columnar.store.rows import only
+from penstock.columnar.store.waiting import WaitingRows
+from penstock.columnar.times import millis_array
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.records import MAX_WATERMARK
+
+
+class SortOperator(StreamOperator):
+    """Keeps rows until the watermark has come to their time; without a time, until the input has ended."""
+
+    spec: SortSpec
+
+    def open(self, context: OperatorContext) -> None:
+        """Find the rows that were restored."""
+        super().open(context)
+        self._schema = schema_of(self.spec.input_types)
+        self._ordering = Ordering(self.spec.order)
+        stored = dict(self._schema)
+        if self.spec.rowtime is None:
+            stored[KIND] = pl.Int8()
+        self._waiting = WaitingRows(
+            context.keyed_state.table("waiting", namespaced=True),
+            stored,
+            (),
+            context.max_parallelism,
+        )
+        self._late = context.runtime_context.get_metrics_group().counter("numLateRecordsDropped")
+
+    def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
+        """Let rows wait; those whose time has passed are late."""
+        frame = batch.frame
+        if self.spec.rowtime is None:
+            kinds = pl.Series(KIND, kinds_of(frame), pl.Int8)
+            due = np.full(frame.height, MAX_WATERMARK, np.int64)
+            self._waiting.add(only(frame, self._schema).with_columns(kinds), due)
+            return
+        frame = only(frame, self._schema)
+        due = millis_array(frame[column(self.spec.rowtime)])
+        timely = due > self.context.timers.watermark
+        if not timely.all():
+            self._late.inc(int((~timely).sum()))
+            frame, due = frame.filter(pl.Series(timely)), due[timely]
+        self._waiting.add(frame, due)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Emit the rows whose time has come."""
+        self.context.timers.advance_watermark(watermark, no_timer)
+        if self.spec.rowtime is not None:
+            self._emit(self._waiting.take(watermark))
+        self.output.emit_watermark(watermark)
+
+    def finish(self) -> None:
+        """Emit all rows that are left of the whole input."""
+        if self.spec.rowtime is None:
+            rows = self._waiting.take(MAX_WATERMARK)
+            self._emit(rows[pl.Series(rows_left(rows), dtype=pl.UInt32)].drop(KIND))
+
+    def _emit(self, frame: pl.DataFrame) -> None:
+        if frame.height:
+            order = self._ordering.sorted(frame, np.zeros(frame.height, np.int64))
+            self.output.emit(ColumnBatch(frame[pl.Series(order, dtype=pl.UInt32)]))
+
+    def barrier(self) -> list[Any]:
+        """Bring the state up to date."""
+        self._waiting.save()
+        return super().barrier()
+
+
+def rows_left(frame: pl.DataFrame) -> Numbers:
+    """Return the positions of rows that were not taken back."""
+    goes = np.isin(frame[KIND].to_numpy(), (UPDATE_BEFORE, DELETE))
+    if not goes.any():
+        return np.arange(frame.height)
+    there: dict[Any, list[int]] = {}
+    names = keys_of(frame.drop(KIND), range(frame.width - 1))
+    for at, (name, gone) in enumerate(zip(names, goes.tolist(), strict=True)):
+        if gone:
+            there[name].pop()
+        else:
+            there.setdefault(name, []).append(at)
+    return np.sort(np.array([at for each in there.values() for at in each], np.int64))

@@ -1,0 +1,97 @@
+"""WATERMARK FOR: time that moves with the rows of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.expressions import compile_expression
+from penstock.columnar.specs.common import column
+from penstock.columnar.times import millis
+from penstock.errors import RecordError
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
+from penstock.runtime.state.operator_state import EMITTED, IDLE
+
+
+class WatermarkOperator(StreamOperator):
+    """Emits the highest value of the watermark expression after each batch; of the watermarks from upstream only MAX counts.
+
+    In BATCH mode there is no watermark before the end.
+    """
+
+    def open(self, context: OperatorContext) -> None:
+        """Compile the expression; go on from the watermark that was emitted last."""
+        super().open(context)
+        spec = self.spec
+        self._expression = compile_expression(spec.expression, spec.zone).alias("$watermark")
+        self._column = column(spec.rowtime)
+        self._emitted: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
+        self._idle: bool = context.operator_state.get(IDLE, False)
+        self._active_ms = context.clock()
+
+    def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
+        """Pass the rows on, then the time that they have brought."""
+        frame = batch.frame
+        if not frame.height:
+            return
+        if frame[self._column].null_count():
+            raise self._without_time()
+        self._active_ms = self.context.clock()
+        self._set_idle(idle=False)
+        self.output.emit(batch)
+        if self.context.batch_mode:
+            return
+        highest: Any = millis(frame.select(self._expression.max()).to_series()).item()
+        if highest is not None and highest > self._emitted:
+            self._emitted = highest
+            self.output.emit_watermark(highest)
+
+    def _without_time(self) -> RecordError:
+        return RecordError(
+            "the time attribute of a row is NULL",
+            detail=f"in operator '{self.context.operator_name}', column {self.spec.rowtime}",
+            hint="filter such rows out before the watermark is defined, or give the column a default by COALESCE",
+        )
+
+    def _set_idle(self, *, idle: bool) -> None:
+        if idle != self._idle:
+            self._idle = idle
+            self.output.emit_status(idle)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Pass on the end of input only."""
+        if watermark == MAX_WATERMARK:
+            self._set_idle(idle=False)  # a watermark of an idle channel is ignored
+            self._emitted = watermark
+            self.output.emit_watermark(watermark)
+
+    def process_status(self, idle: bool) -> None:
+        """Pass it on if this operator does not find out by itself."""
+        if not self.spec.idle_timeout_ms:
+            self._set_idle(idle=idle)
+
+    def next_wakeup(self) -> int | None:
+        """Return when the input will count as idle."""
+        timeout: int = self.spec.idle_timeout_ms
+        if not timeout or self._idle or self._emitted == MAX_WATERMARK:
+            return None
+        return self._active_ms + timeout
+
+    def advance_processing_time(self, now: int) -> None:
+        """See whether the input is idle, where records flow: in an epoch the barrier does it."""
+        if self.context.pipelined:
+            self._check_idle(now)
+
+    def _check_idle(self, now: int) -> None:
+        self._active_ms = min(self._active_ms, now)  # a clock that was set back
+        due = self.next_wakeup()
+        if due is not None and self.context.pace.due(self.context.operator_id, due <= now):
+            self._set_idle(idle=True)
+
+    def barrier(self) -> list[Any]:
+        """Check for idleness, remember the watermark."""
+        self._check_idle(self.context.clock())
+        self.context.operator_state.put(EMITTED, self._emitted)
+        self.context.operator_state.put(IDLE, self._idle)
+        return []

@@ -1,0 +1,1 @@
+"""OVER: values that functions have for the rows around a row."""

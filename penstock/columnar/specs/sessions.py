@@ -1,0 +1,26 @@
+"""SESSION windows as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from penstock.columnar.specs.common import WindowDefinition
+from penstock.columnar.specs.stateless import Types
+from penstock.graph.operator_specs import OperatorSpec, StateTable
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTableFunctionSpec(OperatorSpec):
+    """Appends window_start, window_end and window_time to each row, when its session has ended: before that nobody knows how long it is.
+
+    Sessions are kept per `window.partition`, by which the input is partitioned. Rows whose session has ended already are late: they are dropped, and counted.
+    """
+
+    operator = "penstock.columnar.operators.session_table:SessionTableFunctionOperator"
+    checks_output = False
+    keyed_without_keys = True
+    state_tables: ClassVar[tuple[StateTable, ...]] = (StateTable("rows", internal=True),)
+
+    input_types: Types
+    window: WindowDefinition

@@ -1,0 +1,112 @@
+"""Working sets of keyed state: what an operator reads and writes often, in front of the tables that hold the truth.
+
+A write-behind cache: misses are read from the table, changes are written to it before each snapshot (`flush`, called in `barrier()`), and
+when the cache has grown over its bound, which also lets go of what was not used lately. Values are not to be changed in place: a snapshot
+may still be written while they would change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from penstock.runtime.state.table import MISSING
+
+BOUND: Final = 500_000  # entries
+
+
+def read_many(table: Any, keys: Sequence[Any], default: Any = None) -> list[Any]:
+    """Return the entries under many keys, read in one go where the backend can."""
+    found: list[Any] = table.get_many(keys, default)
+    return found
+
+
+def is_empty(table: Any) -> bool:
+    """Whether a table has no entries: then a working set that has let nothing go knows all there is."""
+    return next(iter(table.items()), None) is None
+
+
+class KeyedCache:
+    """Entries of a state table, kept as objects while they are in use.
+
+    >>> from penstock.runtime.state.hashmap.table import HashMapTable
+    >>> table = HashMapTable(namespaced=False)
+    >>> cache = KeyedCache(table)
+    >>> cache.put("a", (1,))
+    >>> cache.get("a"), table.get("a")
+    ((1,), None)
+    >>> cache.flush()
+    >>> table.get("a")
+    (1,)
+    """
+
+    __slots__ = ("_bound", "_dirty", "_live", "_table")
+
+    def __init__(self, table: Any, bound: int = BOUND) -> None:
+        self._table = table
+        self._bound = bound
+        self._live: dict[Any, Any] = {}  # MISSING for what is known not to be there
+        self._dirty: dict[Any, None] = {}
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the entry under `key`, or `default`."""
+        live = self._live
+        value = live.get(key, default)
+        if value is default and key not in live:
+            value = live[key] = self._table.get(key, MISSING)
+        return default if value is MISSING else value
+
+    def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
+        """Return the entries under many keys: misses are read in one go where the backend can."""
+        live = self._live
+        missing = [key for key in keys if key not in live]
+        if missing:
+            live.update(zip(missing, read_many(self._table, missing, MISSING), strict=True))
+        found = list(map(live.__getitem__, keys))
+        return [default if value is MISSING else value for value in found]
+
+    def put(self, key: Any, value: Any) -> None:
+        """Write an entry."""
+        self._live[key] = value
+        self._dirty[key] = None
+
+    def put_many(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
+        """Write many entries."""
+        self._live.update(zip(keys, values, strict=True))
+        self._dirty.update(dict.fromkeys(keys))
+
+    def remove(self, key: Any) -> None:
+        """Remove an entry if it is there."""
+        self._live[key] = MISSING
+        self._dirty[key] = None
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Iterate over all entries of the table and of the cache. The cache must not change meanwhile."""
+        self.flush()
+        return iter(self._table.items())
+
+    def __len__(self) -> int:
+        """Return how many entries are kept as objects."""
+        return len(self._live)
+
+    def relieve(self) -> None:
+        """Let go of what was not used lately, if there is too much: to be called between batches."""
+        if len(self._live) > self._bound:
+            self.flush()
+            # Dictionaries keep the order of insertion: the older half is let go.
+            keep = len(self._live) // 2
+            entries = list(self._live.items())[-keep:]
+            self._live = {key: value for key, value in entries if value is not MISSING}
+
+    def flush(self) -> None:
+        """Write what has changed to the table: before every snapshot."""
+        live, table = self._live, self._table
+        put, remove = table.put, table.remove
+        for key in self._dirty:
+            value = live[key]
+            if value is MISSING:
+                remove(key)
+                del live[key]
+            else:
+                put(key, value)
+        self._dirty = {}

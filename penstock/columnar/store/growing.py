@@ -1,0 +1,54 @@
+"""Arrays of numbers that grow at their end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.columnar.store.groups import Numbers
+
+
+class Growing:
+    """Numbers of one type, one after another; `values` are those that are there."""
+
+    __slots__ = ("_fill", "_size", "_space")
+
+    def __init__(self, dtype: Any, fill: int = 0) -> None:
+        self._fill = fill
+        self._space: Numbers = np.full(1024, fill, dtype)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def values(self) -> Numbers:
+        """What is there: a view, which changes are made through."""
+        return self._space[: self._size]
+
+    def reach(self, size: int) -> None:
+        """Have at least so many: new ones have the value that they are filled with."""
+        if size > len(self._space):
+            grown = np.full(max(2 * len(self._space), size), self._fill, self._space.dtype)
+            grown[: self._size] = self.values
+            self._space = grown
+        self._size = max(self._size, size)
+
+    def extend(self, values: Any) -> None:
+        """Add values at the end."""
+        start = self._size
+        self.reach(start + len(values))
+        self._space[start : self._size] = values
+
+    def clear(self) -> None:
+        """Have none."""
+        self._space[: self._size] = self._fill
+        self._size = 0
+
+    def keep(self, kept: Numbers) -> None:
+        """Leave the values at these positions only."""
+        left = self.values[kept]
+        self._space[: len(left)] = left
+        self._space[len(left) : self._size] = self._fill
+        self._size = len(left)

@@ -1,0 +1,177 @@
+"""Values between rows and columns: what Python programs hold, and what Polars holds of the same.
+
+MAP and MULTISET are dictionaries in rows and lists of entries in columns, ROW is a Row and a struct, TIMESTAMP_LTZ is a datetime in UTC.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import polars as pl
+
+from penstock.columnar.dtypes import dtype_of
+from penstock.common.types import Row
+from penstock.errors import RecordError
+from penstock.runtime.user_code import shorten
+from penstock.table import types as t
+
+Convert = Callable[[Any], Any]
+_DIGITS = Context(prec=76)
+_FLOATS = (t.FloatType, t.DoubleType)
+
+
+def encoder(data_type: t.DataType) -> Convert | None:
+    """Return what makes a column's value of a row's; None: it is the same."""
+    convert = _encoder(data_type)
+    return None if convert is None else lambda value: None if value is None else convert(value)
+
+
+def _encoder(data_type: t.DataType) -> Convert | None:
+    if isinstance(data_type, _FLOATS):
+        return float
+    if isinstance(data_type, t.DecimalType):
+        unit = Decimal(1).scaleb(-data_type.scale)
+        return lambda value: Decimal(value).quantize(unit, ROUND_HALF_UP, _DIGITS)
+    if isinstance(data_type, t.LocalZonedTimestampType):
+        return _instant
+    if isinstance(data_type, t.BinaryType | t.VarBinaryType):
+        return bytes
+    if isinstance(data_type, t.MultisetType):
+        return _entries_of(data_type.element_type, t.IntType())
+    if isinstance(data_type, t.MapType):
+        return _entries_of(data_type.key_type, data_type.value_type)
+    if isinstance(data_type, t.ArrayType):
+        inner = encoder(data_type.element_type)
+        return list if inner is None else lambda value: [inner(each) for each in value]
+    if isinstance(data_type, t.RowType):
+        return _struct_of(data_type)
+    return None
+
+
+def _instant(value: Any) -> Any:
+    """Return a point in time in UTC; one without a time zone is in UTC, an Instant has seconds and nanoseconds."""
+    if isinstance(value, dt.datetime):
+        return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+    if hasattr(value, "to_epoch_milli"):
+        return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(
+            milliseconds=value.to_epoch_milli()
+        )
+    return value
+
+
+def _entries_of(key_type: t.DataType, value_type: t.DataType) -> Convert:
+    key_of = encoder(key_type) or _same
+    value_of = encoder(value_type) or _same
+    return lambda value: [
+        {"key": key_of(key), "value": value_of(item)} for key, item in value.items()
+    ]
+
+
+def _struct_of(data_type: t.RowType) -> Convert:
+    names = data_type.names
+    convert = [encoder(each) or _same for each in data_type.field_types()]
+
+    def struct(value: Any) -> dict[str, Any]:
+        found = fields_of(value, names)
+        return {
+            name: change(each) for name, change, each in zip(names, convert, found, strict=True)
+        }
+
+    return struct
+
+
+def fields_of(value: Any, names: Sequence[str]) -> Sequence[Any]:
+    """Return the fields of a Row, dictionary or tuple in the order of some names: by name if it has them, else by position."""
+    if isinstance(value, dict):
+        return [value.get(name) for name in names]
+    if isinstance(value, Row):
+        known = value.get_field_names()
+        if known is not None and list(known) != list(names) and set(known) >= set(names):
+            return [value[name] for name in names]
+        return list(value)
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def decoder(data_type: t.DataType) -> Convert | None:
+    """Return what makes a row's value of a column's; None: it is the same."""
+    convert = _decoder(data_type)
+    return None if convert is None else lambda value: None if value is None else convert(value)
+
+
+def _decoder(data_type: t.DataType) -> Convert | None:
+    if isinstance(data_type, t.MultisetType):
+        return _dictionary_of(data_type.element_type, t.IntType())
+    if isinstance(data_type, t.MapType):
+        return _dictionary_of(data_type.key_type, data_type.value_type)
+    if isinstance(data_type, t.ArrayType):
+        inner = decoder(data_type.element_type)
+        return None if inner is None else lambda value: [inner(each) for each in value]
+    if isinstance(data_type, t.RowType):
+        return _row_of(data_type)
+    return None
+
+
+def _dictionary_of(key_type: t.DataType, value_type: t.DataType) -> Convert:
+    key_of = decoder(key_type) or _same
+    value_of = decoder(value_type) or _same
+    return lambda value: {key_of(each["key"]): value_of(each["value"]) for each in value}
+
+
+def _row_of(data_type: t.RowType) -> Convert:
+    convert = [decoder(each) or _same for each in data_type.field_types()]
+    make = Row(*data_type.names)
+
+    def row(value: dict[str, Any]) -> Row:
+        made: Row = make(
+            *(change(each) for change, each in zip(convert, value.values(), strict=True))
+        )
+        return made
+
+    return row
+
+
+def series_of(name: str, values: Sequence[Any], data_type: t.DataType, shown: str) -> pl.Series:
+    """Return a column of values of rows; RecordError if one does not fit. `shown` is what the user calls the column."""
+    convert = encoder(data_type)
+    try:
+        made = values if convert is None else [convert(each) for each in values]
+        return pl.Series(name, made, dtype=dtype_of(data_type), strict=True)
+    except Exception as error:
+        raise _not_fitting(values, data_type, shown, convert, error) from error
+
+
+def _not_fitting(
+    values: Sequence[Any],
+    data_type: t.DataType,
+    shown: str,
+    convert: Convert | None,
+    error: Exception,
+) -> RecordError:
+    culprit: Any = None
+    for each in values:
+        try:
+            pl.Series(
+                [each if convert is None else convert(each)], dtype=dtype_of(data_type), strict=True
+            )
+        except Exception:  # noqa: BLE001 - whichever it is
+            culprit = each
+            break
+    return RecordError(
+        f"a value of column '{shown}' is no {data_type}",
+        detail=f"it is {shorten(culprit)}: {error}",
+        hint="declare the column with the type that the records have, or convert them before",
+    )
+
+
+def values_of_series(series: pl.Series, data_type: t.DataType) -> list[Any]:
+    """Return a column as the values of rows."""
+    convert = decoder(data_type)
+    values = series.to_list()
+    return values if convert is None else [convert(each) for each in values]

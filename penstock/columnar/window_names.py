@@ -1,0 +1,10 @@
+"""The names of columns that windows need on their way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+TIME: Final = "$time"  # the time of a row, in local milliseconds
+START: Final = "$start"  # the start of a window
+END: Final = "$end"  # the end of a window
+SLICE: Final = "$slice"  # the end of a slice

@@ -1,0 +1,89 @@
+"""Options that only Penstock has."""
+
+from __future__ import annotations
+
+from penstock.common.config_options import ConfigOptions
+from penstock.common.options.registry import describe
+from penstock.common.time import Duration
+
+EXECUTION_MODE = describe(
+    ConfigOptions.key("penstock.execution.mode")
+    .enum_type(["auto", "pipelined", "epochs"])
+    .default_value("auto"),
+    "How a job runs: pipelined, as tasks that stay and pass records on at once, or in epochs, one Spark job after another. auto: "
+    "pipelined if a source is unbounded and Spark has a core for each slot.",
+)
+EPOCH_INTERVAL = describe(
+    ConfigOptions.key("penstock.epoch.interval")
+    .duration_type()
+    .default_value(Duration.of_seconds(1)),
+    "Length of an epoch of an unbounded job without checkpointing.",
+    minimum=1,
+)
+PROGRESS = describe(
+    ConfigOptions.key("penstock.progress")
+    .enum_type(["auto", "always", "never"])
+    .default_value("auto"),
+    "Whether a running job shows its progress: auto, in a terminal.",
+)
+REST_ENABLED = describe(
+    ConfigOptions.key("penstock.rest.enabled").boolean_type().default_value(True),
+    "Whether the command line and the REST API reach the job.",
+)
+REST_TOKEN_FILE = describe(
+    ConfigOptions.key("penstock.rest.token-file").string_type().no_default_value(),
+    "File with the token for reading and writing, made if it is not there; only its owner may read it.",
+)
+REST_READ_TOKEN_FILE = describe(
+    ConfigOptions.key("penstock.rest.read-token-file").string_type().no_default_value(),
+    "The same, with a token for reading only.",
+)
+REST_WRITERS = describe(
+    ConfigOptions.key("penstock.rest.writers").string_type().no_default_value(),
+    "Common names, with commas, of the client certificates that may change something. Without it: all that are trusted.",
+)
+REST_AUDIT_FILE = describe(
+    ConfigOptions.key("penstock.rest.audit-file").string_type().no_default_value(),
+    "File that gets a line of JSON for each request that wants to change something. The log has them anyway.",
+)
+REST_PROCESSOR_SHARE = describe(
+    ConfigOptions.key("penstock.rest.processor-share").double_type().no_default_value(),
+    "Which part of a processor answering requests may take in the long run. Without it: a fortieth of all processors.",
+    minimum=0.001,
+)
+REPLAY_JOURNAL = describe(
+    ConfigOptions.key("penstock.replay.journal").boolean_type().default_value(True),
+    "Whether a job with a checkpoint directory writes down what `penstock replay` needs.",
+)
+JOB_ID = describe(
+    ConfigOptions.key("penstock.job-id").string_type().no_default_value(),
+    "Id of the job, 32 hexadecimal digits: started again with the same execution.checkpointing.dir, it goes on from its last "
+    "checkpoint; the first time it starts from nothing.",
+)
+RECOVERY_ALLOW_FALLBACK = describe(
+    ConfigOptions.key("penstock.recovery.allow-fallback").boolean_type().default_value(False),
+    "Whether a job whose last checkpoint is damaged or gone goes back to one before it, and publishes output again.",
+)
+SIGNING_KEY = describe(
+    ConfigOptions.key("penstock.signing.key").string_type().no_default_value(),
+    "Key that signs checkpoints and savepoints; what is not signed with it is not restored.",
+)
+SIGNING_KEY_FILE = describe(
+    ConfigOptions.key("penstock.signing.key-file").string_type().no_default_value(),
+    "File with the key that signs checkpoints and savepoints.",
+)
+STATE_INLINE_THRESHOLD = describe(
+    ConfigOptions.key("penstock.state.inline-threshold").memory_type().default_value(20480),
+    "Snapshots up to this size are kept in the manifest instead of in files of their own.",
+    "execution.checkpointing.data-inline-threshold",
+    "state.storage.fs.memory-threshold",
+)
+STATE_SPILL_ENTRIES = describe(
+    ConfigOptions.key("penstock.state.spill-entries").int_type().default_value(100_000),
+    "Entries that an operator keeps as objects before it writes them to its database, within an epoch.",
+    minimum=1,
+)
+DEBUG_CHECK_ORDER = describe(
+    ConfigOptions.key("penstock.debug.check-order").boolean_type().default_value(False),
+    "Whether every channel's buffers are checked to arrive in order.",
+)

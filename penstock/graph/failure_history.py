@@ -1,0 +1,59 @@
+"""What a job has failed with: the last failures, each with its time and the subtask that it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+KEPT_FAILURES = 16  # as many as Flink keeps (web.exception-history-size)
+
+
+@dataclass(frozen=True, slots=True)
+class FailureEntry:
+    """One failure of a job.
+
+    `name` is the class of the exception, `stacktrace` all that is known of it. `vertex` and `subtask` are where it came from, if it
+    was a subtask, and `attempt` is which attempt of it; `task` is its name. `tasks` is how many subtasks were started again for it,
+    None: all.
+    """
+
+    timestamp: int
+    name: str
+    stacktrace: str
+    vertex: str | None = None
+    subtask: int | None = None
+    attempt: int | None = None
+    task: str | None = None
+    tasks: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the failure as JSON values."""
+        return {
+            "timestamp": self.timestamp,
+            "name": self.name,
+            "stacktrace": self.stacktrace,
+            "vertex": self.vertex,
+            "subtask": self.subtask,
+            "attempt": self.attempt,
+            "task": self.task,
+            "tasks": self.tasks,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FailureHistory:
+    """The last failures of a job, the oldest first, and how many there were in all."""
+
+    entries: tuple[FailureEntry, ...] = ()
+    count: int = 0
+
+    def with_entry(self, entry: FailureEntry) -> FailureHistory:
+        """Return the history after one more failure."""
+        return FailureHistory((*self.entries, entry)[-KEPT_FAILURES:], self.count + 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the history as JSON values, the newest failure first."""
+        return {
+            "entries": [entry.to_json() for entry in reversed(self.entries)],
+            "truncated": self.count > len(self.entries),
+        }
