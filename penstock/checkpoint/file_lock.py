@@ -132,6 +132,30 @@ def read_lock_owner(directory: Path) -> LeaseOwner | None:
     return _read(directory / LOCK_FILE)
 
 
+def locked_by(directory: Path) -> LeaseOwner | None:
+    """Return who holds the lock of a job's directory now; None if nobody does. Raises LocksNotSupportedError if it cannot be locked."""
+    try:
+        import fcntl
+    except ImportError as error:  # not on Windows
+        raise LocksNotSupportedError(errno.ENOSYS, str(error)) from error
+    path = directory / LOCK_FILE
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise failure(error, "look for", str(path), WORDS) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _HELD_BY_OTHER:
+            return _read_holder(path)
+        raise LocksNotSupportedError(error.errno, str(error)) from error
+    finally:
+        os.close(descriptor)
+    return None
+
+
 def _lock(path: Path, *, sync: bool) -> int:
     """Open and lock a file; return its descriptor."""
     try:

@@ -38,7 +38,8 @@ class HeartbeatLease:
     """A claim that a thread renews until `release`.
 
     A driver that stands still for longer than `stale_after_s` (suspended, cut off from storage) may lose the job. It notices at its
-    next `check`, which lists the claims. `clock` and `sleep` are for tests.
+    next `check`, which lists the claims. Who wants the lease as often as it takes is `quiet` about others' that still last, and may
+    be `interrupted` while it waits. `clock` and `sleep` are for tests.
     """
 
     def __init__(
@@ -47,17 +48,21 @@ class HeartbeatLease:
         owner: LeaseOwner,
         *,
         stale_after_s: float = 30.0,
+        quiet: bool = False,
+        interrupted: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._storage = storage
         self.owner = owner
         self._stale_after_s = stale_after_s
+        self._quiet = quiet
+        self._interrupted = interrupted
         self._clock = clock
         self._sleep = sleep
-        self._number = 0
+        self.number = 0
         self._beats = 0
-        self._renewed = clock()
+        self.renewed_at = clock()  # as of `clock`: when the last renewal that succeeded was begun
         self._lost: FencedError | None = None
         self.contested = False  # whether a driver that has lost the job may not know of it
         self._lock = threading.Lock()  # between the thread that renews and the one that works
@@ -81,10 +86,10 @@ class HeartbeatLease:
 
     def _claim(self) -> None:
         for _ in range(_CLAIMS):
-            known = self._wait_for_the_holder()
-            self._number = max(map(_number, known), default=0) + 1
+            known = self.wait_for_the_holder()
+            self.number = max(map(_number, known), default=0) + 1
             name = self._claimed()
-            self._renewed = self._clock()
+            self.renewed_at = self._clock()
             self._storage.write_new(name, self._record())
             names = self._storage.list(f"{LEASE}/")
             others = [other for other in names if other != name]
@@ -101,7 +106,7 @@ class HeartbeatLease:
             hint="start one driver only",
         )
 
-    def _wait_for_the_holder(self) -> frozenset[str]:
+    def wait_for_the_holder(self) -> frozenset[str]:
         """Return the claims there are, once nobody has the job; raises FencedError if somebody has."""
         names = self._storage.list(f"{LEASE}/")
         seen = self._read_highest(names)
@@ -126,7 +131,8 @@ class HeartbeatLease:
             owner = _decode(next(iter(seen.values())))[0]
             if not told:
                 told = True
-                _log.warning(
+                _log.log(
+                    logging.DEBUG if self._quiet else logging.WARNING,
                     "the job at '%s' was run by %s; waiting up to %g s to see whether it still is",
                     self._storage.base,
                     owner,
@@ -136,6 +142,8 @@ class HeartbeatLease:
                 _log.warning("taking over the job at '%s' from %s", self._storage.base, owner)
                 self.contested = True
                 return frozenset(names)
+            if self._interrupted():
+                raise refused(self._storage.base, owner)
             self._sleep(min(1.0, self._stale_after_s / 10))
             for name, before in seen.items():
                 seen[name] = data = self._read(name)
@@ -151,7 +159,7 @@ class HeartbeatLease:
     def check(self) -> None:
         """Raise FencedError unless this is still the driver of the job; renew the claim if that is due."""
         with self._lock:
-            if self._clock() - self._renewed >= self._stale_after_s / _BEATS:
+            if self._clock() - self.renewed_at >= self._stale_after_s / _BEATS:
                 self._renew()
             else:
                 self._look()
@@ -188,10 +196,10 @@ class HeartbeatLease:
             raise self._lost
         names = self._storage.list(f"{LEASE}/")
         newest = max(names, key=_number, default=None)
-        if self._claimed() in names and newest is not None and _number(newest) <= self._number:
+        if self._claimed() in names and newest is not None and _number(newest) <= self.number:
             return
         owner = None
-        if newest is not None and _number(newest) > self._number:
+        if newest is not None and _number(newest) > self.number:
             owner = _decode(self._read(newest))[0]
         self._lost = fenced(self._storage.base, owner)
         raise self._lost
@@ -201,7 +209,7 @@ class HeartbeatLease:
         self._beats += 1
         began = self._clock()
         self._storage.write_atomic(self._claimed(), self._record())
-        self._renewed = began
+        self.renewed_at = began
 
     def _beat(self) -> None:
         while not self._stop.wait(self._stale_after_s / _BEATS):
@@ -214,7 +222,7 @@ class HeartbeatLease:
                 _log.warning("the lease could not be renewed: %s", error.message)
 
     def _claimed(self) -> str:
-        return _name(self._number, self.owner)
+        return _name(self.number, self.owner)
 
     def _record(self, *, released: bool = False) -> bytes:
         record = {"owner": self.owner.to_json(), "beats": self._beats, "released": released}
@@ -222,6 +230,18 @@ class HeartbeatLease:
 
     def _read(self, name: str) -> bytes | None:
         return _read(self._storage, name)
+
+
+def current_claim(storage: CheckpointStorage) -> int | None:
+    """Return the highest number of a claim, unless there is none, it was released, or its process is known to have ended."""
+    names = storage.list(f"{LEASE}/")
+    if not names:
+        return None
+    newest = max(names, key=_number)
+    owner, over = _decode(_read(storage, newest))
+    if owner is not None and owner.token not in _held:
+        over = over or owner.is_gone
+    return None if over else _number(newest)
 
 
 def read_claim_owner(storage: CheckpointStorage) -> LeaseOwner | None:

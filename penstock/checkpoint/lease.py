@@ -1,7 +1,7 @@
 """One driver per job: whoever works on a job's directory has its lease.
 
 On a local file system the lease is a lock of the operating system (`file_lock`), elsewhere a claim with a heartbeat
-(`heartbeat_lease`).
+(`heartbeat_lease`). Where JobManagers elect a leader, the leader's token decides (`leader_lease`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Protocol
 
 from penstock.checkpoint.file_lock import FileLock, LocksNotSupportedError, read_lock_owner
 from penstock.checkpoint.heartbeat_lease import HeartbeatLease, read_claim_owner
-from penstock.checkpoint.lease_owner import LeaseOwner
+from penstock.checkpoint.leader_lease import LeaderLease, leader_at_work
+from penstock.checkpoint.lease_owner import LeaseOwner, refused
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError
 
@@ -45,20 +46,30 @@ def lease_owner(storage: CheckpointStorage) -> LeaseOwner | None:
     """Return who has a job's directory, or had it last without releasing it; None if nobody is known. Changes nothing."""
     directory = storage.local_directory
     found = read_lock_owner(directory) if directory is not None else None
-    return found or read_claim_owner(storage)
+    return found or read_claim_owner(storage) or leader_at_work(storage)
 
 
 def acquire(
-    storage: CheckpointStorage, job: str, *, stale_after_s: float = DEFAULT_STALE_AFTER_S
+    storage: CheckpointStorage,
+    job: str,
+    *,
+    leader: int | None = None,
+    stale_after_s: float = DEFAULT_STALE_AFTER_S,
 ) -> Lease:
     """Take the lease of a job's directory; raises FencedError if another driver has it.
 
     `storage` is the job's directory, `job` its name, for messages. Where there are no locks, a driver that has not been heard of for
-    `stale_after_s` loses the job to the next one that asks.
+    `stale_after_s` loses the job to the next one that asks. `leader` is the token of a driver that was elected: it takes the job from
+    those that were before it, whatever they do.
     """
     if stale_after_s <= 0:
         raise ArgumentError(f"a lease cannot be stale after {stale_after_s} seconds")
     owner = LeaseOwner.here(job)
+    if leader is not None:
+        return LeaderLease.acquire(storage, owner, leader, stale_after_s=stale_after_s)
+    elected = leader_at_work(storage)
+    if elected is not None:
+        raise refused(storage.base, elected)
     directory = storage.local_directory
     if directory is not None:
         try:

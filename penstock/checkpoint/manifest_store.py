@@ -7,7 +7,7 @@
 <base>/<job id>/staging/            sinks' output that waits for its commit
 <base>/<job id>/input/              large collections, as sources read them
 <base>/<job id>/epochs/             the journal, for `penstock replay`
-<base>/<job id>/.lock, lease/       which driver runs the job
+<base>/<job id>/.lock, lease/, leader/   which driver runs the job
 ```
 """
 
@@ -73,9 +73,18 @@ class ManifestStore:
 
     # The lease
 
-    def acquire(self, job_name: str, *, stale_after_s: float = DEFAULT_STALE_AFTER_S) -> None:
-        """Become the one driver of the job; raises FencedError if another one is. Call it before anything else."""
-        self._lease = acquire(self.storage, job_name, stale_after_s=stale_after_s)
+    def acquire(
+        self,
+        job_name: str,
+        *,
+        leader: int | None = None,
+        stale_after_s: float = DEFAULT_STALE_AFTER_S,
+    ) -> None:
+        """Become the one driver of the job; raises FencedError if another one is. Call it before anything else.
+
+        `leader` is the token of an elected leader, which has the job before all that were elected earlier.
+        """
+        self._lease = acquire(self.storage, job_name, leader=leader, stale_after_s=stale_after_s)
 
     def check_lease(self) -> None:
         """Raise FencedError if the job was acquired and another driver has it now."""

@@ -167,12 +167,12 @@ class IntervalReplay(Replay):
         subtask.open(environment, self._restore.get(task, SubtaskRestore()))
         watcher.opened(subtask)
         subtask.connect(environment, {})
+        subtask.resend()
+        subtask.announce_time()
         if subtask.source is not None:
             # Splits that are noted come after those that were there.
             subtask.source.add_splits(self._assignments.get(task, SourceAssignment()))
         subtask.begin_epoch(environment)
-        subtask.announce_time()
-        subtask.resend()
         feeds = self._feeds_of(subtask)
         for channel, payloads in subtask.restored_inputs():
             feeds[channel].restore(payloads)
@@ -184,7 +184,7 @@ class IntervalReplay(Replay):
             caller.make_up()
         self._missing += caller.missing
         self._acks += caller.acks[-1:]
-        self._counted[task] = subtask.report_metrics()
+        self._counted[task] = subtask.metrics.totals()
         subtask.flush()
 
     def _feeds_of(self, subtask: Subtask) -> dict[tuple[int, int], Feed]:

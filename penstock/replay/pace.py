@@ -112,6 +112,16 @@ class ReplayedPace:
         yield from again.rest()
 
 
+def _together(parts: list[Any]) -> Any:
+    """Return records one after another: lists, or frames of columns."""
+    if all(isinstance(part, list) for part in parts):
+        return [record for part in parts for record in part]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.vstack(part)
+    return whole
+
+
 class Rereading:
     """Reads a split again and cuts what comes into batches of given sizes."""
 
@@ -138,16 +148,18 @@ class Rereading:
 
     def take(self, size: int) -> SourceBatch:
         """Return the next `size` records."""
-        records: list[Any] = []
+        parts: list[Any] = []
         timestamps: list[Any] = []
-        while len(records) < size:
+        missing = size
+        while missing:
             if not self._waiting:
-                self._add(self._next(size - len(records)))
+                self._add(self._next(missing))
                 continue
             batch, start = self._waiting[0], self._at
-            part = batch.records[start : start + size - len(records)]
+            part = batch.records[start : start + missing]
             self._at += len(part)
-            records += part
+            missing -= len(part)
+            parts.append(part)
             times = batch.timestamps
             timestamps += [None] * len(part) if times is None else times[start : self._at]
             if self._at == len(batch.records):
@@ -155,7 +167,7 @@ class Rereading:
                 self._at = 0
         self._taken += size
         known = any(timestamp is not None for timestamp in timestamps)
-        return SourceBatch(records, self._position, timestamps if known else None)
+        return SourceBatch(_together(parts), self._position, timestamps if known else None)
 
     def rest(self) -> Iterable[SourceBatch]:
         """Return what has not been taken: as the reader gives it."""
@@ -164,7 +176,7 @@ class Rereading:
         yield from self._batches
 
     def _add(self, batch: SourceBatch) -> None:
-        if batch.records:
+        if len(batch.records):
             self._waiting.append(batch)
         self._position = batch.position
 

@@ -1,17 +1,28 @@
 """Metrics of user functions and operators, counted in tasks and added up on the driver.
 
-A task counts one epoch, or where it stays its whole attempt; the driver keeps the totals of completed checkpoints (`merge`), so what
-is run again is never counted twice.
+A task counts one epoch, or where it stays its whole attempt. It tells twice what it has: at its barriers (`MetricGroup.report`), of which
+the driver keeps the totals of completed checkpoints (`merge`), so that what is run again is never counted twice; and at any time as it is
+right then (`MetricGroup.measure`), for whoever looks on.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
-from penstock.errors import ArgumentTypeError
+from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.metrics import metricbase
+
+_log = logging.getLogger(__name__)
+
+_LONGEST_TEXT: Final = 200  # of a gauge
+
+# What is measured: a kind ("counter", "gauge", "meter", "distribution") and a value that JSON has; where groups of keys and values are in
+# its name also the name without the values, and the labels: ("gauge", 7, "topic.offset", (("topic", "orders"),)).
+Measured = tuple[Any, ...]
 
 
 class Counter(metricbase.Counter):
@@ -63,44 +74,71 @@ class Distribution(metricbase.Distribution):
 
 
 class Meter(metricbase.Meter):
-    """Events per second, since the epoch began."""
+    """Events per second over the last seconds.
 
-    def __init__(self) -> None:
+    Marking an event is an addition. The rate is that of the time since the first question within the span, so it is
+    to be asked regularly.
+    """
+
+    def __init__(
+        self, time_span_in_seconds: int = 60, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._count = 0
-        self._since = time.monotonic()
+        self._before = 0  # what was counted up to the last reset
+        self._span = time_span_in_seconds
+        self._clock = clock
+        self._asked: deque[tuple[float, int]] = deque([(clock(), 0)])
 
     def mark_event(self, value: int = 1) -> None:
         """Report events."""
         self._count += value
 
     def get_count(self) -> int:
-        """Return the number of events."""
+        """Return the number of events of this subtask in this epoch."""
         return self._count
 
     def get_rate(self) -> float:
         """Return events per second."""
-        return self._count / max(time.monotonic() - self._since, 1e-3)
+        now, count = self._clock(), self._before + self._count
+        asked = self._asked
+        while len(asked) > 1 and asked[1][0] <= now - self._span:
+            asked.popleft()
+        since, then = asked[0]
+        if now > asked[-1][0]:
+            asked.append((now, count))
+        return (count - then) / max(now - since, 1.0)
 
     def reset(self) -> None:
-        """Start again at zero."""
+        """Start to count again at zero; the rate goes on."""
+        self._before += self._count
         self._count = 0
-        self._since = time.monotonic()
 
 
 class MetricGroup(metricbase.MetricGroup):
-    """A named group of metrics; groups nest."""
+    """A named group of metrics; groups nest.
 
-    def __init__(self, prefix: str = "") -> None:
+    Its metrics are called by all names on the way to them. Of a group of a key and its value the value is a label, too.
+    """
+
+    def __init__(
+        self, prefix: str = "", logical: str = "", labels: tuple[tuple[str, str], ...] = ()
+    ) -> None:
         self._prefix = prefix
+        self._logical = logical  # the same without the values of keys
+        self._labels = labels
         self._metrics: dict[str, Any] = {}
-        self._groups: dict[str, MetricGroup] = {}
+        self._groups: dict[tuple[str, str | None], MetricGroup] = {}
+        self._failed: set[str] = set()  # gauges that were complained about
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
         """Return a sub-group; with `extra`, the group of a key and its value."""
-        path = name if extra is None else f"{name}.{extra}"
-        group = self._groups.get(path)
+        _check_name(name)
+        group = self._groups.get((name, extra))
         if group is None:
-            group = self._groups[path] = MetricGroup(f"{self._prefix}{path}.")
+            path = name if extra is None else f"{name}.{extra}"
+            labels = self._labels if extra is None else (*self._labels, (name, str(extra)))
+            group = MetricGroup(f"{self._prefix}{path}.", f"{self._logical}{name}.", labels)
+            self._groups[name, extra] = group
         return group
 
     def counter(self, name: str) -> Counter:
@@ -112,26 +150,43 @@ class MetricGroup(metricbase.MetricGroup):
         return self._get(name, Distribution)  # type: ignore[no-any-return]
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """Return the meter `name`."""
-        return self._get(name, Meter)  # type: ignore[no-any-return]
+        """Return the meter `name`, whose rate is that of the last so many seconds."""
+        if not isinstance(time_span_in_seconds, int) or time_span_in_seconds < 1:
+            raise ArgumentError(
+                f"the time span of meter '{name}' is {time_span_in_seconds!r}",
+                hint="give whole seconds, at least 1",
+            )
+        return self._get(name, lambda: Meter(time_span_in_seconds))  # type: ignore[no-any-return]
 
     def gauge(self, name: str, obj: Callable[[], Any]) -> None:
-        """Report what `obj()` returns at every barrier."""
+        """Report what `obj()` returns: once a second where records flow, and at every barrier."""
         if not callable(obj):
             raise ArgumentTypeError(
                 f"a gauge needs a callable, got {type(obj).__name__}",
                 hint="pass a function without parameters that returns a number",
             )
+        _check_name(name)
         self._metrics[name] = obj
 
     def _get(self, name: str, create: Callable[[], Any]) -> Any:
         metric = self._metrics.get(name)
         if metric is None:
+            _check_name(name)
             metric = self._metrics[name] = create()
         return metric
 
+    def _ask(self, name: str, gauge: Callable[[], Any]) -> Any:
+        """Return what a gauge says, None if it fails: a figure to look at must not end a job."""
+        try:
+            return gauge()
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
+            if name not in self._failed:
+                self._failed.add(name)
+                _log.warning("gauge '%s%s' failed: %r", self._prefix, name, error)
+            return None
+
     def report(self) -> dict[str, Any]:
-        """Return all values as {name: (kind, value)}."""
+        """Return all values as {name: (kind, value)}, for totals."""
         values: dict[str, Any] = {}
         for name, metric in self._metrics.items():
             full = self._prefix + name
@@ -141,19 +196,61 @@ class MetricGroup(metricbase.MetricGroup):
                 values[full] = ("distribution", metric.report())
             elif isinstance(metric, Meter):
                 values[full] = ("meter", metric.get_count())
-            else:
-                values[full] = ("gauge", metric())
+            elif (value := self._ask(name, metric)) is not None:
+                values[full] = ("gauge", value)
         for group in self._groups.values():
             values.update(group.report())
         return values
 
+    def measure(self) -> dict[str, Measured]:
+        """Return all values as they are now, in JSON's types, by name."""
+        return dict(self._measured())
+
+    def _measured(self) -> Iterator[tuple[str, Measured]]:
+        for name, metric in self._metrics.items():
+            found: Measured
+            if isinstance(metric, Counter):
+                found = ("counter", metric.get_count())
+            elif isinstance(metric, Distribution):
+                found = ("distribution", metric.report())
+            elif isinstance(metric, Meter):
+                rate = round(metric.get_rate(), 3)
+                found = ("meter", {"count": metric.get_count(), "rate": rate})
+            elif (value := self._ask(name, metric)) is not None:
+                found = ("gauge", _as_json(value))
+            else:
+                continue
+            scope = (self._logical + name, self._labels) if self._labels else ()
+            yield self._prefix + name, (*found, *scope)
+        for group in self._groups.values():
+            yield from group.measure().items()
+
     def reset(self) -> None:
-        """Start the next epoch: counts begin at zero, gauges stay."""
+        """Start the next epoch: counts begin at zero, gauges and the rates of meters stay."""
         for metric in self._metrics.values():
             if isinstance(metric, Counter | Distribution | Meter):
                 metric.reset()
         for group in self._groups.values():
             group.reset()
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str):
+        raise ArgumentTypeError(
+            f"the name of a metric is a text, got {type(name).__name__}", hint="give a str"
+        )
+    if not name:
+        raise ArgumentError("the name of a metric is empty", hint="give it a name")
+
+
+def _as_json(value: Any) -> Any:
+    """Return what a gauge said as JSON has it."""
+    if isinstance(value, bool | int | float):
+        return value
+    try:  # numbers of numpy, decimals
+        return float(value) if not isinstance(value, str) else value[:_LONGEST_TEXT]
+    except (TypeError, ValueError):
+        return str(value)[:_LONGEST_TEXT]
 
 
 def merge(total: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
@@ -186,3 +283,19 @@ def merge(total: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
         else:
             merged[name] = (kind, before[1] + value)
     return merged
+
+
+def added(before: Measured, now: Measured) -> Measured:
+    """Return what was measured in one epoch on top of those before: counts add up, the rest is as it is now.
+
+    >>> added(("counter", 2), ("counter", 3))
+    ('counter', 5)
+    """
+    kind, value, *scope = now
+    if kind == "gauge" or before[0] != kind:
+        return now
+    if kind == "meter":
+        value = {**value, "count": before[1]["count"] + value["count"]}
+    else:
+        value = merge({"": before[:2]}, {"": (kind, value)})[""][1]
+    return (kind, value, *scope)

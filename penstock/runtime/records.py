@@ -5,19 +5,23 @@ What carries batches (routers, edges, gates, buffers) knows the interface only. 
 
 from __future__ import annotations
 
+import importlib
 import pickle
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from penstock.common.pickling import dumps
+from penstock.common.types import PackedRows, Row
 from penstock.runtime.isolation import isolate_all
 from penstock.runtime.user_code import call_each
 
 MIN_WATERMARK = -(2**63)
 MAX_WATERMARK = 2**63 - 1
+# Where batches are found that are no lists of objects: a process loads them when it gets one.
+COLUMNS: Final = "penstock.columnar.batch"
 
 
 class Batch(ABC):
@@ -30,6 +34,10 @@ class Batch(ABC):
     __slots__ = ()
 
     TAG: ClassVar[int]  # the first byte of an encoded batch tells its kind
+    # So many records are worth their batch's fixed cost: fewer at once take hardly less time.
+    LEAST_PORTION: ClassVar[int] = 1
+    # How many times more records than rows, and bytes, a buffer holds: what each buffer costs by itself is shared by them.
+    BUFFER_FACTOR: ClassVar[int] = 1
 
     timestamps: Any
     keys: Any
@@ -200,10 +208,23 @@ class RowBatch(Batch):
                 times = array("q", times)
             except TypeError:  # some have none, or all
                 times = None if all(time is None for time in times) else times
-        return dumps((self.values, times, self.keys))
+        values: Any = self.values
+        if values and type(values[0]) is Row:
+            values = PackedRows.of(values) or values
+        return dumps((values, times, self.keys))
 
     @classmethod
     def decode(cls, payload: bytes) -> RowBatch:
         """Unpickle the lists."""
         values, times, keys = pickle.loads(payload)
+        if type(values) is PackedRows:
+            values = values.unpack()
         return RowBatch(values, times.tolist() if type(times) is array else times, keys)
+
+
+def batch_of(records: Any, timestamps: list[int | None] | None) -> Batch:
+    """Return what a source has read as a batch: a list of objects, or a table of columns."""
+    if type(records) is list:
+        return RowBatch(records, timestamps)
+    batch: Batch = importlib.import_module(COLUMNS).batch_of_columns(records, timestamps)
+    return batch

@@ -37,7 +37,9 @@ _NOT_THE_USERS: Final = (
 
 def is_users(filename: str) -> bool:
     """Whether a frame in this file is the user's, and not one of those that carry his code."""
-    return not filename.startswith(_NOT_THE_USERS) and "/cloudpickle/" not in filename
+    return not (
+        filename.startswith(_NOT_THE_USERS) or "/cloudpickle/" in filename or "/polars/" in filename
+    )
 
 
 def user_traceback(error: BaseException) -> str:

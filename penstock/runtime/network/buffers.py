@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import importlib
+from typing import Final, NamedTuple
 
 from penstock.errors import PenstockError
-from penstock.runtime.records import Batch, RowBatch
+from penstock.runtime.records import COLUMNS, Batch, RowBatch
 
 
 class Row(NamedTuple):
@@ -25,6 +26,8 @@ class UnknownBatchError(PenstockError, RuntimeError):
 
 
 _kinds: dict[int, type[Batch]] = {RowBatch.TAG: RowBatch}
+# Kinds that register themselves when their module is loaded: a process may get a buffer before it has made one.
+_MODULES: Final = {0x43: COLUMNS}
 
 
 def register_kind(kind: type[Batch]) -> None:
@@ -37,6 +40,9 @@ def register_kind(kind: type[Batch]) -> None:
 def decode(payload: bytes) -> Batch:
     """Turn a payload back into records: `Batch.encode` made it."""
     kind = _kinds.get(payload[0])
+    if kind is None and payload[0] in _MODULES:
+        importlib.import_module(_MODULES[payload[0]])
+        kind = _kinds.get(payload[0])
     if kind is None:
         raise UnknownBatchError(
             f"a buffer holds an unknown kind of batch, {payload[0]:#x}",

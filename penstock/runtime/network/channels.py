@@ -10,7 +10,7 @@ the sender's subtask (`Outputs.has_room`) until it is gone. A receiver takes wha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -81,6 +81,12 @@ class OutputChannel(Protocol):
 
     def holds(self, kind: int, content: Any) -> bool:
         """Whether a control message that was sent is still queued here."""
+
+    def usage(self) -> float:
+        """Return which part of the room is certainly used, from 0 to 1."""
+
+    def queued(self) -> int:
+        """Return how many items wait here."""
 
 
 class InputChannel:
@@ -165,6 +171,10 @@ class InputChannel:
             item for item in islice(self.items, first, first + self._overtaken) if item.kind == DATA
         ]
 
+    def usage(self) -> float:
+        """Return which part of the room that the sender has is used by what waits here, from 0 to 1."""
+        return self._link.usage_of(self.items)
+
     def block(self) -> None:
         """Let it wait, with all that it brings."""
         self.blocked = True
@@ -190,6 +200,9 @@ class Link(Protocol):
 
     def taken(self, item: Item) -> None:
         """The receiver has taken an item."""
+
+    def usage_of(self, items: Collection[Item]) -> float:
+        """Return which part of the room the items take that wait at the receiver."""
 
 
 class Inputs:
@@ -273,6 +286,18 @@ class LocalLink:
     def holds(self, kind: int, content: Any) -> bool:
         """Nothing waits at this end."""
         return False
+
+    def usage(self) -> float:
+        """Return which part of the room is used: all that was sent waits at the receiver."""
+        return self.usage_of(self.receiver.items)
+
+    def usage_of(self, items: Collection[Item]) -> float:
+        """Return which part of the room so many items take."""
+        return min(1.0, len(items) / self._limit)
+
+    def queued(self) -> int:
+        """Nothing waits at this end."""
+        return 0
 
     def taken(self, item: Item) -> None:
         """There is room again, perhaps."""

@@ -21,11 +21,12 @@ ITEM_OVERHEAD = (
 class SendWindow:
     """The sending end: what was sent, and up to where it may go on."""
 
-    __slots__ = ("limit", "sent")
+    __slots__ = ("_room", "limit", "sent")
 
     def __init__(self) -> None:
         self.sent = 0
         self.limit = FIRST_ITEM
+        self._room = 0  # what was free when the receiver told a limit last
 
     @property
     def is_open(self) -> bool:
@@ -39,6 +40,16 @@ class SendWindow:
     def allow(self, limit: int) -> None:
         """Take note of a limit that the receiver told."""
         self.limit = max(self.limit, limit)
+        self._room = max(self._room, self.limit - self.sent)
+
+    @property
+    def usage(self) -> float:
+        """Which part of the window is certainly used, from 0 to 1.
+
+        The receiver tells when half of it was taken, so that a half which was sent may have been taken long since.
+        """
+        free = max(0, self.limit - self.sent)
+        return max(0.0, min(1.0, 1 - 2 * free / self._room)) if self._room else 0.0
 
 
 class ReceiveWindow:

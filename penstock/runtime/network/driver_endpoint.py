@@ -10,7 +10,7 @@ import zmq
 
 from penstock.common.pickling import dumps
 from penstock.graph.stage import StageKeys
-from penstock.runtime.network import sockets
+from penstock.runtime.network import inspection, sockets
 from penstock.runtime.network.keys import Doorkeeper, guard
 from penstock.runtime.network.wakeup import Wakeup
 
@@ -48,11 +48,17 @@ class _Stage:
         self.connections = sockets.Connections(self.socket)
         self.address = sockets.bind(self.socket, listen_at)
         self._slots: dict[int, int] = {}  # by the file descriptor of the connection
+        self.askable: set[int] = set()  # slots that have a connection for questions
 
     def take(self) -> list[Arrival]:
         arrivals = []
         while sockets.has_message(self.socket):
             identity, content = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            asked = inspection.slot_of(identity.bytes)
+            if asked is not None:  # an answer; that this connection ends says nothing of the slot
+                self.askable.add(asked)
+                arrivals.append(Arrival(self.name, asked, pickle.loads(content.buffer)))
+                continue
             slot = int(identity.bytes)
             self._slots[content.get(zmq.SRCFD)] = slot
             arrivals.append(Arrival(self.name, slot, pickle.loads(content.buffer)))
@@ -117,6 +123,15 @@ class DriverEndpoint:
         opened = self._stages.get(stage)
         if opened is not None:
             opened.socket.send_multipart([b"%d" % slot, dumps(command)], zmq.NOBLOCK)
+
+    def ask(self, stage: str, slot: int, question: inspection.Question) -> bool:
+        """Ask something about a slot; its Answer arrives, unless it is gone. Returns False if it cannot be asked yet."""
+        opened = self._stages.get(stage)
+        if opened is None or slot not in opened.askable:
+            return False
+        name = inspection.identity_of(slot)
+        opened.socket.send_multipart([name, dumps(question)], zmq.NOBLOCK)
+        return True
 
     def wake(self) -> None:
         """End a `poll`, or the next one. From any thread."""

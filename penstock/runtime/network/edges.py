@@ -145,6 +145,11 @@ class BufferedEdge:
         """Whether a barrier that was sent is still pending."""
         return any(channel.holds(BARRIER, message) for _, channel in self._channels())
 
+    def channels(self) -> list[OutputChannel]:
+        """Return the channels that it sends to, where they stay."""
+        writer = self._writer
+        return list(writer.channels.values()) if isinstance(writer, ChannelWriter) else []
+
     def _channels(self) -> Iterator[tuple[int, OutputChannel]]:
         assert isinstance(self._writer, ChannelWriter)
         yield from self._writer.channels.items()

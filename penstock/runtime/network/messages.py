@@ -66,6 +66,9 @@ class TaskAck:
     next_wakeup: int | None = None
     finished: bool = False
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)  # operator id -> name -> value
+    report: dict[str, Any] = field(
+        default_factory=dict
+    )  # of an epoch: see runtime.task.task_metrics
     trace: Any = None  # SlotTrace, in the last ACK of a slot, if the job keeps a journal
     # Committables of earlier checkpoints that this subtask does not know to be complete: by checkpoint, then by operator id.
     carried: dict[int, dict[str, list[Any]]] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from typing import Any
 
 import zmq
@@ -17,7 +18,7 @@ from penstock.runtime.network.channels import (
     Item,
     Outputs,
 )
-from penstock.runtime.network.credits import ReceiveWindow, SendWindow
+from penstock.runtime.network.credits import ITEM_OVERHEAD, ReceiveWindow, SendWindow
 from penstock.runtime.network.messages import DATA
 
 # What is to go to one slot is sent together at the next `pump`; a message of this size is sent at once, so that the other side can
@@ -126,6 +127,14 @@ class RemoteOutput:
             self._transmit(item.kind, item.content)
         self._check()
 
+    def usage(self) -> float:
+        """Return which part of the window is certainly used."""
+        return self._window.usage
+
+    def queued(self) -> int:
+        """Return how many items wait for room."""
+        return len(self._queue)
+
     @property
     def slot(self) -> int:
         """The slot that it leads to."""
@@ -181,6 +190,11 @@ class RemoteInput:
         limit = self._window.take(item.size)
         if limit is not None:
             self._peer.add_credit(self._key, limit)
+
+    def usage_of(self, items: Collection[Item]) -> float:
+        """Return which part of the window these items take."""
+        used = sum(max(item.size, 0) + ITEM_OVERHEAD for item in items)
+        return min(1.0, used / max(self._window.window, 1))
 
     def arrived(self, entry: frames.Entry) -> None:
         """Hand over to the receiver."""

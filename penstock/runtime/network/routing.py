@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -105,12 +106,12 @@ class Router:
             count = len(records)
         else:
             count = pending.extend(records)
-        if count >= self._limit:
+        if count >= self._limit * records.BUFFER_FACTOR:
             self.flush(target)
 
-    def scatter(self, batch: Batch, targets: list[int]) -> None:
+    def scatter(self, batch: Batch, targets: Sequence[int]) -> None:
         """Append each record to its target; send when there are enough."""
-        pending, limit = self._pending, self._limit
+        pending, limit = self._pending, self._limit * batch.BUFFER_FACTOR
         for target in batch.scatter(targets, pending):
             if len(pending[target]) >= limit:
                 self.flush(target)
@@ -120,13 +121,13 @@ class Router:
         pending = self._pending.pop(target, None)
         if pending is None:
             return
-        count = len(pending)
-        if count < 2 * self._limit:
+        count, factor = len(pending), pending.BUFFER_FACTOR
+        if count < 2 * self._limit * factor:
             self._send_buffer(target, pending)
             return
         start = 0
         while start < count:  # an operator emitted much at once
-            end = start + self._limit
+            end = start + self._limit * factor
             self._send_buffer(target, pending.slice(start, end))
             start = end
 
@@ -243,6 +244,10 @@ class HashRouter(Router):
 
     def route(self, batch: Batch) -> None:
         """Select keys and send each record to its owner."""
+        routes_of = getattr(batch, "routes_of", None)
+        if routes_of is not None:
+            self._route_columns(batch, routes_of)
+            return
         keys = batch.extract(self._key_of)
         if len(self.targets) == 1:
             if not _are_plain(keys):
@@ -262,6 +267,15 @@ class HashRouter(Router):
             keys = self._hashable(keys, batch)
             chosen = list(map(routes.__getitem__, keys))
         self.scatter(batch.with_keys(keys), chosen)
+
+    def _route_columns(self, batch: Batch, routes_of: Any) -> None:
+        """Let a batch of columns say where its rows go, all at once; keys stay in the columns."""
+        if len(self.targets) == 1:
+            self.add(0, batch)
+            return
+        edge = self.edge
+        targets = routes_of(self._selector, edge.target_parallelism, edge.target_max_parallelism)
+        self.scatter(batch, targets)
 
     def _hashable(self, keys: list[Any], batch: Batch) -> list[Any]:
         """Return lists and the like in a form that can be hashed; refuse the rest, with its record."""

@@ -1,27 +1,31 @@
 """Interval joins: elements of two keyed inputs whose timestamps are close.
 
-Each side keeps its elements twice over: in a state table by (key, timestamp), organised by timestamp so that what
-nobody can join any more is dropped as a whole, without timers; and in an index per key, sorted by timestamp, so that an
-element finds its partners with two binary searches. The lists of values are shared by both.
+Each side keeps its elements in an index per key, sorted by timestamp, so that an element finds its partners with two binary
+searches. The state table, by (key, timestamp), gets to know of them at the barrier: most elements come and go between two
+barriers. What nobody can join any more goes away in buckets of time, without timers.
 """
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+from typing import Any, Final
 
 from penstock.errors import PenstockError, RecordError
 from penstock.graph.operator_specs import IntervalJoinSpec
 from penstock.graph.operator_specs.two_inputs import LEFT, RIGHT
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
-from penstock.runtime.records import RowBatch
+from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.state.panes import PANE_PREFIX, PaneTable
 from penstock.runtime.user_code import close_functions, open_function
 
 Partners = tuple[list[int], list[list[Any]]]  # timestamps, ascending, and the values at each
+
+# Elements of so many milliseconds go away together, or of an eighth of the interval if that is more.
+_BUCKET_MS: Final = 64
+_FRESH_LIMIT: Final = 16_384
 
 
 class JoinContext:
@@ -48,68 +52,109 @@ class JoinContext:
 class JoinBuffer:
     """The elements of one side that may still find partners.
 
-    An element with timestamp t goes away when the watermark reaches `t + keep`.
+    An element with timestamp t goes away when the watermark reaches `t + keep`: it is not found any more, even if the index still has it.
     """
 
-    def __init__(self, table: PaneTable, keep: int) -> None:
+    def __init__(self, table: PaneTable, keep: int, interval: int) -> None:
         self.table = table
         self.keep = keep
-        self._index: dict[Any, Partners] = {}
+        self.gone = MIN_WATERMARK  # elements up to this timestamp have gone away
+        # An element may come when the watermark has reached its timestamp already. If it is not kept for longer, it still finds its partners
+        # up to the next watermark, and those that have gone away must not: so their buckets are exact.
+        self._width = max(_BUCKET_MS, interval // 8) if keep else 1
+        self.index: dict[Any, Partners] = {}
+        self._buckets: dict[int, set[Any]] = {}  # keys that have elements in a bucket
+        self._bucket_heap: list[int] = []
+        self._stored = table.namespaces()  # a heap of the timestamps in the table
+        heapify(self._stored)
+        # What the table does not know of yet: (timestamp, key, values at that timestamp).
+        self._fresh: list[tuple[int, Any, list[Any]]] = []
+        self._fresh_limit = _FRESH_LIMIT
         for (key, timestamp), values in sorted(table.items(), key=lambda entry: entry[0][1]):
-            times, buckets = self._index.setdefault(key, ([], []))
+            times, buckets = self.index.setdefault(key, ([], []))
             times.append(timestamp)
             buckets.append(values)
-        self._times: list[int] = sorted(table.namespaces())  # a sorted list is a heap
+            self._note_bucket(timestamp // self._width, key)
+
+    def _note_bucket(self, number: int, key: Any) -> None:
+        keys = self._buckets.get(number)
+        if keys is None:
+            keys = self._buckets[number] = set()
+            heappush(self._bucket_heap, number)
+        keys.add(key)
 
     def add(self, key: Any, timestamp: int, value: Any) -> None:
         """Keep an element."""
-        found = self._index.get(key)
+        found = self.index.get(key)
         if found is None:
-            found = self._index[key] = ([], [])
-        times, buckets = found
-        at = len(times)
-        if at and times[-1] >= timestamp:  # most elements are the latest of their key
-            at = bisect_left(times, timestamp)
-        if at < len(times) and times[at] == timestamp:
-            values = buckets[at]
-            values.append(value)
-        else:
             values = [value]
-            times.insert(at, timestamp)
-            buckets.insert(at, values)
-        table = self.table
-        pane = table.touched.get(timestamp)
-        if pane is None:
-            if timestamp not in table.data:
-                heapq.heappush(self._times, timestamp)
-            pane, _ = table.pane(timestamp)
-        pane[key] = values
-
-    def between(self, key: Any, first: int, last: int) -> Iterator[tuple[int, list[Any]]]:
-        """Iterate over the timestamps from `first` to `last`, both included, with the values at each."""
-        found = self._index.get(key)
-        if found is None:
-            return iter(())
-        times, buckets = found
-        low, high = bisect_left(times, first), bisect_right(times, last)
-        return zip(times[low:high], buckets[low:high], strict=True)
+            self.index[key] = ([timestamp], [values])
+        else:
+            times, buckets = found
+            at = len(times)
+            if times[-1] >= timestamp:  # most elements are the latest of their key
+                at = bisect_left(times, timestamp)
+            if at < len(times) and times[at] == timestamp:
+                values = buckets[at]
+                values.append(value)
+            else:
+                values = [value]
+                times.insert(at, timestamp)
+                buckets.insert(at, values)
+        number = timestamp // self._width
+        keys = self._buckets.get(number)
+        if keys is None:
+            self._note_bucket(number, key)
+        else:
+            keys.add(key)
+        fresh = self._fresh
+        fresh.append((timestamp, key, values))
+        if len(fresh) >= self._fresh_limit:
+            self._forget_gone()
 
     def expire(self, watermark: int) -> None:
         """Drop what no partner can come for any more."""
-        times = self._times
-        if not times or times[0] + self.keep > watermark:
-            return
-        gone: dict[Any, None] = {}
-        while times and times[0] + self.keep <= watermark:
-            gone.update(dict.fromkeys(self.table.pop_pane(heapq.heappop(times))))
-        for key in gone:
-            stamps, buckets = self._index[key]
-            end = bisect_right(stamps, watermark - self.keep)
-            if end == len(stamps):
-                del self._index[key]
+        gone = self.gone = watermark - self.keep
+        while self._stored and self._stored[0] <= gone:
+            self.table.pop_pane(heappop(self._stored))
+        heap, index = self._bucket_heap, self.index
+        expired: set[Any] = set()
+        while heap and (heap[0] + 1) * self._width - 1 <= gone:
+            expired |= self._buckets.pop(heappop(heap))
+        for key in expired:
+            found = index.get(key)
+            if found is None:
+                continue
+            times, buckets = found
+            end = bisect_right(times, gone)
+            if end == len(times):
+                del index[key]
             else:
-                del stamps[:end]
+                del times[:end]
                 del buckets[:end]
+
+    def _forget_gone(self) -> None:
+        """Let go of elements that came and went since the last barrier."""
+        self._fresh = [each for each in self._fresh if self._lives(*each)]
+        self._fresh_limit = max(_FRESH_LIMIT, 2 * len(self._fresh))
+
+    def _lives(self, timestamp: int, key: Any, values: list[Any]) -> bool:
+        if timestamp != self.gone or self.keep:
+            return timestamp > self.gone
+        times, buckets = self.index.get(key, ((), ()))
+        at = bisect_left(times, timestamp)
+        return at < len(times) and buckets[at] is values
+
+    def save(self) -> None:
+        """Let the table know of what came since the last barrier and is still there."""
+        table = self.table
+        for timestamp, key, values in self._fresh:
+            if self._lives(timestamp, key, values):
+                if timestamp not in table.touched and timestamp not in table.data:
+                    heappush(self._stored, timestamp)
+                table.pane(timestamp)[0][key] = values
+        self._fresh = []
+        self._fresh_limit = _FRESH_LIMIT
 
 
 class IntervalJoinOperator(StreamOperator):
@@ -135,6 +180,7 @@ class IntervalJoinOperator(StreamOperator):
             JoinBuffer(
                 self.backend.table(f"{PANE_PREFIX}{side.name}", namespaced=True),
                 max(reach[1], 0),
+                self.spec.upper - self.spec.lower,
             )
             for side, reach in zip((LEFT, RIGHT), self._reach, strict=True)
         )
@@ -159,46 +205,52 @@ class IntervalJoinOperator(StreamOperator):
                 "a record without a timestamp reached an interval join",
                 hint="call assign_timestamps_and_watermarks(...) on both streams before the join",
             )
+        index, add = other.index, own.add
+        first = other.gone + 1 if other.keep else MIN_WATERMARK
         for value, timestamp, key in zip(batch.values, times, keys, strict=True):
             assert timestamp is not None
             if timestamp < watermark:
                 self._take_late(value, timestamp, input_index)
                 continue
-            own.add(key, timestamp, value)
-            for partner_time, partners in other.between(
-                key, timestamp + least, timestamp + greatest
-            ):
-                self._join(key, value, timestamp, partners, partner_time, input_index)
+            add(key, timestamp, value)
+            found = index.get(key)
+            if found is None:
+                continue
+            there, buckets = found
+            low = bisect_left(there, max(timestamp + least, first))
+            high = bisect_right(there, timestamp + greatest, low)
+            if low < high:
+                self.backend.current_key = key
+                partners = zip(there[low:high], buckets[low:high], strict=True)
+                self._join(value, timestamp, partners, input_index)
         self.collector.flush()
 
     def _join(
         self,
-        key: Any,
         value: Any,
         timestamp: int,
-        partners: list[Any],
-        partner_time: int,
+        partners: Iterable[tuple[int, list[Any]]],
         input_index: int,
     ) -> None:
-        self.backend.current_key = key
         context, collector = self._context, self.collector
         process = self.spec.function.process_element
         is_left = input_index == 0
-        if is_left:
-            context.left, context.right = timestamp, partner_time
-        else:
-            context.left, context.right = partner_time, timestamp
-        result_time = max(timestamp, partner_time)
-        for partner in partners:
-            left, right = (value, partner) if is_left else (partner, value)
-            try:
-                full = collector.gather(process(left, right, context), result_time)
-            except PenstockError:
-                raise
-            except Exception as error:
-                raise self.guard(error, (left, right), known=True) from error
-            if full:
-                collector.flush()
+        for partner_time, values in partners:
+            if is_left:
+                context.left, context.right = timestamp, partner_time
+            else:
+                context.left, context.right = partner_time, timestamp
+            result_time = max(timestamp, partner_time)
+            for partner in values:
+                left, right = (value, partner) if is_left else (partner, value)
+                try:
+                    full = collector.gather(process(left, right, context), result_time)
+                except PenstockError:
+                    raise
+                except Exception as error:
+                    raise self.guard(error, (left, right), known=True) from error
+                if full:
+                    collector.flush()
 
     def _take_late(self, value: Any, timestamp: int, input_index: int) -> None:
         tag = self._late_tags[input_index]
@@ -213,6 +265,12 @@ class IntervalJoinOperator(StreamOperator):
         for buffer in self.buffers:
             buffer.expire(watermark)
         self.output.emit_watermark(watermark)
+
+    def barrier(self) -> list[Any]:
+        """Let the state know of what came since the last barrier."""
+        for buffer in self.buffers:
+            buffer.save()
+        return super().barrier()
 
     def close(self) -> None:
         """Close the user's function."""

@@ -37,11 +37,12 @@ class OnceReader(SourceReader):
         for batch in self._reader.read(split, position, limits):
             found = new_part(batch, split, position)
             dropped = len(batch.records) - len(found.records)
+            dropped += len(batch.malformed) - len(found.malformed)
             if dropped:
                 self._on_dropped(dropped)
             moved = moved or found.position is not position
             position = found.position
-            if moved or not batch.records:
+            if moved or not (batch.records or batch.malformed):
                 yield found
 
 
@@ -50,10 +51,13 @@ def new_part(batch: SourceBatch, split: SourceSplit, position: Any) -> SourceBat
 
     >>> batch = SourceBatch(["c", "d", "e"], 5, positions=[3, 4, 5])
     >>> new_part(batch, SourceSplit("s"), 4)
-    SourceBatch(records=['e'], position=5, timestamps=None, positions=None, start=None)
+    SourceBatch(records=['e'], position=5, timestamps=None, positions=None, start=None, malformed=())
     """
     try:
         old = _count_old(batch, split, position)
+        malformed = batch.malformed
+        if malformed and position is not None:
+            malformed = [each for each in malformed if position < each.position]
         end = batch.position if position is None or position < batch.position else position
     except TypeError as error:
         raise InvalidProgramError(
@@ -63,9 +67,9 @@ def new_part(batch: SourceBatch, split: SourceSplit, position: Any) -> SourceBat
             "else SourceReader.ordered must not return True",
         ) from error
     if old == 0:
-        return SourceBatch(batch.records, end, batch.timestamps)
+        return SourceBatch(batch.records, end, batch.timestamps, malformed=malformed)
     timestamps = None if batch.timestamps is None else batch.timestamps[old:]
-    return SourceBatch(batch.records[old:], end, timestamps)
+    return SourceBatch(batch.records[old:], end, timestamps, malformed=malformed)
 
 
 def _count_old(batch: SourceBatch, split: SourceSplit, position: Any) -> int:
@@ -85,7 +89,9 @@ def _count_old(batch: SourceBatch, split: SourceSplit, position: Any) -> int:
             hint="a reader whose positions are ordered gives each SourceBatch the positions of its records, or its start",
         )
     if not batch.start < batch.position:
-        raise _malformed(split, f"it starts at {batch.start!r} and ends at {batch.position!r}")
+        raise _wrong_positions(
+            split, f"it starts at {batch.start!r} and ends at {batch.position!r}"
+        )
     if batch.start < position:
         raise RecordError(
             f"a batch of split '{split.split_id}' has records that were read before, and new ones",
@@ -101,18 +107,23 @@ def _check(batch: SourceBatch, split: SourceSplit) -> None:
     positions, count = batch.positions, len(batch.records)
     assert positions is not None
     if len(positions) != count:
-        raise _malformed(split, f"it has {count} records and {len(positions)} positions")
+        raise _wrong_positions(split, f"it has {count} records and {len(positions)} positions")
     if not all(map(lt, positions, islice(positions, 1, None))):
         at = next(n for n in range(1, count) if not positions[n - 1] < positions[n])
-        raise _malformed(split, f"{positions[at]!r} follows {positions[at - 1]!r}")
+        raise _wrong_positions(split, f"{positions[at]!r} follows {positions[at - 1]!r}")
     # Positions of records instead of those after them would lose the first record of every batch.
-    if count and (batch.position < positions[-1] or positions[-1] < batch.position):
-        raise _malformed(
-            split, f"it ends at {batch.position!r}, and its last record at {positions[-1]!r}"
+    if not count:
+        return
+    last = positions[-1]
+    if batch.malformed and last < batch.malformed[-1].position:
+        last = batch.malformed[-1].position
+    if batch.position < last or last < batch.position:
+        raise _wrong_positions(
+            split, f"it ends at {batch.position!r}, and its last record at {last!r}"
         )
 
 
-def _malformed(split: SourceSplit, detail: str) -> InvalidProgramError:
+def _wrong_positions(split: SourceSplit, detail: str) -> InvalidProgramError:
     return InvalidProgramError(
         f"the positions of a batch of split '{split.split_id}' are wrong",
         detail=detail,

@@ -52,10 +52,13 @@ class SinkOperator(StreamOperator):
 
     def _begin(self) -> SinkWriter:
         """Begin the epoch, and open the writer if this is the first one."""
-        writer = self._writer
+        writer, context = self._writer, self.context
         if writer is None:
             writer = self._writer = self._create_writer()
-        context = self.context
+        elif not context.pipelined:
+            writer.on_committed(
+                context.epoch - 1
+            )  # an epoch begins when the one before it is committed
         # An attempt may go through many epochs.
         attempt = f"{context.extras['attempt']}-{context.epoch}"
         writer.begin(EpochContext(context.epoch, attempt))
@@ -72,6 +75,7 @@ class SinkOperator(StreamOperator):
                 subtask=context.subtask,
                 parallelism=context.parallelism,
                 staging=context.extras["staging"],
+                metrics=context.runtime_context.get_metrics_group(),
             ),
             states[0] if states else None,
         )
@@ -94,16 +98,37 @@ class SinkOperator(StreamOperator):
         """Whether the driver keeps up."""
         return self._untaken < MOST_UNTAKEN
 
-    def process(self, batch: RowBatch, input_index: int = 0) -> None:
-        """Write the records."""
+    def process(self, batch: Any, input_index: int = 0) -> None:
+        """Write the records: as a list of objects, or as a table of columns."""
+        records = batch.values if type(batch) is RowBatch else batch.frame
         try:
             writer = self._begin() if self._begun is None else self._begun
-            writer.write(batch.values, batch.timestamps, self._watermark)
+            writer.write(records, batch.timestamps, self._watermark)
         except PenstockError:
             raise
         except Exception as error:
             raise self.guard(error) from error
-        self._sent.inc(len(batch.values))
+        self._sent.inc(len(batch))
+
+    def next_wakeup(self) -> int | None:
+        """Return when the writer has something to do, where records flow."""
+        if self._begun is None or not self.context.pipelined:
+            return None
+        with self._users_errors():
+            return self._begun.next_wakeup()
+
+    def advance_processing_time(self, now: int) -> None:
+        """Wake the writer when its moment has come."""
+        due = self.next_wakeup()
+        if due is not None and due <= now and self._begun is not None:
+            with self._users_errors():
+                self._begun.wake_up()
+
+    def on_completed(self, checkpoint: int) -> None:
+        """Let the writer know what is committed."""
+        if self._writer is not None:
+            with self._users_errors():
+                self._writer.on_committed(checkpoint)
 
     def process_watermark(self, watermark: int) -> None:
         """Remember the watermark for the writer."""

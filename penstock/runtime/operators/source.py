@@ -15,9 +15,10 @@ from penstock.connectors.source import (
 )
 from penstock.errors import InvalidProgramError, PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.malformed import put_aside
 from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader
 from penstock.runtime.operators.source_turns import EpochTurns, SideBySide, SplitReading, Turns
-from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, batch_of
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.valve import combine
 from penstock.runtime.user_code import RecordFailedError
@@ -75,6 +76,7 @@ class SourceOperator(StreamOperator):
         self._next_check_ms: int | None = None  # when the next periodic watermark is due
         self._plan_check(context.clock())
         self._splits: list[SplitReading] = []
+        self._without_splits_ms = context.clock()  # since when, as long as there are none
         self._newly_finished: list[str] = []
         self._no_more_splits = False
         self._drained = False
@@ -84,6 +86,9 @@ class SourceOperator(StreamOperator):
         tells = type(self._reader).next_ready is not SourceReader.next_ready
         self._flow = SideBySide(ends=self._bounded, next_ready=self._next_ready if tells else None)
         self._turns: Turns = self._flow
+        self._confirms = type(self._reader).on_checkpoint is not SourceReader.on_checkpoint
+        # Where records flow: checkpoint -> how far it has read, until it is durable.
+        self._unconfirmed: dict[int, list[SplitProgress]] = {}
 
     def _next_ready(self, split: SplitReading) -> float | None:
         try:
@@ -98,6 +103,7 @@ class SourceOperator(StreamOperator):
         """Read what there is in one epoch, for so long; yields after every batch so that the caller can pass rows on."""
         self._interval = self.context.auto_watermark_interval / 1000
         self._splits = [self._begin_reading(progress) for progress in assignment.splits]
+        self._confirm(assignment.splits)
         self._no_more_splits = assignment.no_more_splits
         self._drained = assignment.drain
         if not self._drained:
@@ -156,6 +162,23 @@ class SourceOperator(StreamOperator):
         if known:
             gone = set(map(id, known))
             self._splits = [split for split in self._splits if id(split) not in gone]
+        durable = [number for number in self._unconfirmed if number <= checkpoint]
+        if durable:
+            self._confirm(self._unconfirmed[max(durable)])
+            for number in durable:
+                del self._unconfirmed[number]
+
+    def _confirm(self, durable: Sequence[SplitProgress]) -> None:
+        """Let the reader know how far a durable checkpoint has read."""
+        if not self._confirms:
+            return
+        for progress in durable:
+            try:
+                self._reader.on_checkpoint(progress.split, progress.position)
+            except PenstockError:
+                raise
+            except Exception as error:
+                raise self.guard(error) from error
 
     def limit_batches(self, records: int) -> None:
         """Let readers give about so many records at once: what comes after them in the chain is slow."""
@@ -235,6 +258,7 @@ class SourceOperator(StreamOperator):
             if self._turns is self._flow:
                 self._emit(self._combined(periodic=True))  # while it still counts
             split.finished = True
+            self._without_splits_ms = self.context.clock()
             self._newly_finished.append(split.progress.split.split_id)
         self._turns.on_end(split)
 
@@ -259,7 +283,7 @@ class SourceOperator(StreamOperator):
             return None
         if found.positions is not None or found.start is not None:
             raise self._not_ordered()
-        if found.records:
+        if len(found.records):
             self.records += len(found.records)
             split.active_ms = self.context.clock()
             split.idle = False
@@ -268,13 +292,16 @@ class SourceOperator(StreamOperator):
             begun = time.monotonic()
             try:
                 split.assignment.on_batch(
-                    RowBatch(found.records, timestamps), self.output.emit, self._on_event_watermark
+                    batch_of(found.records, timestamps), self.output.emit, self._on_event_watermark
                 )
             except RecordFailedError as failed:
                 raise self.guard(failed.cause, failed.record, known=True) from failed.cause
             self.chain_s += time.monotonic() - begun
+        if found.malformed:
+            split.active_ms = self.context.clock()
+            put_aside(self, found.malformed)
         split.position = found.position
-        return len(found.records)
+        return len(found.records) + len(found.malformed)
 
     def _reader_of(self, split: SplitReading) -> SourceReader:
         """Return the reader, or one that leaves out what the reader delivers again."""
@@ -331,6 +358,10 @@ class SourceOperator(StreamOperator):
             self._idle = idle
             self.output.emit_status(idle)
 
+    def active_ms(self) -> int | None:
+        """Return when a record was read last, of all splits; None if there are none."""
+        return max((split.active_ms for split in self._splits), default=None)
+
     @property
     def finished(self) -> bool:
         """Whether this subtask has read all it will ever read."""
@@ -353,7 +384,13 @@ class SourceOperator(StreamOperator):
             for split in self._splits
             if not split.finished and not split.idle
         ]
-        return min(waiting, default=None)
+        return min(waiting, default=self._end_of_patience(timeout))
+
+    def _end_of_patience(self, timeout: int) -> int | None:
+        """Return when a source without anything to read will count as idle; None if it does, or has something to read."""
+        if self._idle or any(not split.finished for split in self._splits):
+            return None
+        return self._without_splits_ms + timeout
 
     def _next_check(self) -> int | None:
         """Return when `check_time` has something to do, where records flow."""
@@ -365,6 +402,9 @@ class SourceOperator(StreamOperator):
                 for split in self._splits
                 if split.quiet and not split.idle and not split.finished
             ]
+            patience = self._end_of_patience(timeout)
+            if patience is not None:
+                moments.append(patience)
         return min(moments, default=None)
 
     def advance_processing_time(self, now: int) -> None:
@@ -391,6 +431,17 @@ class SourceOperator(StreamOperator):
         if unfinished and all(split.idle for split in unfinished):
             # Time goes to the highest among them, also past those that have ended before this barrier.
             self._emit(combine((split.assignment.watermark, True) for split in unfinished))
+            self._set_idle(idle=True)
+        self._check_for_splits(unfinished)
+
+    def _check_for_splits(self, unfinished: Sequence[SplitReading]) -> None:
+        """Count as idle if there was nothing to read for long: files may come, but time need not wait for them."""
+        timeout = self.spec.watermark_strategy.idle_timeout_ms
+        if unfinished or timeout is None:
+            return
+        now = self.context.clock()
+        self._without_splits_ms = min(self._without_splits_ms, now)  # a clock that was set back
+        if now - self._without_splits_ms >= timeout:
             self._set_idle(idle=True)
 
     def barrier(self) -> list[Any]:
@@ -439,12 +490,28 @@ class SourceOperator(StreamOperator):
             if self._turns.counts(split) and not split.idle
         )
 
+    def split_times(self) -> list[tuple[str, int, bool, bool]]:
+        """Return the id and the watermark of each split, whether it is idle, and whether time waits for it. By any thread."""
+        return [
+            (
+                split.progress.split.split_id,
+                split.assignment.watermark,
+                split.idle,
+                self._turns.counts(split) and not split.idle,
+            )
+            for split in list(self._splits)
+            if not split.finished
+        ]
+
     def progress(self, checkpoint: int = 0) -> list[SplitProgress]:
         """Return how far each split was read, for a checkpoint, in the order in which they should be read after a restart."""
         for split in self._splits:
             if split.finished and split.reported is None:
                 split.reported = checkpoint
-        return [split.to_progress() for split in self._turns.in_order(self._splits)]
+        progress = [split.to_progress() for split in self._turns.in_order(self._splits)]
+        if self._confirms and self.context.pipelined:
+            self._unconfirmed[checkpoint] = progress
+        return progress
 
     def close(self) -> None:
         """Close the reader."""

@@ -28,7 +28,8 @@ PAUSE_PER_COST: Final = 100
 LONGEST_COSTLY_PAUSE_S: Final = 0.100
 # Splits with an end that are open at the same time, in a source that ends; in others it is one, as in Flink.
 OPEN_AT_ONCE: Final = 16
-BATCH_SIZE: Final = 1024  # what readers are asked for at once
+BATCH_SIZE: Final = 1024  # what readers are asked for at once, at first
+LARGEST_BATCH_SIZE: Final = 4096  # when it is known that what comes after them is fast
 
 
 class SplitReading:

@@ -105,8 +105,12 @@ class KeyedStateBackend(ABC):
     def expect(self, keys: Collection[Any]) -> None:
         """Prepare for records with these keys, where the backend can: they are processed next."""
 
-    def relieve(self) -> None:
-        """Make room in memory, where the backend can."""
+    def relieve(self, *, at_once: bool = False) -> None:
+        """Make room in memory, where the backend can: if there is much, or `at_once`."""
+
+    @abstractmethod
+    def about_entries(self) -> int | None:
+        """Return about how many entries all tables have, in no time; None if that is not known."""
 
     def close(self) -> None:
         """Release resources."""

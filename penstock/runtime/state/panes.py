@@ -33,3 +33,6 @@ class PaneTable(StateTable, Protocol):
 
     def pop_pane(self, namespace: Any) -> dict[Any, Any]:
         """Remove a namespace and return its entries by key."""
+
+    def drop_pane(self, namespace: Any) -> None:
+        """Remove a namespace whose entries nobody wants to see."""

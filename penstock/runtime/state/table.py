@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -47,6 +47,12 @@ class StateTable(Protocol):
 
     def put(self, key: Any, value: Any) -> None:
         """Write an entry."""
+
+    def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
+        """Return the entries under many keys, read in one go where the backend can."""
+
+    def put_many(self, keys: Iterable[Any], values: Iterable[Any]) -> None:
+        """Write many entries."""
 
     def remove(self, key: Any) -> None:
         """Remove an entry if it is there."""

@@ -24,4 +24,7 @@ class Timers(Protocol):
     def fire_until(self, limit: int, fire: Fire) -> None:
         """Fire all timers with timestamp <= limit, in order, including those registered meanwhile."""
 
+    def count(self) -> int | None:
+        """Return how many timers are pending; None where that takes long to know."""
+
     def __len__(self) -> int: ...

@@ -8,9 +8,13 @@ from typing import Any
 from penstock.errors import PenstockError, RecordError
 from penstock.runtime.network.edges import EdgeOutput
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.records import Batch
+from penstock.runtime.records import MIN_WATERMARK, Batch
+from penstock.runtime.task.chain_times import ChainTimes, Timed
 from penstock.runtime.task.typed_output import TypedOutput, typed_output
 from penstock.runtime.user_code import RecordFailedError
+
+# Of batches by the main output, of batches by side outputs, of watermarks.
+_Consumers = tuple[list[Any], dict[str, list[Any]], list[Any]]
 
 
 class ChainOutput:
@@ -33,18 +37,56 @@ class ChainOutput:
         self._edges: list[tuple[EdgeOutput, str | None]] = []
         self._main: list[Any] = []
         self._side: dict[str, list[Any]] = {}
+        self._followers: list[Any] = []  # who is told watermarks
+        self._plain = (self._main, self._side, self._followers)
+        self._timed: _Consumers | None = None  # the same, measured
+        # The places of consumers in the chain, None for edges: by tag as in `_main` and `_side`, and of the followers.
+        self._places: dict[str | None, list[int | None]] = {}
+        self._chained: list[int | None] = []
         self.records_out = 0
+        self.side_out: dict[str, int] = {}
+        self.watermark = MIN_WATERMARK  # the last one
 
-    def add_operator(self, operator: StreamOperator, tag: str | None) -> None:
-        """Chain an operator to the main output or to a side output."""
+    def add_operator(self, operator: StreamOperator, tag: str | None, position: int) -> None:
+        """Chain an operator, which has this place in the chain, to the main output or to a side output."""
         self._operators.append((operator, tag))
-        (self._main if tag is None else self._side.setdefault(tag, [])).append(operator.process)
+        self._followers.append(operator.process_watermark)
+        self._chained.append(position)
+        self._add(operator.process, tag, position)
 
     def add_edge(self, edge: EdgeOutput, tag: str | None) -> None:
         """Connect an edge to the main output or to a side output."""
         self._edges.append((edge, tag))
-        guarded = _GuardedEdge(self._operator, edge)
-        (self._main if tag is None else self._side.setdefault(tag, [])).append(guarded)
+        self._add(_GuardedEdge(self._operator, edge), tag, None)
+
+    def _add(self, consumer: Any, tag: str | None, position: int | None) -> None:
+        (self._main if tag is None else self._side.setdefault(tag, [])).append(consumer)
+        self._places.setdefault(tag, []).append(position)
+
+    def sample(self, times: ChainTimes | None) -> None:
+        """Tell these times who has the turn, from now on; None: nobody, which costs nothing."""
+        if times is None:
+            self._main, self._side, self._followers = self._plain
+            return
+        if self._timed is None:
+            self._timed = self._measured(times)
+        self._main, self._side, self._followers = self._timed
+
+    def _measured(self, times: ChainTimes) -> _Consumers:
+        main, side, followers = self._plain
+
+        def timed(consumers: list[Any], places: list[int | None]) -> list[Any]:
+            pairs = zip(consumers, places, strict=True)
+            return [
+                Timed(call, times.outside if place is None else place, times)
+                for call, place in pairs
+            ]
+
+        return (
+            timed(main, self._places.get(None, [])),
+            {tag: timed(consumers, self._places[tag]) for tag, consumers in side.items()},
+            timed(followers, self._chained),
+        )
 
     def emit(self, batch: Batch) -> None:
         """Send records to everything on the main output."""
@@ -59,6 +101,7 @@ class ChainOutput:
         typed = self._types.get(tag)
         if typed is not None and consumers:
             self._check(typed, batch)
+        self.side_out[tag] = self.side_out.get(tag, 0) + len(batch)
         _deliver(consumers, batch)
 
     def _check(self, typed: TypedOutput, batch: Batch) -> None:
@@ -75,8 +118,9 @@ class ChainOutput:
 
     def emit_watermark(self, watermark: int) -> None:
         """Send a watermark everywhere."""
-        for operator, _ in self._operators:
-            operator.process_watermark(watermark)
+        self.watermark = watermark
+        for follow in self._followers:
+            follow(watermark)
         for edge, _ in self._edges:
             edge.watermark(watermark)
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import gc
 import resource
 import sys
+import time
 
 _GROWTH_BYTES = 192 << 20
+_LOOK_EVERY_S = 0.05  # to ask for the memory takes a few microseconds, and batches come often
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
@@ -21,10 +23,17 @@ class GarbageControl:
     def __init__(self) -> None:
         self._was_enabled = gc.isenabled()
         self._limit = _peak_memory() + _GROWTH_BYTES
+        self._next_look = 0.0
         gc.disable()
+        # What is there now are modules and the like: to look at them each time takes most of a collection.
+        gc.freeze()
 
     def check(self) -> None:
         """Collect if the process has grown much since the last time."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + _LOOK_EVERY_S
         peak = _peak_memory()
         if peak > self._limit:
             gc.collect()
@@ -32,6 +41,7 @@ class GarbageControl:
 
     def close(self) -> None:
         """Switch the collector on again."""
+        gc.unfreeze()
         if self._was_enabled:
             gc.enable()
 

@@ -14,6 +14,7 @@ from penstock.common.watermark_strategy import WatermarkAlignment
 from penstock.connectors.source import SourceAssignment
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.stage import StageDeployment
+from penstock.runtime.inspection.key_sample import KeySample
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.channels import InputChannel, Inputs, Item, Outputs
 from penstock.runtime.network.messages import (
@@ -26,7 +27,7 @@ from penstock.runtime.network.messages import (
 from penstock.runtime.network.writers import WriterOf
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.source import Polled
-from penstock.runtime.operators.source_turns import BATCH_SIZE
+from penstock.runtime.operators.source_turns import BATCH_SIZE, LARGEST_BATCH_SIZE
 from penstock.runtime.records import Batch
 from penstock.runtime.task.barriers import Channel
 from penstock.runtime.task.environment import TaskEnvironment
@@ -47,7 +48,9 @@ from penstock.runtime.task.time_shares import BACK_PRESSURED, BUSY, IDLE, TimeSh
 # How much a subtask reads before it is the turn of the next one in the slot.
 _BUFFERS_PER_TURN: Final = 16
 _SECONDS_PER_TURN: Final = 0.005
-_FULL_BATCH: Final = 512  # a source that gives fewer records has no more of them
+# A source that gives fewer records than this, or than half of what it was asked for, has no more of them.
+_FULL_BATCH: Final = 512
+_SMALLEST_FULL_BATCH: Final = 32
 
 
 class SlotServices(CheckpointServices, Protocol):
@@ -58,6 +61,9 @@ class SlotServices(CheckpointServices, Protocol):
 
     def watch(self, file: int, call: Callable[[], None] | None) -> None:
         """Call something in the loop while a file can be read; None: no more."""
+
+    def report_soon(self) -> None:
+        """Tell the driver how the subtasks are doing, at once."""
 
 
 class LiveTask:
@@ -70,6 +76,7 @@ class LiveTask:
         self.outputs = Outputs()
         self.latencies: dict[str, LatencyHistogram] = {}  # since the last report, by source
         self.shares = TimeShares(time.monotonic())
+        self._times = subtask.metrics.times
         self.wakeup: int | None = None  # when the clock lets something happen
         self.step_at: float | None = None  # when an operator is to be woken by the monotonic clock
         self.poll_at: float | None = 0.0  # when the source is to be asked again; None: when woken
@@ -87,13 +94,14 @@ class LiveTask:
         self._backlog = False  # has the source given as much as it could when it was last asked?
         self._stirred = False  # has it done anything since it was quiet?
         self._flush_at: float | None = None
+        self.key_sample: KeySample | None = None  # while somebody wants to know which are frequent
 
     # Opening
 
     def open(self, attempt: str, writer_of: WriterOf) -> None:
-        """Restore the state, open the functions, connect the edges; a source gets its first splits."""
+        """Restore the state, open the functions, connect the edges."""
         stage = self._stage
-        environment = TaskEnvironment(
+        self._environment = TaskEnvironment(
             settings=stage.settings,
             epoch=stage.next_checkpoint,
             attempt=attempt,
@@ -103,20 +111,25 @@ class LiveTask:
             writer_of=writer_of,
             live=self,
         )
-        self.subtask.open(environment, stage.restore.get(self.id, SubtaskRestore()))
-        self.subtask.connect(environment, {})
-        source = self.subtask.source
-        if source is not None:
-            source.add_splits(stage.assignments.get(self.id, SourceAssignment()))
-        self._checkpoints.begin_epoch(environment)
-        self.wakeup = self.subtask.next_wakeup()
-        self.step_at = self.subtask.next_step()
+        self.subtask.open(self._environment, stage.restore.get(self.id, SubtaskRestore()))
+        self.subtask.connect(self._environment, {})
 
     def resume(self) -> None:
         """After a restore, send and receive first what was in the channels when the checkpoint was taken."""
         self.subtask.resend()
         for channel, payloads in self.subtask.restored_inputs():
             self.inputs.channels[channel].restore(payloads)
+
+    def start(self) -> None:
+        """Repeat what was said about time before a restart; then a source gets its first splits, which may change its status."""
+        self.subtask.announce_time()
+        source = self.subtask.source
+        if source is not None:
+            source.add_splits(self._stage.assignments.get(self.id, SourceAssignment()))
+        # What the clock showed until here is part of the opening, as in a replay, which opens a subtask at any checkpoint.
+        self._checkpoints.begin_epoch(self._environment)
+        self.wakeup = self.subtask.next_wakeup()
+        self.step_at = self.subtask.next_step()
 
     def wake(self, operator: StreamOperator) -> None:
         """Call `on_wakeup` of an operator in the next turn. By any thread."""
@@ -178,6 +191,7 @@ class LiveTask:
     def _enter(self, state: int) -> None:
         if self.shares.state != state:
             self.shares.enter(state, time.monotonic())
+            (self._times.begin if state == BUSY else self._times.end)()
 
     def _settle(self) -> None:
         """Take note that it has worked for now. Another subtask's turn is no work of this one: in a busy slot, shares add up."""
@@ -278,13 +292,15 @@ class LiveTask:
 
     def _take_records(self, channel: InputChannel, item: Item, records: Batch) -> None:
         """Take as many records as can be processed in some milliseconds; the rest waits for its turn."""
-        name, size = channel.id[2:], self._portion.size
+        name, size = channel.id[2:], max(self._portion.size, records.LEAST_PORTION)
         if len(records) > size:
             channel.put_back(records.slice(size))
             records = records.slice(0, size)
             item = Item(DATA, records, 0)
         if name in self._checkpoints.in_flight:
             self._checkpoints.keep(name, item)
+        if (sample := self.key_sample) is not None:
+            sample.add(records)
         begun = time.monotonic()
         self.subtask.receive(*name, DATA, records)
         self._portion.took(len(records), time.monotonic() - begun)
@@ -302,13 +318,17 @@ class LiveTask:
             return False
         if self.shares.state != BUSY:
             self.shares.enter(BUSY, moment)
+            self._times.begin()
         before, chain_s = source.records, source.chain_s
         polled = self.subtask.poll()
         read = source.records - before
-        self._backlog = read >= _FULL_BATCH
+        full = min(_FULL_BATCH, max(self._portion.size // 2, _SMALLEST_FULL_BATCH))
+        self._backlog = read >= full
         if read:
             self._portion.took(read, source.chain_s - chain_s)
-            source.limit_batches(min(self._portion.size, BATCH_SIZE))
+            # What waits for room is in the way of barriers: a batch is large only where there is room for it.
+            most = LARGEST_BATCH_SIZE if self.outputs.has_room else BATCH_SIZE
+            source.limit_batches(min(self._portion.size, most))
         self._settle()
         if source.has_finished_splits:
             self._slot.report(SplitsFinished(self.id, tuple(source.take_finished())))
@@ -347,6 +367,7 @@ class LiveTask:
         self.wakeup = None
         self.subtask.send_end()
         self._enter(IDLE)
+        self._slot.report_soon()  # its figures are the last ones
         return True
 
     # Checkpoints

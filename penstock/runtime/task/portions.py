@@ -8,6 +8,7 @@ LARGEST: Final = 16_384
 _LONG_S: Final = 0.020  # a portion that takes longer is too large
 _SHORT_S: Final = 0.005  # one that takes less may be larger
 _AIM_S: Final = 0.010
+_VERY_LONG_S: Final = 0.050  # one that takes longer is too large for sure; others may have had to wait for a processor
 
 
 class Portion:
@@ -20,16 +21,22 @@ class Portion:
     >>> portion.took(10, 0.001)
     >>> portion.size
     20
+    >>> portion.took(20, 0.030)  # once: something else has kept it
+    >>> portion.size
+    20
     """
 
-    __slots__ = ("size",)
+    __slots__ = ("_was_long", "size")
 
     def __init__(self) -> None:
         self.size = LARGEST
+        self._was_long = False
 
     def took(self, records: int, seconds: float) -> None:
         """Take note of how long so many records took."""
+        was_long, self._was_long = self._was_long, seconds > _LONG_S
         if seconds > _LONG_S:
-            self.size = max(1, int(records * _AIM_S / seconds))
+            if was_long or seconds > _VERY_LONG_S:
+                self.size = max(1, int(records * _AIM_S / seconds))
         elif seconds < _SHORT_S and records >= self.size < LARGEST:
             self.size = min(2 * self.size, LARGEST)

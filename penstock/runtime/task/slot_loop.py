@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 import sys
 import threading
@@ -17,9 +18,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from penstock.common.clock import now_ms
+from penstock.common.logs.handler import OFF_TERMINAL
+from penstock.common.logs.scope import working_for
 from penstock.errors import PenstockError
 from penstock.graph.deployment import ResultEdge
 from penstock.graph.stage import StageDeployment
+from penstock.graph.task_id import TaskId
+from penstock.runtime.inspection.key_sample import KeySample
+from penstock.runtime.inspection.requests import HeldState, SplitTime, TaskDetail
+from penstock.runtime.inspection.slot_inspector import SlotInspector
 from penstock.runtime.network.channels import (
     ChannelId,
     InputChannel,
@@ -27,6 +34,7 @@ from penstock.runtime.network.channels import (
     OutputChannel,
     Outputs,
 )
+from penstock.runtime.network.inspection import InspectionLine
 from penstock.runtime.network.routing import connected_targets
 from penstock.runtime.network.transport import Network
 from penstock.runtime.network.writers import ChannelWriter
@@ -34,6 +42,7 @@ from penstock.runtime.task.failures import describe, ended_itself
 from penstock.runtime.task.garbage import GarbageControl
 from penstock.runtime.task.gates import flowing_time
 from penstock.runtime.task.live_task import LiveTask
+from penstock.runtime.task.log_scopes import following
 from penstock.runtime.task.recorded_subtask import RecordedSubtask, trace_of
 from penstock.runtime.task.slot_metrics import SlotMetrics
 from penstock.runtime.task.stage_messages import (
@@ -57,6 +66,8 @@ from penstock.runtime.task.stage_messages import (
 from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.task.uploads import Upload, Uploads
 from penstock.runtime.time.pace import SlotTrace
+
+_log = logging.getLogger(__name__)
 
 _REPORT_EVERY_S: Final = 1.0
 _LONGEST_WAIT_S: Final = 1.0
@@ -142,25 +153,39 @@ def run_slot_with(
 ) -> None:
     """Run the subtasks of one slot until the driver lets it leave, or one of them fails: then the driver is told why."""
     loop: SlotLoop | None = None
+    inspector: SlotInspector | None = None
+    line: InspectionLine | None = None
     stop.add(network.wake)
+    scopes = contextlib.ExitStack()
     try:
         network.connect_driver(stage.driver, slot)
         loop = SlotLoop(stage, slot, network, stop)
+        scopes.enter_context(loop.logging())
+        inspector = SlotInspector(loop, {run_slot_with.__code__, SlotLoop.run.__code__})
+        line = InspectionLine(stage.driver, slot, stage.keys, inspector.answer)
         network.report(SlotListening(slot, network.address, os.getpid()))
         if not loop.connect():
             return
         loop.open()
+        loop.tell_log("runs")
         network.report(SlotRunning(slot, os.getpid(), host))
         loop.run()
         loop.close()
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - the driver is told of anything
         current = None if loop is None else loop.current
         trace = None if loop is None else loop.trace()
-        network.report(SlotFailed(slot, describe(_as_error(raised), current, trace)))
+        failure = describe(_as_error(raised), current, trace)
+        _log.error("%s", failure.traceback.rstrip() or failure.message, extra=OFF_TERMINAL)
+        network.report(SlotFailed(slot, failure))
     finally:
         if loop is not None:
             loop.abandon()
+        if inspector is not None:
+            inspector.close()
+        if line is not None:
+            line.close()
         network.close()
+        scopes.close()
         sys.stdout.flush()
         sys.stderr.flush()
 
@@ -188,6 +213,7 @@ class SlotLoop:
         self.current: Subtask | None = None
         self.tasks: list[LiveTask] = []  # downstream first
         self._left = False
+        self._waits = False  # whether there is nothing to do
         self._stop = stop
         self._uploads = Uploads(network.report, network.wake)
         self._garbage = GarbageControl()
@@ -235,7 +261,7 @@ class SlotLoop:
         return False
 
     def open(self) -> None:
-        """Open all subtasks, and tell what they said about time before a restart."""
+        """Open all subtasks; they send what was in the channels before a restart, then tell the time again, then begin to read."""
         for task in self.tasks:
             self.current = task.subtask
             task.open(
@@ -248,7 +274,7 @@ class SlotLoop:
             task.resume()
         for task in self.tasks:
             self.current = task.subtask
-            task.subtask.announce_time()
+            task.start()
 
     def _writer_of(self, task: LiveTask, edge: ResultEdge, subtask: int) -> ChannelWriter:
         target = self._vertices[edge.target_vertex]
@@ -263,11 +289,57 @@ class SlotLoop:
                 neighbours.add(index)
         return ChannelWriter(channels, frozenset(neighbours))
 
+    # For whoever looks at it, from any thread
+
+    @property
+    def working_for(self) -> TaskId | None:
+        """The task whose turn it is, None while the slot waits."""
+        current = self.current
+        return None if self._waits or current is None else current.id
+
+    @property
+    def task_ids(self) -> list[TaskId]:
+        """The tasks of the slot."""
+        return list(self._by_id)
+
+    def watch_keys(self, task: TaskId, sample: KeySample | None) -> None:
+        """Let the keys that a task takes be counted; None: no more."""
+        self._by_id[task].key_sample = sample
+
+    def details(self, task: TaskId) -> TaskDetail:
+        """Return what a task tells of itself."""
+        subtask = self._by_id[task].subtask
+        source = subtask.source
+        splits = () if source is None else source.split_times()
+        return TaskDetail(
+            tuple(SplitTime(*each) for each in splits),
+            tuple(
+                HeldState(operator, name.partition("/")[2], schema.kind, schema.ttl)
+                for operator, schemas in subtask.state_schemas().items()
+                for name, schema in schemas.items()
+            ),
+        )
+
+    def logging(self) -> contextlib.AbstractContextManager[None]:
+        """Let lines of this thread be about the subtask whose turn it is."""
+        stage = self._stage
+        return working_for(following(stage.settings, stage.attempt_number, lambda: self.current))
+
+    def tell_log(self, what: str) -> None:
+        """Write a line for every subtask."""
+        for task in self.tasks:
+            self.current = task.subtask
+            _log.info("%s %s in slot %d, process %d", task.id, what, self._slot, os.getpid())
+
     # What a slot does for its subtasks
 
     def report(self, message: Report) -> None:
         """Tell the driver."""
         self._network.report(message)
+
+    def report_soon(self) -> None:
+        """Tell the driver how the subtasks are doing at the end of this turn."""
+        self._report_at = 0.0
 
     def upload(self, upload: Upload) -> None:
         """Write a snapshot beside the loop."""
@@ -288,7 +360,9 @@ class SlotLoop:
         while not (self._left or self._stop.is_set):
             seconds = self.turn()
             if seconds > 0:
+                self._waits = True
                 self._network.wait(seconds)
+                self._waits = False
 
     def turn(self) -> float:
         """Do some of what is to be done; return how many seconds there is nothing else to do."""

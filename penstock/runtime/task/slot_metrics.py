@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+from penstock.common.clock import now_ms
+from penstock.common.process_figures import ProcessFigures
 from penstock.graph.task_id import TaskId
 from penstock.runtime.task import task_metrics as names
 from penstock.runtime.task.live_task import LiveTask
-
-_RATES: Final = {
-    names.RECORDS_IN: names.RECORDS_IN_RATE,
-    names.RECORDS_OUT: names.RECORDS_OUT_RATE,
-    names.BYTES_IN: names.BYTES_IN_RATE,
-    names.BYTES_OUT: names.BYTES_OUT_RATE,
-}
 
 
 class SlotMetrics:
@@ -22,28 +17,49 @@ class SlotMetrics:
 
     def __init__(self, moment: float) -> None:
         self._since = moment
-        self._before: dict[TaskId, dict[str, int]] = {}
+        self._before: dict[TaskId, names.Counts] = {}
+        self._process = ProcessFigures()
 
     def take(self, tasks: Iterable[LiveTask], moment: float) -> dict[TaskId, dict[str, Any]]:
         """Return the metrics of all subtasks; the next ones begin here."""
         seconds = max(moment - self._since, 1e-9)
         self._since = moment
-        return {task.id: self._report(task, moment, seconds) for task in tasks}
-
-    def _report(self, task: LiveTask, moment: float, seconds: float) -> dict[str, Any]:
-        counts = {**task.subtask.io_metrics(), names.BYTES_IN: task.inputs.bytes_in}
-        before = self._before.get(task.id, {})
-        self._before[task.id] = counts
-        rates = {
-            rate: (counts[name] - before.get(name, 0)) / seconds for name, rate in _RATES.items()
-        }
-        channels = task.inputs.channels.values()
-        latencies, task.latencies = task.latencies, {}
+        clock, process = now_ms(), self._process.take()
         return {
-            **counts,
-            **rates,
-            **task.shares.report(moment),
-            names.INPUT_QUEUE: sum(len(channel.items) for channel in channels),
-            names.INPUT_WATERMARK if channels else names.OUTPUT_WATERMARK: task.subtask.watermark,
-            **({names.LATENCY: latencies} if latencies else {}),
+            task.id: {**self._report(task, moment, seconds, clock), names.PROCESS: process}
+            for task in tasks
         }
+
+    def _report(self, task: LiveTask, moment: float, seconds: float, clock: int) -> dict[str, Any]:
+        report = {
+            **task.subtask.measure(clock),
+            names.BYTES_IN: task.inputs.bytes_in,
+            **task.shares.report(moment),
+            **task.shares.totals(),
+            **_channels(task),
+        }
+        report[names.SOFT_BACK_PRESSURED] = report[names.BACK_PRESSURED]
+        report[names.HARD_BACK_PRESSURED] = 0
+        self._before[task.id] = names.complete(report, self._before.get(task.id, {}), seconds)
+        latencies, task.latencies = task.latencies, {}
+        if latencies:
+            report[names.LATENCY] = latencies
+        return report
+
+
+def _channels(task: LiveTask) -> dict[str, float]:
+    inputs = list(task.inputs.channels.values())
+    outputs = task.subtask.output_channels()
+    return {
+        names.INPUT_QUEUE: sum(len(channel.items) for channel in inputs),
+        names.INPUT_QUEUE_BYTES: sum(
+            max(item.size, 0) for channel in inputs for item in channel.items
+        ),
+        names.OUTPUT_QUEUE: sum(channel.queued() for channel in outputs),
+        names.INPUT_POOL: _average([channel.usage() for channel in inputs]),
+        names.OUTPUT_POOL: _average([channel.usage() for channel in outputs]),
+    }
+
+
+def _average(values: Sequence[float]) -> float:
+    return round(sum(values) / len(values), 3) if values else 0.0

@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import logging
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from penstock.common import clock
+from penstock.common.logs.handler import OFF_TERMINAL
+from penstock.common.logs.scope import working_for
 from penstock.common.pickling import dumps
+from penstock.common.process_figures import ProcessFigures
 from penstock.connectors.source import SourceAssignment
 from penstock.errors import PenstockError
 from penstock.graph.deployment import LevelDeployment, SubtaskRestore, VertexDeployment
@@ -23,8 +27,13 @@ from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.failures import describe, ended_itself
 from penstock.runtime.task.garbage import GarbageControl
 from penstock.runtime.task.gates import ChannelError
+from penstock.runtime.task.log_scopes import following
 from penstock.runtime.task.subtask import Subtask
+from penstock.runtime.task.task_metrics import PROCESS, TOTAL_BUSY
+from penstock.runtime.task.turn_clock import Neighbour, TurnClock
 from penstock.runtime.time.pace import Pace, RunLog, SlotTrace
+
+_log = logging.getLogger(__name__)
 
 
 class _UpstreamFailedError(Exception):
@@ -75,6 +84,9 @@ def run_slot(
     )
     slot_task = _SlotTask(level, slot, task, sent, observer)
     collector = GarbageControl()
+    scope = following(level.settings, level.attempt_number, lambda: slot_task.current)
+    scopes = contextlib.ExitStack()
+    scopes.enter_context(working_for(scope))
     try:
         for _ in slot_task.run(rows):
             yield from sent
@@ -90,13 +102,16 @@ def run_slot(
         error = ended_itself(raised) if isinstance(raised, SystemExit) else raised
         if observer is not None:
             observer.failed(error, slot_task.current)
-        payload = dumps(describe(error, slot_task.current, slot_task.trace()))
+        failure = describe(error, slot_task.current, slot_task.trace())
+        _log.error("%s", failure.traceback.rstrip() or failure.message, extra=OFF_TERMINAL)
+        payload = dumps(failure)
         yield from _failure_rows(level, slot, payload)
         if level.settings.journal:
             yield from _acks(sent, rows)
     finally:
         slot_task.abandon()
         collector.close()
+        scopes.close()
         sys.stdout.flush()
         sys.stderr.flush()
 
@@ -126,6 +141,7 @@ class _SlotTask:
         self._sent = sent
         self._observer = observer
         self._arrivals = RunLog()
+        self._clock = TurnClock()
         self._subtasks: dict[int, Subtask] = {}
         self.current: Subtask | None = None
 
@@ -140,8 +156,11 @@ class _SlotTask:
         if self._observer is not None:
             for subtask in self._subtasks.values():
                 self._observer.opened(subtask)
+        neighbours = {
+            number: Neighbour(subtask, self._clock) for number, subtask in self._subtasks.items()
+        }
         for subtask in self._subtasks.values():
-            subtask.connect(self._task, self._subtasks)
+            subtask.connect(self._task, neighbours)
             subtask.begin_epoch(self._task)
         # Downstream first: what was in a channel comes before what is sent to it.
         for subtask in reversed(self._subtasks.values()):
@@ -158,9 +177,14 @@ class _SlotTask:
         last = next(reversed(self._subtasks.values()), None)
         for subtask in self._subtasks.values():
             self.current = subtask
+            self._clock.begin(subtask)
             ack = subtask.checkpoint(self._level.epoch)
-            if subtask is last:
-                ack = dataclasses.replace(ack, trace=self.trace())
+            self._clock.end()
+            ack = dataclasses.replace(
+                ack,
+                report=_report(subtask),
+                trace=self.trace() if subtask is last else None,
+            )
             self._sent.append(Row(self._slot, -1, -1, self._slot, 0, ACK, dumps(ack)))
             yield
         for number in list(self._subtasks):
@@ -209,7 +233,13 @@ class _SlotTask:
             self.current = subtask
             task = subtask.id
             assignment = self._level.assignments.get(task, SourceAssignment())
-            yield from subtask.read_source(assignment, self._seconds_left())
+            steps = subtask.read_source(assignment, self._seconds_left())
+            self._clock.begin(subtask)
+            for _ in steps:
+                self._clock.end()
+                yield
+                self._clock.begin(subtask)
+            self._clock.end()
 
     def _seconds_left(self) -> float | None:
         """Return how long sources may read. The clock is read once: it may be set between two readings."""
@@ -221,6 +251,7 @@ class _SlotTask:
 
     def _receive(self, rows: Iterable[Row]) -> Iterator[None]:
         subtasks = self._subtasks
+        begin, end = self._clock.begin, self._clock.end
         arrived = self._arrivals.add if self._level.settings.journal else None
         for subtask in subtasks.values():
             self.current = subtask
@@ -232,9 +263,27 @@ class _SlotTask:
                 self.current = receiver
                 if arrived is not None:
                     arrived(row[1:4])
+                begin(receiver)
                 receiver.receive_buffer(*row[2:])
+                end()
             elif row[5] == FAILURE:
                 raise _UpstreamFailedError(row[6])
             else:
                 self._sent.append(row)
             yield
+
+
+def _report(subtask: Subtask) -> dict[str, Any]:
+    """Return how a subtask did in the epoch."""
+    busy_ms = round(subtask.metrics.busy_s * 1000, 3)
+    return {
+        **subtask.measure(clock.now_ms()),
+        TOTAL_BUSY: busy_ms,
+        PROCESS: _process_figures().take(),
+    }
+
+
+@functools.cache
+def _process_figures() -> ProcessFigures:
+    """Return the one of this process, which runs many epochs."""
+    return ProcessFigures()

@@ -114,6 +114,11 @@ class KeyedSnapshots:
         """Return the backend of an operator of the chain."""
         return self._backends.get(position)
 
+    def stored_bytes(self, position: int) -> int | None:
+        """Return how large the last snapshot of an operator is on storage; None if there is none. By the subtask's thread."""
+        chain = self._lines[position].chain
+        return getattr(chain, "size", None)
+
     def restore(
         self,
         settings: JobSettings,

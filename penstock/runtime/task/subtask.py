@@ -10,13 +10,13 @@ import contextlib
 import functools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.connectors.source import SourceAssignment
 from penstock.errors import PenstockError
 from penstock.graph.deployment import SubtaskRestore, VertexCode, VertexDeployment
-from penstock.runtime.metrics import MetricGroup
 from penstock.runtime.network.buffers import decode
+from penstock.runtime.network.channels import OutputChannel
 from penstock.runtime.network.edges import BufferedEdge, LocalEdge
 from penstock.runtime.network.messages import (
     BARRIER,
@@ -28,10 +28,12 @@ from penstock.runtime.network.messages import (
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.source import MoreSplits, Polled, SourceOperator
-from penstock.runtime.records import MIN_WATERMARK
+from penstock.runtime.records import MIN_WATERMARK, Batch
 from penstock.runtime.state.operator_state import EMITTED, IDLE, OperatorStateBackend
 from penstock.runtime.state.redistribution import restore_local
+from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.task.chain import ChainOutput
+from penstock.runtime.task.chain_metrics import ChainMetrics
 from penstock.runtime.task.context import RuntimeContext
 from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.gates import Channel, InputGates, PolicyOf, epoch_time
@@ -40,6 +42,13 @@ from penstock.runtime.task.snapshots import KeyedSnapshots, Snapshot, pack_local
 from penstock.runtime.time.pace import WALL, Pace, RecordingPace, WallPace, wall_clock
 from penstock.runtime.time.timers import TimerManager
 from penstock.runtime.time.valve import ValveOutput
+
+
+class Receiver(Protocol):
+    """A subtask of the same slot, as an edge sees it."""
+
+    def receive(self, gate: int, channel: int, kind: int, content: Any) -> None:
+        """Take records or a control message from a channel."""
 
 
 class Subtask:
@@ -64,7 +73,6 @@ class Subtask:
         ]
         types = code.types or ({},) * len(self.operators)
         self._outputs = [ChainOutput(*each) for each in zip(self.operators, types, strict=True)]
-        self._metrics = [MetricGroup() for _ in self.operators]
         self._partitionings = code.partitionings
         self._edges: list[BufferedEdge | LocalEdge] = []
         self._buffered: list[BufferedEdge] = []  # those of them that have a writer
@@ -73,12 +81,12 @@ class Subtask:
             deployment.name, deployment.gates, index, deployment.parallelism, policy_of
         )
         self._keyed = KeyedSnapshots(deployment, index)
+        self.metrics = ChainMetrics(
+            deployment, self._outputs, self._buffered, self._keyed, self.source
+        )
+        self._times = self.metrics.times
         self._announces = False
         self._in_flight: RestoredInFlight | None = None  # until it has been sent and received
-        self._records_in = 0
-        self._ends = {
-            edge.operator for edge in deployment.edges
-        }  # operators whose records leave the chain
         self._ended = 0  # operators that have come to their end
         self.pace: Pace = WALL
 
@@ -108,7 +116,7 @@ class Subtask:
         states = local.get("operators", {})
         for position, info in enumerate(self.deployment.operators):
             for target, tag in info.chained:
-                self._outputs[position].add_operator(self.operators[target], tag)
+                self._outputs[position].add_operator(self.operators[target], tag, target)
         self._create_edges(task)
         for position, operator in enumerate(self.operators):
             operator_id = self.deployment.operators[position].operator_id
@@ -163,7 +171,7 @@ class Subtask:
             keyed_state=keyed,
             operator_state=operator_state,
             job_parameters=task.settings.job_parameters,
-            metrics=self._metrics[position],
+            metrics=self.metrics.groups[position],
         )
         context = OperatorContext(
             job_name=task.settings.job_name,
@@ -195,7 +203,7 @@ class Subtask:
             context.tell = functools.partial(task.live.tell, info.operator_id)
         return context
 
-    def connect(self, task: TaskEnvironment, neighbours: Mapping[int, Subtask]) -> None:
+    def connect(self, task: TaskEnvironment, neighbours: Mapping[int, Receiver]) -> None:
         """Send to the writers of `task`, and to neighbours in the same slot, from now on; channels count from 0 again."""
         self._task = task
         self.gates.renumber()
@@ -215,20 +223,12 @@ class Subtask:
             for exchange, memory in zip(self._buffered, memories, strict=True):
                 exchange.recall(memory)
         if task.live is None:
-            self._reset_metrics()
+            self.metrics.reset()
         for operator, context in zip(self.operators, self._contexts, strict=True):
             if context.epoch != task.epoch:
                 context.epoch = task.epoch
                 context.extras = _extras(task)
                 operator.open_epoch(context)
-
-    def _reset_metrics(self) -> None:
-        self._records_in = 0
-        if self.source is not None:
-            self.source.records = 0
-        for group, output in zip(self._metrics, self._outputs, strict=True):
-            group.reset()
-            output.records_out = 0
 
     def announce_time(self) -> None:
         """After a restart, repeat what the chain's own sources of time said last: valves downstream begin anew."""
@@ -272,28 +272,38 @@ class Subtask:
         """Take what a writer sent."""
         if self._task.settings.check_order:
             self.gates.check_sequence(gate, channel, sequence)
+        self.metrics.bytes_in += len(payload)
         content = decode(payload) if kind == DATA else pickle.loads(payload)
         self.receive(gate, channel, kind, content)
 
     def receive(self, gate: int, channel: int, kind: int, content: Any) -> None:
         """Take records or a control message from a channel."""
         if kind == DATA:
-            self._records_in += len(content)
-            on_disk = self._keyed.on_disk
-            if on_disk and content.keys is not None:
-                head = self._keyed.get(0)
-                if head is not None:
-                    head.expect(content.keys)
-            self.operators[0].process(content, self.gates.input_of[gate])
-            for backend in on_disk:
-                backend.relieve()
+            self.metrics.records_in += len(content)
+            if self._times.running:
+                before = self._times.enter(0)
+                self._process(content, self.gates.input_of[gate])
+                self._times.enter(before)
+            else:
+                self._process(content, self.gates.input_of[gate])
         elif kind == BARRIER:
             self.gates.alignment.on_barrier((gate, channel), content)
         else:
             self._tell_time(self.gates.on_time((gate, channel), kind, content))
 
+    def _process(self, records: Batch, input_index: int) -> None:
+        on_disk = self._keyed.on_disk
+        if on_disk and records.keys is not None:
+            head = self._keyed.get(0)
+            if head is not None:
+                head.expect(records.keys)
+        self.operators[0].process(records, input_index)
+        for backend in on_disk:
+            backend.relieve()
+
     def _tell_time(self, outputs: Iterable[ValveOutput]) -> None:
         head = self.operators[0]
+        before = self._times.enter(0) if self._times.running else None
         for output in outputs:
             if output.idle is False:
                 head.process_status(False)
@@ -301,18 +311,33 @@ class Subtask:
                 head.process_watermark(output.watermark)
             if output.idle:
                 head.process_status(True)
+        if before is not None:
+            self._times.enter(before)
 
     def read_source(self, assignment: SourceAssignment, seconds: float | None) -> Iterator[None]:
         """Let the source at the head of the chain read its splits, for so long."""
         head = self.operators[0]
         assert isinstance(head, SourceOperator)
-        yield from head.run(assignment, seconds)
+        steps, times = head.run(assignment, seconds), self._times
+        while True:
+            if times.running:
+                times.enter(0)
+            if next(steps, self) is self:
+                return
+            yield
 
     def advance_processing_time(self) -> None:
         """Fire what the wall clock allows; at any time between two records."""
-        now = self.pace.clock()
-        for operator in self.operators[self._ended :]:
-            operator.advance_processing_time(now)
+        now, times = self.pace.clock(), self._times
+        if not times.running:
+            for operator in self.operators[self._ended :]:
+                operator.advance_processing_time(now)
+            return
+        before = times.enter(times.outside)
+        for position in range(self._ended, len(self.operators)):
+            times.enter(position)
+            self.operators[position].advance_processing_time(now)
+        times.enter(before)
 
     def next_wakeup(self) -> int | None:
         """Return when (epoch milliseconds) processing time should be advanced even if no record comes."""
@@ -337,7 +362,12 @@ class Subtask:
         """Let the source read one batch."""
         source = self.source
         assert source is not None
-        return source.poll()
+        if not self._times.running:
+            return source.poll()
+        before = self._times.enter(0)
+        polled = source.poll()
+        self._times.enter(before)
+        return polled
 
     def add_splits(self, more: MoreSplits) -> None:
         """Let the source read these, too."""
@@ -364,7 +394,12 @@ class Subtask:
 
     def on_wakeup(self, operator: StreamOperator) -> None:
         """Let an operator go on with what has arrived from outside."""
+        if not self._times.running:
+            operator.on_wakeup()
+            return
+        before = self._times.enter(self.operators.index(operator))
         operator.on_wakeup()
+        self._times.enter(before)
 
     def on_quiet(self) -> None:
         """Let operators emit what they hold back: there is nothing more to read now."""
@@ -431,15 +466,22 @@ class Subtask:
             for target, items in edge.hasten(message):
                 overtaken.add_outputs(edge.index, target, items)
 
-    def io_metrics(self) -> dict[str, int]:
-        """Return what went in and out since the subtask was opened, under Flink's names."""
-        source = self.source
-        received = self._records_in if source is None else source.records
-        return {
-            "numRecordsIn": received,
-            "numRecordsOut": sum(self._outputs[position].records_out for position in self._ends),
-            "numBytesOut": sum(edge.bytes_out for edge in self._buffered),
-        }
+    def state_schemas(self) -> dict[str, dict[str, StateSchema]]:
+        """Return what is known of the keyed states of the chain: by operator id, then by table. By any thread."""
+        found = {}
+        for position, operator in enumerate(self.deployment.operators):
+            backend = self._keyed.get(position)
+            if backend is not None:
+                found[operator.operator_id] = dict(backend.schemas)
+        return found
+
+    def output_channels(self) -> list[OutputChannel]:
+        """Return all channels that stay and lead out."""
+        return [channel for edge in self._buffered for channel in edge.channels()]
+
+    def measure(self, now_ms: int) -> dict[str, Any]:
+        """Return how it is doing, as `task_metrics` says."""
+        return self.metrics.measure(self._contexts, self.watermark, now_ms)
 
     # Checkpoints
 
@@ -498,7 +540,7 @@ class Subtask:
             watermark=self.watermark,
             next_wakeup=self.next_wakeup(),
             finished=self.finished,
-            metrics=self.report_metrics(),
+            metrics=self.metrics.totals(),
         )
         name = self._keyed.in_flight_name(number, self._task.attempt)
         state_io = self._task.state_io
@@ -522,20 +564,6 @@ class Subtask:
             return self.gates.watermark
         emitted: int = self._contexts[0].operator_state.get(EMITTED, MIN_WATERMARK)
         return emitted
-
-    def report_metrics(self) -> dict[str, dict[str, Any]]:
-        """Return what was counted: in this epoch, or since the beginning where records flow."""
-        reports: dict[str, dict[str, Any]] = {}
-        source = self.source
-        received = self._records_in if source is None else source.records
-        for position, info in enumerate(self.deployment.operators):
-            with _user_code(self.operators[position]):  # gauges
-                report = self._metrics[position].report()
-            report["numRecordsOut"] = ("counter", self._outputs[position].records_out)
-            if position == 0:
-                report["numRecordsIn"] = ("counter", received)
-            reports[info.operator_id] = report
-        return reports
 
     def close(self) -> None:
         """Close all functions; the first error is raised when all were closed."""
@@ -578,7 +606,7 @@ class Subtask:
 
 @contextlib.contextmanager
 def _user_code(operator: StreamOperator) -> Iterator[None]:
-    """Report what user code raises outside of records (open, close, commits, gauges) under its operator."""
+    """Report what user code raises outside of records (open, close, commits) under its operator."""
     try:
         yield
     except PenstockError:

@@ -11,6 +11,7 @@ BUSY: Final = 1
 BACK_PRESSURED: Final = 2
 
 _NAMES: Final = (names.IDLE, names.BUSY, names.BACK_PRESSURED)
+_TOTALS: Final = (names.TOTAL_IDLE, names.TOTAL_BUSY, names.TOTAL_BACK_PRESSURED)
 
 
 class TimeShares:
@@ -21,12 +22,15 @@ class TimeShares:
     >>> shares.enter(IDLE, 10.5)
     >>> shares.report(12.0)
     {'idleTimeMsPerSecond': 875, 'busyTimeMsPerSecond': 125, 'backPressuredTimeMsPerSecond': 0}
+    >>> shares.totals()
+    {'accumulateIdleTimeMs': 1750, 'accumulateBusyTimeMs': 250, 'accumulateBackPressuredTimeMs': 0}
     """
 
-    __slots__ = ("_begun", "_seconds", "_since", "state")
+    __slots__ = ("_begun", "_seconds", "_since", "_totals", "state")
 
     def __init__(self, now: float) -> None:
         self._seconds = [0.0, 0.0, 0.0]
+        self._totals = [0.0, 0.0, 0.0]  # up to the last report
         self._begun = self._since = now
         self.state = IDLE
 
@@ -42,6 +46,15 @@ class TimeShares:
         scale = 1000 / max(now - self._begun, 1e-9)
         shares = [round(seconds * scale) for seconds in self._seconds]
         shares[IDLE] = 1000 - shares[BUSY] - shares[BACK_PRESSURED]
+        self._totals = [
+            before + each for before, each in zip(self._totals, self._seconds, strict=True)
+        ]
         self._seconds = [0.0, 0.0, 0.0]
         self._begun = now
         return dict(zip(_NAMES, shares, strict=True))
+
+    def totals(self) -> dict[str, int]:
+        """Return the milliseconds of each state from the beginning up to the last report."""
+        return {
+            name: round(seconds * 1000) for name, seconds in zip(_TOTALS, self._totals, strict=True)
+        }

@@ -12,7 +12,7 @@ from penstock.errors import ArgumentTypeError
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
 from penstock.runtime.user_code import RecordFailedError, call_each, method_of
 
-EmitBatch = Callable[[RowBatch], None]
+EmitBatch = Callable[[Any], None]
 EmitWatermark = Callable[[int], None]
 
 
@@ -73,9 +73,16 @@ class TimestampAssignment:
         """Whether the generator itself marked the stream idle."""
         return self._output.idle
 
-    def on_batch(self, batch: RowBatch, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
-        """Assign timestamps, feed the generator, emit the records; watermarks emitted per event stay in place."""
+    def on_batch(self, batch: Any, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
+        """Assign timestamps, feed the generator, emit the records; watermarks emitted per event stay in place.
+
+        Batches of columns have no objects to extract timestamps from: they are passed on with those that they have.
+        """
         timestamps = batch.timestamps
+        if type(batch) is not RowBatch:
+            self._raise_highest(timestamps, batch)
+            emit(batch)
+            return
         if self._extract is not None:
             extract = self._extract
             before = repeat(MIN_WATERMARK) if timestamps is None else map(_or_min, timestamps)
@@ -83,15 +90,7 @@ class TimestampAssignment:
             if timestamps and set(map(type, timestamps)) != {int}:
                 timestamps = list(map(_whole_millis, timestamps, batch.values))
         if self._bound is not None:
-            if timestamps is not None:
-                known: list[Any] = timestamps
-                if self._extract is None and None in known:
-                    known = [time for time in known if time is not None]
-                highest = max(known, default=None)
-                if highest is not None and highest > MAX_WATERMARK:
-                    list(map(_whole_millis, known, batch.values))  # refuses it
-                if highest is not None and (self._highest is None or highest > self._highest):
-                    self._highest = highest
+            self._raise_highest(timestamps, batch)
             emit(RowBatch(batch.values, timestamps, batch.keys))
         elif self._generator is None:
             emit(RowBatch(batch.values, timestamps, batch.keys))
@@ -99,6 +98,19 @@ class TimestampAssignment:
             self._feed_generator(
                 RowBatch(batch.values, timestamps, batch.keys), emit, emit_watermark
             )
+
+    def _raise_highest(self, timestamps: Any, batch: Any) -> None:
+        """Take note of the highest timestamp, which bounded out-of-orderness goes by."""
+        if self._bound is None or timestamps is None:
+            return
+        known: list[Any] = timestamps
+        if self._extract is None and None in known:
+            known = [time for time in known if time is not None]
+        highest = max(known, default=None)
+        if highest is not None and highest > MAX_WATERMARK:
+            list(map(_whole_millis, known, batch.values))  # refuses it
+        if highest is not None and (self._highest is None or highest > self._highest):
+            self._highest = highest
 
     def _feed_generator(
         self, batch: RowBatch, emit: EmitBatch, emit_watermark: EmitWatermark

@@ -20,7 +20,7 @@ from penstock.runtime.state.keyed import (
 )
 from penstock.runtime.state.panes import PANE_PREFIX
 from penstock.runtime.state.schema import StateSchema, ttl_converter
-from penstock.runtime.state.timers import Timers
+from penstock.runtime.state.timers import TIMER_PREFIX, Timers
 
 
 class HashMapStateBackend(KeyedStateBackend):
@@ -41,6 +41,14 @@ class HashMapStateBackend(KeyedStateBackend):
         convert = ttl_converter(wanted.ttl, self.clock())
         for entry, stored in list(table.items()):
             table.put(entry, convert_entry(wanted.kind, stored, convert))
+
+    def about_entries(self) -> int | None:
+        """Return how many entries there were at the last barrier, or have been written since if that is more; timers do not count."""
+        tables = self._tables.items()
+        found: list[int] = [
+            table.about() for name, table in tables if not name.startswith(TIMER_PREFIX)
+        ]
+        return sum(found)
 
     def snapshot(self) -> Deltas:
         """End the epoch: return what each table changed."""

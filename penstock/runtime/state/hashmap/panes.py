@@ -6,7 +6,7 @@ is a namespaced table like any other: deltas and full snapshots hold `(key, wind
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from penstock.runtime.state.hashmap.table import HashMapTable
@@ -47,6 +47,13 @@ class HashMapPaneTable(HashMapTable):
         self._dropped.append((namespace, base))
         return {**base, **pane}
 
+    def drop_pane(self, namespace: Any) -> None:
+        """Remove a namespace whose entries nobody wants to see."""
+        base = self.data.pop(namespace, None)
+        self.touched.pop(namespace, None)
+        if base is not None:
+            self._dropped.append((namespace, base))
+
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the entry under `(key, namespace)`, or `default`."""
         inner, namespace = key
@@ -57,6 +64,15 @@ class HashMapPaneTable(HashMapTable):
                 if value is not MISSING:
                     return value
         return default
+
+    def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
+        """Return the entries under many keys."""
+        return [self.get(key, default) for key in keys]
+
+    def put_many(self, keys: Iterable[Any], values: Iterable[Any]) -> None:
+        """Write many entries."""
+        for key, value in zip(keys, values, strict=True):
+            self.put(key, value)
 
     def put(self, key: Any, value: Any) -> None:
         """Write an entry."""
@@ -86,6 +102,10 @@ class HashMapPaneTable(HashMapTable):
         for namespace, pane in touched.items():
             for key, value in pane.items():
                 yield (key, namespace), value
+
+    def about(self) -> int:
+        """Return about how many entries there are: those of a window that goes on over a barrier may count twice."""
+        return sum(len(pane) for panes in (self.data, self.touched) for pane in panes.values())
 
     def merge(self) -> TableDelta:
         """End the epoch: fold `touched` into the rest and return it."""

@@ -7,8 +7,8 @@ the entries touched, not the size of the state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, repeat
 from typing import Any
 
 from penstock.runtime.state.table import MISSING, REMOVED, Pruned, Sweep, TableDelta
@@ -35,6 +35,18 @@ class HashMapTable:
         """Write an entry."""
         self.touched[key] = value
 
+    def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
+        """Return the entries under many keys."""
+        touched, data = self.touched, self.data
+        if not touched:
+            return list(map(data.get, keys, repeat(default)))
+        get = self.get
+        return [get(key, default) for key in keys]
+
+    def put_many(self, keys: Iterable[Any], values: Iterable[Any]) -> None:
+        """Write many entries."""
+        self.touched.update(zip(keys, values, strict=True))
+
     def remove(self, key: Any) -> None:
         """Remove an entry if it is there."""
         if key in self.data:
@@ -58,6 +70,10 @@ class HashMapTable:
 
     def __len__(self) -> int:
         return sum(1 for _ in self.items())
+
+    def about(self) -> int:
+        """Return about how many entries there are, without counting them."""
+        return max(len(self.data), len(self.touched))
 
     def merge(self) -> TableDelta:
         """End the epoch: fold `touched` into the rest and return it."""

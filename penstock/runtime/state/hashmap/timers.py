@@ -20,6 +20,7 @@ class TimerQueue:
         self._table = table
         self._by_time: dict[int, dict[tuple[Any, Any], None]] = {}
         self._times: list[int] = []
+        self._count = 0
         for (key, (namespace, timestamp)), _ in self._table.items():  # noqa: PERF102 - a state table is no dict
             self._index(timestamp, key, namespace)
 
@@ -31,6 +32,7 @@ class TimerQueue:
         elif (key, namespace) in timers:
             return False
         timers[key, namespace] = None
+        self._count += 1
         return True
 
     def register(self, timestamp: int, key: Any, namespace: Any) -> None:
@@ -43,6 +45,7 @@ class TimerQueue:
         timers = self._by_time.get(timestamp)
         if timers is not None and (key, namespace) in timers:
             del timers[key, namespace]
+            self._count -= 1
             self._table.remove((key, (namespace, timestamp)))
 
     def next_time(self) -> int | None:
@@ -63,8 +66,13 @@ class TimerQueue:
             while timers and self._times[0] == first:
                 key, namespace = next(iter(timers))
                 del timers[key, namespace]
+                self._count -= 1
                 self._table.remove((key, (namespace, first)))
                 fire(first, key, namespace)
 
+    def count(self) -> int | None:
+        """Return how many timers are pending."""
+        return self._count
+
     def __len__(self) -> int:
-        return sum(len(timers) for timers in self._by_time.values())
+        return self._count

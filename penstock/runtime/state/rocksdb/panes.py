@@ -102,6 +102,14 @@ class RocksDBPaneTable(StoredTable):
         self._dropped.append(stored.prefix)
         return {**base, **pane}
 
+    def drop_pane(self, namespace: Any) -> None:
+        """Remove a namespace whose entries nobody wants to see."""
+        stored = self.data.pop(namespace, None)
+        self._handed_out.pop(namespace, None)
+        self.touched.pop(namespace, None)
+        if stored is not None:
+            self._dropped.append(stored.prefix)
+
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the entry under `(key, namespace)`, or `default`."""
         inner, namespace = key

@@ -162,6 +162,11 @@ class RocksDBStore:
         except Exception as error:
             raise self._broken(error) from error
 
+    def about_keys(self) -> int | None:
+        """Return about how many keys there are; None if RocksDB cannot tell."""
+        found: int | None = self._db.property_int_value("rocksdb.estimate-num-keys")
+        return found
+
     def _broken(self, error: Exception) -> CheckpointError:
         self.is_broken = True
         return CheckpointError(

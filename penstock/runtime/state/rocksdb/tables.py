@@ -8,7 +8,7 @@ bytes.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -66,7 +66,7 @@ class TableOwner(Protocol):
     def delete_now(self, key: bytes) -> None:
         """Delete an entry from the database at once."""
 
-    def relieve(self) -> None:
+    def relieve(self, *, at_once: bool = False) -> None:
         """Write to the database before the barrier if the epoch has touched more than is good to keep in memory."""
 
 
@@ -92,6 +92,23 @@ class StoredTable:
     def write(self, batch: Any) -> bool:
         """Add what changed to a batch and forget it; return whether there was anything."""
         raise NotImplementedError
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the entry under `key`, or `default`."""
+        raise NotImplementedError
+
+    def put(self, key: Any, value: Any) -> None:
+        """Write an entry."""
+        raise NotImplementedError
+
+    def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
+        """Return the entries under many keys."""
+        return [self.get(key, default) for key in keys]
+
+    def put_many(self, keys: Iterable[Any], values: Iterable[Any]) -> None:
+        """Write many entries."""
+        for key, value in zip(keys, values, strict=True):
+            self.put(key, value)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over all entries. The table must not change meanwhile."""
@@ -197,6 +214,25 @@ class RocksDBTable(StoredTable):
             found = store.get_many([self.encode_entry(key) for key in wanted])
             self._ahead = dict(zip(wanted, found, strict=True))
             self._count_ahead = len(wanted)
+
+    def get_many(self, keys: Sequence[Any], default: Any = None) -> list[Any]:
+        """Return the entries under many keys: what is not in memory is read in one go."""
+        store = self.backend.store
+        touched, loaded = self.touched, self.loaded
+        if store is None and not touched:
+            return [default] * len(keys)
+        if store is not None:
+            wanted = [key for key in keys if key not in touched and key not in loaded]
+            if len(wanted) > 1:
+                found = store.get_many([self.encode_entry(key) for key in wanted])
+                for key, data in zip(wanted, found, strict=True):
+                    loaded[key] = REMOVED if data is None else load(data)
+        get = self.get
+        return [get(key, default) for key in keys]
+
+    def put_many(self, keys: Iterable[Any], values: Iterable[Any]) -> None:
+        """Write many entries."""
+        self.touched.update(zip(keys, values, strict=True))
 
     def _judge_reading(self) -> None:
         """Learn from the last batch whether reading ahead is worth it, and forget the batch."""

@@ -1,0 +1,140 @@
+"""A slot's second connection to the driver, for questions about the slot: it has a thread of its own.
+
+The first connection is served by the thread that runs the subtasks. Whoever wants to know why a subtask is stuck cannot wait for that.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import zmq
+
+from penstock.common.pickling import dumps
+from penstock.errors import PenstockError
+from penstock.graph.stage import StageKeys
+from penstock.runtime.network import sockets
+from penstock.runtime.network.keys import identify
+from penstock.runtime.network.wakeup import Wakeup
+
+_MOST_AT_ONCE: Final = 4  # questions that a slot works on
+_CLOSING_S: Final = 2.0
+_PREFIX: Final = b"?"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request to a slot; its answer has the same number."""
+
+    number: int
+    request: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a slot answers, or why it does not."""
+
+    number: int
+    value: Any = None
+    error: str | None = None
+
+
+HELLO: Final = Answer(0)  # the first that a slot sends: from now on it can be asked
+
+
+def identity_of(slot: int) -> bytes:
+    """Return the name by which the driver's socket knows this connection of a slot."""
+    return b"%b%d" % (_PREFIX, slot)
+
+
+def slot_of(identity: bytes) -> int | None:
+    """Return the slot if this is the name of such a connection, else None.
+
+    >>> slot_of(identity_of(3)), slot_of(b"3")
+    (3, None)
+    """
+    return int(identity[1:]) if identity.startswith(_PREFIX) else None
+
+
+class InspectionLine:
+    """Hands the driver's questions to `answer`, each in a thread of its own, and sends what it returns."""
+
+    def __init__(
+        self, driver: str, slot: int, keys: StageKeys, answer: Callable[[Any], Any]
+    ) -> None:
+        self._answer = answer
+        self._context: zmq.Context[Any] = zmq.Context()
+        self._wakeup = Wakeup()
+        self._done: deque[Answer] = deque()
+        self._under_way = 0  # only the line's own thread adds, and takes away what is in `_done`
+        self._closed = False
+        socket = sockets.new_socket(self._context, zmq.DEALER, timeout_ms=sockets.DRIVER_TIMEOUT_MS)
+        socket.setsockopt(zmq.ROUTING_ID, identity_of(slot))
+        identify(socket, keys)
+        sockets.connect(socket, driver)
+        self._socket = socket
+        self._thread = threading.Thread(
+            target=self._run, name=f"penstock-inspection-{slot}", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self) -> None:
+        poller = zmq.Poller()
+        poller.register(self._socket, zmq.POLLIN)
+        poller.register(self._wakeup.fd, zmq.POLLIN)
+        self._send(HELLO)
+        try:
+            while not self._closed:
+                poller.poll()
+                self._wakeup.clear()
+                while self._done:
+                    self._under_way -= 1
+                    self._send(self._done.popleft())
+                while sockets.has_message(self._socket):
+                    self._take(pickle.loads(self._socket.recv(zmq.NOBLOCK)))
+        except Exception:  # noqa: BLE001 - the slot's work does not depend on it
+            _log.warning("questions about this slot are not answered any more", exc_info=True)
+        finally:
+            self._context.destroy()
+
+    def _take(self, question: Question) -> None:
+        if self._under_way >= _MOST_AT_ONCE:
+            why = f"the slot is answering {_MOST_AT_ONCE} other questions"
+            self._send(Answer(question.number, error=why))
+            return
+        self._under_way += 1
+        threading.Thread(
+            target=self._work, args=(question,), name="penstock-inspection", daemon=True
+        ).start()
+
+    def _work(self, question: Question) -> None:
+        try:
+            answer = Answer(question.number, self._answer(question.request))
+        except PenstockError as error:
+            answer = Answer(question.number, error=error.message)
+        except Exception as error:  # noqa: BLE001 - whoever asked is told
+            answer = Answer(question.number, error=f"{type(error).__name__}: {error}")
+        self._done.append(answer)
+        self._wakeup.wake()
+
+    def _send(self, answer: Answer) -> None:
+        try:
+            content = dumps(answer)
+        except PenstockError as error:
+            content = dumps(Answer(answer.number, error=f"the answer does not travel: {error}"))
+        self._socket.send(content, zmq.NOBLOCK)
+
+    def close(self) -> None:
+        """Answer no more. Returns soon, also if an answer is being worked on."""
+        self._closed = True
+        self._wakeup.wake()
+        self._thread.join(_CLOSING_S)
+        if not self._thread.is_alive():
+            self._wakeup.close()
