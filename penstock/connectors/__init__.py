@@ -8,6 +8,7 @@ from __future__ import annotations
 from penstock.connectors.sink import (
     CommitRequest,
     Committer,
+    CommitterContext,
     EpochContext,
     Sink,
     SinkWriter,
@@ -15,6 +16,7 @@ from penstock.connectors.sink import (
 )
 from penstock.connectors.source import (
     Boundedness,
+    MalformedRecord,
     ReadLimits,
     Source,
     SourceBatch,
@@ -28,7 +30,9 @@ __all__ = [
     "Boundedness",
     "CommitRequest",
     "Committer",
+    "CommitterContext",
     "EpochContext",
+    "MalformedRecord",
     "ReadLimits",
     "Sink",
     "SinkWriter",

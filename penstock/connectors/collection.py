@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.pickling import is_for_a_driver
 from penstock.connectors.number_sequence import PlannedOnce
 from penstock.connectors.source import (
     Boundedness,
@@ -156,6 +157,8 @@ class CollectionSource(Source):
         return tuple(blocks), tuple(ends)
 
     def __getstate__(self) -> dict[str, Any]:
+        if is_for_a_driver():
+            return self.__dict__
         # The elements travel in the splits; the source itself goes to every task of every epoch.
         return {**self.__dict__, "_elements": None, "_timestamps": None}
 

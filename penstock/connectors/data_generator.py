@@ -261,7 +261,7 @@ class GeneratorReader(SourceReader):
                     continue
                 size = min(size, due)
             indexes = _next_indexes(index, size, share, splits, block, source.count)
-            records, timestamps = self._compute(indexes)
+            records, timestamps = self.compute(indexes)
             if rate is not None:
                 accounted += len(indexes) / rate
             index = _following(indexes[-1], splits, block)
@@ -277,7 +277,8 @@ class GeneratorReader(SourceReader):
         now = self.clock()
         return max(0.0, _accounted(now, accounted, rate) + max(1 / rate, TICK_SECONDS) - now)
 
-    def _compute(self, indexes: list[int]) -> tuple[list[Any], list[int] | None]:
+    def compute(self, indexes: list[int]) -> tuple[Any, list[int] | None]:
+        """Return the records with these indexes, and their timestamps."""
         source, function = self._source, self._function
         if source.takes_random:
             records = self._compute_random(indexes)

@@ -118,6 +118,23 @@ class HybridEnumerator(SplitEnumerator):
         """Take note of the splits that are still being read."""
         self._open = unfinished
 
+    def observe_finished(self, finished: Sequence[SplitProgress]) -> None:
+        """Tell the current source's enumerator which of its splits were read to their end."""
+        own = self._inner_of(finished)
+        if own:
+            self._inner.observe_finished(own)
+
+    def on_checkpoint(self, splits: Sequence[SplitProgress]) -> None:
+        """Tell the current source's enumerator how far its splits were read."""
+        self._inner.on_checkpoint(self._inner_of(splits))
+
+    def _inner_of(self, splits: Sequence[SplitProgress]) -> list[SplitProgress]:
+        return [
+            dataclasses.replace(each, split=each.split.payload[1])
+            for each in splits
+            if each.split.payload[0] == self._index
+        ]
+
     def discover(self) -> list[SourceSplit]:
         """Return new splits of the current source; move on when it has none left to find or to read."""
         while True:
@@ -195,6 +212,11 @@ class HybridReader(SourceReader):
         """Return in how many seconds the split may have something: the source that it is of may know."""
         index, inner = split.payload
         return self._reader(index).next_ready(inner, position)
+
+    def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
+        """Let the reader of the source that the split is of know how far a durable checkpoint has read it."""
+        index, inner = split.payload
+        self._reader(index).on_checkpoint(inner, position)
 
     def _reader(self, index: int) -> SourceReader:
         reader = self._readers.get(index)

@@ -6,17 +6,20 @@ A sink writes in tasks and commits on the driver: `SinkWriter.prepare_commit` ha
 A writer is opened once and writes many epochs, so it can keep a connection:
 
     create_writer, (begin, write..., prepare_commit, snapshot)..., close
+
+After a checkpoint is committed the writer is told (`on_committed`), for it may hold what the committer has used.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.not_implemented import not_implemented
 from penstock.errors import RestoreRefusedError
+from penstock.metrics.metricbase import MetricGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class WriterContext:
     subtask: int
     parallelism: int
     staging: str
+    metrics: MetricGroup | None = None  # the operator's; None outside of a job
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,24 @@ class SinkWriter(ABC):
         """
         return None
 
+    def next_wakeup(self) -> int | None:
+        """Return when (epoch milliseconds) `wake_up` is to be called even if no record comes, or None.
+
+        Asked in the middle of an epoch, after every call. Where records flow, the next barrier may be far away: a writer that collects
+        records sends them when this says so. What runs as an epoch ends soon, and does not ask.
+        """
+        return None
+
+    def wake_up(self) -> None:
+        """Do what is due: the moment of `next_wakeup` has come."""
+
+    def on_committed(self, epoch: int) -> None:
+        """Take note that what was returned for this epoch and those before it is settled: the committer is done with it.
+
+        It is committed, unless another attempt at the epoch is the one that counts: then it was given up. Called between two
+        epochs or, where records flow, in the middle of one; of several epochs only the last may be told.
+        """
+
     def close(self) -> None:
         """Release resources, once. In the middle of an epoch: the task failed, and what the epoch wrote is to be given up.
 
@@ -98,8 +120,24 @@ class CommitRequest:
     pending: Any = None  # what commit() of the epoch before returned
 
 
+@dataclass(frozen=True, slots=True)
+class CommitterContext:
+    """Where a committer lives. `checkpoint_interval_ms` is None if the job takes no checkpoints by time.
+
+    `writers_rest` says that no writer is at work during a commit, as in a job that runs in epochs.
+    """
+
+    job_id: str
+    operator_id: str
+    checkpoint_interval_ms: int | None = None
+    writers_rest: bool = False
+
+
 class Committer(ABC):
     """Makes pre-committed output visible. Lives on the driver."""
+
+    def open(self, context: CommitterContext) -> None:
+        """Prepare; called once, before anything else."""
 
     @abstractmethod
     def commit(self, request: CommitRequest) -> Any:
@@ -117,6 +155,12 @@ class Committer(ABC):
         """Delete what failed attempts of the job left behind; no writer is at work.
 
         `requests` are those of all checkpoints that may still be restored: what they name must stay.
+        """
+
+    def abandon(self, subtasks: Collection[int], job_id: str) -> None:
+        """Give up what these subtasks left: they have failed and start again, while others go on.
+
+        What completed checkpoints have of theirs is committed, and nothing else of it ever will be.
         """
 
     def close(self) -> None:

@@ -41,6 +41,43 @@ class SourceSplit:
     bounded: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class MalformedRecord:
+    """What a reader found and could not make a record of.
+
+    It fails the job, or goes to the side output of `on_error` as a DeadLetter. `data` is what was found, as it came; `origin` tells where, by
+    names that the source's users know (topic, partition, offset). Where positions are ordered, `position` is the one after it.
+    """
+
+    data: Any
+    error_type: str
+    message: str
+    origin: dict[str, Any] = field(default_factory=dict)
+    timestamp: int | None = None
+    position: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        data: Any,
+        error: Exception,
+        origin: dict[str, Any],
+        *,
+        timestamp: int | None = None,
+        position: Any = None,
+    ) -> MalformedRecord:
+        """Describe what a deserialiser raised.
+
+        >>> MalformedRecord.of(b"x", ValueError("not a number"), {"line": 3}).error_type
+        'ValueError'
+        """
+        kind = type(error)
+        name = kind.__qualname__
+        if kind.__module__ != "builtins":
+            name = f"{kind.__module__}.{name}"
+        return cls(data, name, str(error), origin, timestamp, position)
+
+
 @dataclass(slots=True)
 class SourceBatch:
     """Records that a reader found, in order.
@@ -50,6 +87,9 @@ class SourceBatch:
 
     A reader whose positions are ordered (`SourceReader.ordered`) also tells where the records come from: `positions` has the
     position after each record, ascending, none twice, `position` last; or `start` is the position before the first one.
+
+    `malformed` is what was found among the records and could not be made one. If the last thing in the batch is malformed, `position` is
+    the one after it, and `positions` ends before.
     """
 
     records: list[Any]
@@ -57,6 +97,7 @@ class SourceBatch:
     timestamps: list[int] | None = None
     positions: Sequence[Any] | None = None
     start: Any = None
+    malformed: Sequence[MalformedRecord] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +183,21 @@ class SplitEnumerator(ABC):
         bounded source was True. Of splits that were finished before that, only the enumerator knows that they were found.
         """
 
+    def take_over(self, before: SplitEnumerator) -> None:
+        """Take note of the enumerator before this one: the job has failed before its first checkpoint, and begins again.
+
+        For what was decided when the job began, and would be decided otherwise now: where a stream begins that is read from now on.
+        """
+
     def observe(self, unfinished: Sequence[SourceSplit]) -> None:
         """Take note of the splits that are still being read. Called before every `discover`."""
+
+    def observe_finished(self, finished: Sequence[SplitProgress]) -> None:
+        """Take note of splits that were read to their end, and of the positions they ended at. Called before every `discover`.
+
+        For what readers have found out that other splits depend on. A durable checkpoint knows that these splits are finished. Each is told again
+        and again, also after a restart, until a checkpoint has what `snapshot` returned after it was told.
+        """
 
     @abstractmethod
     def no_more_splits(self) -> bool:
@@ -167,6 +221,13 @@ class SplitEnumerator(ABC):
         bytes may change only by reading and by `discover`, so that what an epoch took away is what it read.
         """
         return None
+
+    def on_checkpoint(self, splits: Sequence[SplitProgress]) -> None:
+        """Take note that a checkpoint is durable, which has read the splits up to these positions.
+
+        For what others should know of the job's progress (offsets of a consumer group): a job that fails in this moment goes on without
+        the call. It must not wait, and may come while another thread is in `discover`. What it raises is logged.
+        """
 
     def close(self) -> None:
         """Release resources."""
@@ -210,6 +271,13 @@ class SourceReader(ABC):
         """Take what this reader calls, from any thread, when a split that had nothing has something.
 
         Where records flow, all splits are asked at once then. It is called before `open`.
+        """
+
+    def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
+        """Take note that no record from before `position` will ever be asked for again: a durable checkpoint has it.
+
+        A system that keeps data until it is confirmed may let go of it now. It must not wait, and a split that was not read has nothing to
+        confirm. A job that ends, or fails in this moment, goes on without the call.
         """
 
     def open(self, context: Any) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
+from penstock.common.standard_output import write_out
 from penstock.connectors.sink import (
     CommitRequest,
     Committer,
@@ -120,13 +121,11 @@ class StagedCommitter(Committer):
             return
         job = outputs[0].job_id
         if self._delivered.get(job, -1) < request.epoch:
-            present = [output for output in outputs if _is_there(output)]
+            present = [output for output in outputs if is_staged(output)]
             self.put_out(request.epoch, present)
             self._delivered[job] = request.epoch
         for output in outputs:
-            if output.path is not None:
-                files, path = resolve(output.path)
-                files.delete(path)
+            delete_staged(output)
 
     def put_out(self, epoch: int, outputs: list[StagedOutput]) -> None:
         """Put output out."""
@@ -164,8 +163,7 @@ class PrintSink(Sink):
     def put_live(self, data: bytes) -> None:
         """Print what a writer sent to the driver."""
         out = sys.stderr if self.to_stderr else sys.stdout
-        out.write(data.decode("utf-8", "surrogatepass"))
-        out.flush()
+        write_out(out, [data.decode("utf-8", "surrogatepass")])
 
 
 def line_prefix(identifier: str | None, subtask: int, parallelism: int) -> str:
@@ -227,12 +225,15 @@ class _PrintCommitter(StagedCommitter):
 
     def put_out(self, epoch: int, outputs: list[StagedOutput]) -> None:
         out = sys.stderr if self._to_stderr else sys.stdout
-        for output in outputs:
-            with _open(output) as stream:
-                text = io.TextIOWrapper(stream, "utf-8", "surrogatepass", newline="\n")
-                while block := text.read(1 << 20):
-                    out.write(block)
-        out.flush()
+        write_out(out, (block for output in outputs for block in _blocks(output)))
+
+
+def _blocks(output: StagedOutput) -> Iterator[str]:
+    """Yield text that was staged, piece by piece."""
+    with _open(output) as stream:
+        text = io.TextIOWrapper(stream, "utf-8", "surrogatepass", newline="\n")
+        while block := text.read(1 << 20):
+            yield block
 
 
 class CollectConsumer(Protocol):
@@ -292,13 +293,12 @@ class _CollectCommitter(StagedCommitter):
         self._consumer = consumer
 
     def put_out(self, epoch: int, outputs: list[StagedOutput]) -> None:
-        elements = [
-            value for output in outputs for values in _unpickled(output) for value in values
-        ]
+        elements = [value for output in outputs for values in unpickled(output) for value in values]
         self._consumer.put(epoch, elements)
 
 
-def _unpickled(output: StagedOutput) -> Iterator[list[Any]]:
+def unpickled(output: StagedOutput) -> Iterator[list[Any]]:
+    """Yield the pickled lists that were staged, in order; an error if they are not what was written."""
     with _open(output) as stream:
         data = stream.read()
     # Others may write where it was, and unpickling runs what they write.
@@ -323,9 +323,16 @@ def _open(output: StagedOutput) -> Any:
     return files.open_input(path)
 
 
-def _is_there(output: StagedOutput) -> bool:
+def is_staged(output: StagedOutput) -> bool:
     """Whether output can still be read: a commit before a crash may have deleted its file."""
     if output.path is None:
         return True
     files, path = resolve(output.path)
     return files.has_file(path)
+
+
+def delete_staged(output: StagedOutput) -> None:
+    """Delete the file of staged output, if there is one."""
+    if output.path is not None:
+        files, path = resolve(output.path)
+        files.delete(path)

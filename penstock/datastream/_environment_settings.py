@@ -6,18 +6,20 @@ import contextlib
 import os
 import warnings
 from collections.abc import Iterator
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 from penstock.common import options
 from penstock.common.autoscaler_settings import AutoscalerSettings
+from penstock.common.config_file import load_config_file
 from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
-from penstock.common.option_checks import validate
+from penstock.common.option_checks import find_option, validate
 from penstock.common.python_dependencies import (
+    archive_option,
     check_cached_file,
     check_python_file,
-    check_python_option,
+    requirements_option,
 )
 from penstock.common.restart_strategy import (
     ExponentialDelay,
@@ -42,7 +44,7 @@ from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import StateBackend
-from penstock.errors import ArgumentTypeError, UnsupportedOperationError
+from penstock.errors import UnsupportedOperationError
 
 _CHANGELOG = "state.changelog.enabled"
 _CACHED_FILES = "pipeline.cached-files"
@@ -52,7 +54,8 @@ class EnvironmentSettings:
     """Base of the environment: its configuration, and the methods that read and write it."""
 
     _default_local_parallelism: ClassVar[int | None] = None
-    _defaults: ClassVar[Configuration | None] = None
+    _defaults: ClassVar[Configuration | None] = None  # None: those of penstock.yaml
+    _pinned: ClassVar[Configuration | None] = None
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration()
@@ -60,20 +63,42 @@ class EnvironmentSettings:
         self._execution_config = ExecutionConfig(self._configuration)
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
         self._state_backend: StateBackend | None = None
-        if EnvironmentSettings._defaults is not None:
-            self.configure(EnvironmentSettings._defaults)
+        defaults = EnvironmentSettings._defaults
+        self.configure(load_config_file()[0] if defaults is None else defaults)
         if configuration is not None:
             self.configure(configuration)
 
     @staticmethod
     @contextlib.contextmanager
-    def default_configuration(configuration: Configuration) -> Iterator[None]:
-        """Let environments that are made inside of a `with` statement start with these options."""
-        before, EnvironmentSettings._defaults = EnvironmentSettings._defaults, configuration
+    def default_configuration(
+        configuration: Configuration, pinned: Configuration | None = None
+    ) -> Iterator[None]:
+        """Let environments that are made inside of a `with` statement start with these options.
+
+        Those that are pinned stay, whatever the program sets.
+        """
+        before = EnvironmentSettings._defaults, EnvironmentSettings._pinned
+        EnvironmentSettings._defaults, EnvironmentSettings._pinned = configuration, pinned
         try:
             yield
         finally:
-            EnvironmentSettings._defaults = before
+            EnvironmentSettings._defaults, EnvironmentSettings._pinned = before
+
+    @staticmethod
+    def pinned_options() -> Configuration:
+        """Return the options that stay, whatever the program sets."""
+        pinned = EnvironmentSettings._pinned
+        return Configuration() if pinned is None else Configuration(pinned)
+
+    def _pin(self) -> None:
+        """Let what the command line says count again."""
+        pinned = EnvironmentSettings._pinned
+        if pinned is not None:
+            for key in pinned.key_set():
+                option = find_option(key)
+                for older in () if option is None else option.deprecated_keys:
+                    self._configuration.remove_config(older)
+            self._configuration.add_all(pinned)
 
     def configure(self, configuration: Configuration) -> None:
         """Set options; unknown ones and values that cannot be read are refused."""
@@ -90,6 +115,7 @@ class EnvironmentSettings:
             check_max_parallelism(maximum, merged.get(options.PARALLELISM))
         AutoscalerSettings.from_configuration(merged)
         self._configuration.add_all(configuration)
+        self._pin()
 
     def get_configuration(self) -> Configuration:
         """Return the configuration behind all settings."""
@@ -103,6 +129,7 @@ class EnvironmentSettings:
         for key in option.deprecated_keys:
             self._configuration.remove_config(key)
         self._configuration.set(option, value)
+        self._pin()
         return self
 
     # Parallelism and mode
@@ -281,18 +308,23 @@ class EnvironmentSettings:
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
     ) -> None:
-        """Raise: no package is installed for tasks."""
-        self._refuse_dependency("python.requirements", requirements_file_path)
+        """Run tasks with the packages of a requirements file.
+
+        They are installed where tasks run, once for each content of the file, over what the interpreter has. With a folder of packages
+        (`pip download -d`) nothing is fetched from an index.
+        """
+        entry = requirements_option(requirements_file_path, requirements_cache_dir)
+        self._set(options.PYTHON_REQUIREMENTS, entry)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Raise: no archive is unpacked beside tasks."""
-        self._refuse_dependency("python.archives", archive_path)
+        """Unpack an archive into the working directory of tasks: a folder with the name of its file, or `target_dir`."""
+        before = self._configuration.get(options.PYTHON_ARCHIVES)
+        entry = archive_option(archive_path, target_dir)
+        self._set(options.PYTHON_ARCHIVES, f"{before},{entry}" if before else entry)
 
     def set_python_executable(self, python_exec: str) -> None:
-        """Name the interpreter of tasks: it can only be the one that runs the program."""
-        check_text(python_exec, "python_exec")
-        check_python_option("python.executable", python_exec)
-        self._configuration.set_string("python.executable", python_exec)
+        """Name the interpreter of tasks: a path or command where they run, or a path into an archive."""
+        self._set(options.PYTHON_EXECUTABLE, check_text(python_exec, "python_exec"))
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
         """Name a file for tasks; no file is copied to them, as none of PyFlink's functions can ask for it."""
@@ -310,10 +342,6 @@ class EnvironmentSettings:
     def add_classpaths(self, *classpaths: str) -> None:
         """Ignore class paths, with a warning: connectors are Python here."""
         _warn_ignored("add_classpaths", classpaths)
-
-    def _refuse_dependency(self, key: str, given: object) -> NoReturn:
-        check_python_option(key, given)
-        raise ArgumentTypeError(f"{key} needs a path, got {given!r}")
 
 
 def _warn_ignored(method: str, given: tuple[str, ...]) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, Protocol, TypeAlias
 
+from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.errors import InvalidProgramError
 from penstock.graph.settings import GraphSettings
@@ -19,6 +20,7 @@ from penstock.graph.transformations import (
 )
 
 _MAX_DEPTH = 12
+_LOCAL = "local"  # as the value of execution.target
 
 
 # Called as (moment, epoch): "before run_pipe", "after write_manifest", ...
@@ -70,14 +72,23 @@ def submit(
 ) -> Any:
     """Start a program and return the controller of its job."""
     check_serializable(transformations)
+    return executor_for(configuration).submit(
+        transformations, settings, configuration, job_name, step_hooks=_step_hooks
+    )
+
+
+def executor_for(configuration: Configuration) -> Executor:
+    """Return what runs a program: the executor that was set, a session, or this process."""
     executor = _executor
+    if executor is None and configuration.get(options.EXECUTION_TARGET) != _LOCAL:
+        from penstock.session import remote_jobs
+
+        executor = remote_jobs
     if executor is None:
         from penstock.jobmanager import launcher
 
         executor = launcher
-    return executor.submit(
-        transformations, settings, configuration, job_name, step_hooks=_step_hooks
-    )
+    return executor
 
 
 def check_serializable(transformations: Iterable[Transformation]) -> None:

@@ -293,7 +293,7 @@ class DataStream(OperatorSettings):
 
         Goes with map, flat_map, filter and process. Nothing that the function gave for such a record before it raised is
         emitted; what it did to state stays done. Errors in timers, `open` and `close`, and results that do not fit the
-        declared type, still fail the job.
+        declared type, still fail the job. On the stream of a source, it is what the source finds and cannot make a record of.
 
         >>> from penstock.datastream import OutputTag, StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -315,7 +315,7 @@ class DataStream(OperatorSettings):
         if spec is None:
             raise InvalidProgramError(
                 f"on_error() is not available for '{operator.name}'",
-                hint="call it on the result of map(), flat_map(), filter() or process()",
+                hint="call it on the result of from_source(), map(), flat_map(), filter() or process()",
             )
         operator.spec = spec
         return self

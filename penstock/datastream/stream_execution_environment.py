@@ -217,6 +217,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return self._submit(job_name)[1]
 
     def _submit(self, job_name: str | None) -> tuple[Any, JobClient]:
+        self._pin()
         settings = self._graph_settings(job_name)
         self._check_program()
         self._warn_without_sink(settings.job_name)
@@ -237,6 +238,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def get_execution_plan(self) -> str:
         """Return the program as JSON text, as Flink's plan visualizer reads it."""
+        self._pin()
         self._check_program()
         plans = compile_program(self._transformations, self._graph_settings(None))
         return execution_plan_json(plans.stream_graph)

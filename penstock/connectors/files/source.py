@@ -6,7 +6,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from penstock.connectors.formats.base import DeserializedLinesFormat, Faults, FileFormat, FilePart
+from penstock.connectors.formats.base import (
+    DeserializedLinesFormat,
+    Faults,
+    FileFormat,
+    FilePart,
+    PartFaults,
+)
 from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
@@ -325,10 +331,12 @@ class FileReader(SourceReader):
         files = self._systems.get(part.root)
         if files is None:
             files = self._systems[part.root] = resolve(part.root)[0]
-        for records, following in self._format.read(
-            part, files, at, limits.batch_size, self._faults
-        ):
-            yield SourceBatch(records, following)
+        faults = PartFaults(self._faults, part.path)
+        for records, following in self._format.read(part, files, at, limits.batch_size, faults):
+            at = following
+            yield SourceBatch(records, following, malformed=faults.take() if faults else ())
+        if faults:
+            yield SourceBatch([], at, malformed=faults.take())
 
 
 def list_files(files: FileSystem, path: str) -> Iterator[FileInfo]:

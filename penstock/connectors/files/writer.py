@@ -140,7 +140,7 @@ class FileWriter(SinkWriter):
         self._open = {}
         self._done = []
 
-    def _add(self, bucket: str, values: list[Any], now_ms: int) -> None:
+    def _add(self, bucket: str, values: Any, now_ms: int) -> None:
         file = self._open.pop(bucket, None)
         if file is None:
             if len(self._open) >= MAX_OPEN_FILES:

@@ -118,7 +118,9 @@ class AvroFileFormat(StreamFormat):
             return list(block)
         except Exception as error:  # noqa: BLE001 - fastavro raises errors of many classes on damaged bytes
             faults.handle(
-                bad_record(error, path, block.offset, f"{block.num_records} records"), error
+                bad_record(error, path, block.offset, f"{block.num_records} records"),
+                error,
+                offset=block.offset,
             )
             return []
 
@@ -208,7 +210,7 @@ class AvroRowDeserializationSchema(DeserializationSchema):
             return self._row(
                 fastavro().schemaless_reader(io.BytesIO(message), self._schema.parsed, None)
             )
-        except (EOFError, ValueError, IndexError, TypeError, ArithmeticError) as error:
+        except Exception as error:  # fastavro raises errors of many classes on damaged bytes
             raise RecordError(
                 f"a message is no Avro record of the schema: {type(error).__name__}: {error}",
                 detail=f"the message is {message!r:.200}",

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from penstock.common.extras import optional_module
 from penstock.connectors.formats.field_types import FieldType
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError
 
@@ -22,15 +23,7 @@ _LOGICAL = {
 
 def fastavro() -> Any:
     """Return the module that reads and writes Avro."""
-    try:
-        import fastavro
-    except ImportError:
-        raise PenstockError(
-            "fastavro is not installed",
-            detail="Avro formats need it, on the driver and on the executors",
-            hint="pip install penstock[avro]",
-        ) from None
-    return fastavro
+    return optional_module("fastavro", extra="avro", needed_by="the Avro format")
 
 
 class AvroSchema:

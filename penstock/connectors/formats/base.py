@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
+from penstock.common.serialization import DeserializationSchema, deserialize_each
 from penstock.connectors.formats.lines import (
     Chunk,
     Recoded,
@@ -19,6 +20,7 @@ from penstock.connectors.formats.lines import (
     read_chunks,
     split_text,
 )
+from penstock.connectors.source import MalformedRecord
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 from penstock.files.file_info import FileInfo
 from penstock.files.file_system import FileSystem
@@ -58,24 +60,70 @@ class Place:
             at += 1
         return self.chunk.start + sum(map(len, raws[: at if at < len(raws) else index]))
 
+    def raw(self, offset: int) -> bytes:
+        """Return the line that begins at an offset, as it is in the file, without its end."""
+        return without_end(self.chunk.data[offset - self.chunk.start :].split(b"\n", 1)[0])
+
 
 class Faults:
     """What happens to records that cannot be read: the job fails, or they are counted and logged."""
 
     def __init__(self, on_error: str) -> None:
-        self._fail = on_error == "fail"
+        self.fails = on_error == "fail"
         self.skipped = 0
         self.count: Callable[[], None] | None = None  # increments a metric
 
-    def handle(self, error: RecordError, cause: BaseException | None = None) -> None:
-        """Raise the error, or count it."""
-        if self._fail:
+    def handle(
+        self,
+        error: RecordError,
+        cause: BaseException | None = None,
+        *,
+        data: Any = None,
+        offset: int | None = None,
+    ) -> None:
+        """Raise the error, or count it. `data` is what cannot be read, and `offset` where it begins."""
+        if self.fails:
             raise error from cause
         if self.skipped < 10 or self.skipped % 10_000 == 0:
             logger.warning("skipped a record: %s", str(error).replace("\n", "; "))
         self.skipped += 1
         if self.count is not None:
             self.count()
+
+
+class PartFaults(Faults):
+    """The faults of one part of a file: what would fail the job is kept for the batch that it is found with."""
+
+    def __init__(self, all_faults: Faults, path: str) -> None:
+        super().__init__("fail" if all_faults.fails else "skip")
+        self._all = all_faults
+        self._path = path
+        self._found: list[MalformedRecord] = []
+
+    def handle(
+        self,
+        error: RecordError,
+        cause: BaseException | None = None,
+        *,
+        data: Any = None,
+        offset: int | None = None,
+    ) -> None:
+        """Keep what was found with its place, or count it."""
+        if not self.fails:
+            self._all.handle(error, cause)
+            return
+        origin: dict[str, Any] = {"file": self._path}
+        if offset is not None:
+            origin["offset"] = offset
+        self._found.append(MalformedRecord.of(data, error, origin))
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def take(self) -> list[MalformedRecord]:
+        """Return what was found since the last call."""
+        found, self._found = self._found, []
+        return found
 
 
 def check_on_error(value: str) -> str:
@@ -175,8 +223,12 @@ class LineFormat(StreamFormat):
                 try:
                     records.append(self.decode(line))
                 except Exception as error:  # noqa: BLE001 - the user's decode may raise anything
+                    offset = place.offset(line, index)
                     faults.handle(
-                        bad_record(error, place.path, place.offset(line, index), line), error
+                        bad_record(error, place.path, offset, line),
+                        error,
+                        data=place.raw(offset),
+                        offset=offset,
                     )
             return records
 
@@ -233,11 +285,12 @@ class LineFormat(StreamFormat):
         lines: list[str] = []
         offset = chunk.start
         for raw in byte_lines(chunk.data):
-            line = raw.removesuffix(b"\n").removesuffix(b"\r")
+            line = without_end(raw)
             try:
                 lines.append(line.decode(charset))
             except UnicodeDecodeError as error:
-                faults.handle(not_text(error, path, offset, line), error)
+                fault = not_text(error, path, offset, line)
+                faults.handle(fault, error, data=line, offset=offset)
             offset += len(raw)
         return lines
 
@@ -263,14 +316,11 @@ class TextLineFormat(LineFormat):
         """Decode a chunk with bytes that are no text; they become U+FFFD if that was asked for."""
         if not self.replaces:
             return super().undecodable(chunk, charset, path, faults)
-        return [
-            raw.removesuffix(b"\n").removesuffix(b"\r").decode(charset, "replace")
-            for raw in byte_lines(chunk.data)
-        ]
+        return [without_end(raw).decode(charset, "replace") for raw in byte_lines(chunk.data)]
 
 
 class DeserializedLinesFormat(LineFormat):
-    """Lines that a DeserializationSchema turns into records; None is left out, as in Flink."""
+    """Lines that a DeserializationSchema turns into records, one, several or none each."""
 
     def __init__(self, schema: Any, on_error: str = "fail") -> None:
         super().__init__("UTF-8", on_error)
@@ -286,21 +336,23 @@ class DeserializedLinesFormat(LineFormat):
         self, part: FilePart, files: FileSystem, position: int, batch_size: int, faults: Faults
     ) -> Iterator[tuple[list[Any], int]]:
         """Yield records of the lines that begin in the part."""
-        deserialize = self.schema.deserialize
         for chunk in self.chunks(part, files, position, batch_size):
-            records = []
-            offset = chunk.start
-            for raw in byte_lines(chunk.data):
-                line = raw.removesuffix(b"\n").removesuffix(b"\r")
-                try:
-                    record = deserialize(line)
-                except Exception as error:  # noqa: BLE001 - the user's schema may raise anything
-                    faults.handle(bad_record(error, part.path, offset, line), error)
-                else:
-                    if record is not None:
-                        records.append(record)
-                offset += len(raw)
-            yield records, chunk.end
+            raws = byte_lines(chunk.data)
+            lines = list(map(without_end, raws))
+            if isinstance(self.schema, DeserializationSchema):
+                found = self.schema.deserialize_batch(lines)
+            else:
+                found = deserialize_each(self.schema.deserialize, lines)
+            for index, error in found.failures:
+                offset = chunk.start + sum(map(len, raws[:index]))
+                fault = bad_record(error, part.path, offset, lines[index])
+                faults.handle(fault, error, data=lines[index], offset=offset)
+            yield found.records, chunk.end
+
+
+def without_end(line: bytes) -> bytes:
+    """Return a line without its line feed, and one carriage return before it."""
+    return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def byte_lines(data: bytes) -> list[bytes]:

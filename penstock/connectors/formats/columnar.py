@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from penstock.common.serialization import BulkWriter, BulkWriterFactory
+from penstock.connectors.formats.arrow_rows import ArrowRows, python_values
 from penstock.connectors.formats.base import BulkFormat, Faults, FilePart, open_stream
 from penstock.connectors.formats.field_types import FieldType, arrow_schema, row_type
-from penstock.connectors.formats.rows import field_values, row_of, rows_of
-from penstock.connectors.formats.storing import storing
+from penstock.connectors.formats.rows import rows_of
 from penstock.errors import ArgumentError, FileError, RecordError
 from penstock.files.file_info import FileInfo
 from penstock.files.file_system import FileSystem
@@ -84,7 +84,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
                     if at <= position:
                         continue
                     taken = batch.slice(skip) if skip else batch
-                    values = [_python_values(taken.column(name)) for name in columns]
+                    values = [python_values(taken.column(name)) for name in columns]
                     yield rows_of(names, zip(*values, strict=True)), at
         finally:
             parquet.close(force=True)
@@ -150,20 +150,14 @@ class ColumnarWriter(BulkWriter):
     def __init__(
         self, kind: str, row: FieldType, stream: IO[bytes], *, utc_timestamp: bool
     ) -> None:
-        import pyarrow as pa
-
-        self._arrow = pa
-        self._row = row
-        self._schema = arrow_schema(row, utc_timestamp=utc_timestamp)
-        self._converters = [
-            storing(inner, sized_text=kind == "orc") for _, inner in row.fields
-        ]  # None: values are stored as they are
+        schema = arrow_schema(row, utc_timestamp=utc_timestamp)
+        self._arrow_rows = ArrowRows(row, schema, sized_text=kind == "orc")
         self._rows: list[Any] = []
         self._writer: Any
         if kind == "parquet":
             import pyarrow.parquet as pq
 
-            self._writer = pq.ParquetWriter(stream, self._schema)
+            self._writer = pq.ParquetWriter(stream, schema)
         else:
             from pyarrow import orc
 
@@ -175,8 +169,7 @@ class ColumnarWriter(BulkWriter):
 
     def add_elements(self, values: list[Any]) -> None:
         """Take rows."""
-        names = self._row.names
-        self._rows += [field_values(row, names) for row in values]
+        self._rows += self._arrow_rows.values(values)
         if len(self._rows) >= _ROWS_PER_GROUP:
             self._flush()
 
@@ -187,52 +180,12 @@ class ColumnarWriter(BulkWriter):
         self._writer.close()
 
     def _flush(self) -> None:
-        pa = self._arrow
-        columns = list(zip(*self._rows, strict=True))
-        arrays = []
-        for field, (name, kind), convert, values in zip(
-            self._schema, self._row.fields, self._converters, columns, strict=True
-        ):
-            try:
-                stored = values if convert is None else list(map(convert, values))
-                arrays.append(pa.array(stored, field.type))
-            except (pa.ArrowException, TypeError, ValueError) as error:
-                raise RecordError(
-                    f"a value does not fit its column: {error}",
-                    detail=f"column {name!r} of type {kind.kind}",
-                ) from error
-        table = pa.table(arrays, schema=self._schema)
+        table = self._arrow_rows.table(self._rows)
         if hasattr(self._writer, "write_table"):
             self._writer.write_table(table)
         else:
             self._writer.write(table)
         self._rows = []
-
-
-def _python_values(column: Any) -> list[Any]:
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
-    values: list[Any] = column.to_pylist()
-    if pa.types.is_nested(column.type):
-        return [_from_arrow(value, column.type) for value in values]
-    return values
-
-
-def _from_arrow(value: Any, kind: Any) -> Any:
-    """Return a nested value as records have it: structs are Rows, maps are dicts."""
-    import pyarrow as pa
-
-    if value is None or not pa.types.is_nested(kind):
-        return value
-    if pa.types.is_struct(kind):
-        fields = [kind.field(index) for index in range(kind.num_fields)]
-        values = [_from_arrow(value[field.name], field.type) for field in fields]
-        return row_of(tuple(field.name for field in fields), values)
-    if pa.types.is_map(kind):
-        return {key: _from_arrow(item, kind.item_type) for key, item in value}
-    return [_from_arrow(item, kind.value_type) for item in value]
 
 
 def _open_parquet(files: FileSystem, path: str) -> Any:

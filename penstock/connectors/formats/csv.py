@@ -1,19 +1,16 @@
-"""CSV: reading files, writing files, and rows as bytes."""
+"""CSV: reading files and writing files."""
 
 from __future__ import annotations
 
 import csv
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import IO, Any
 
 from penstock.common.serialization import (
     BulkWriter,
     BulkWriterFactory,
-    DeserializationSchema,
-    SerializationSchema,
 )
 from penstock.connectors.formats.base import (
     Faults,
@@ -23,10 +20,10 @@ from penstock.connectors.formats.base import (
     byte_lines,
     check_on_error,
     not_text,
+    without_end,
 )
-from penstock.connectors.formats.csv_schema import CsvColumn, CsvSchema
+from penstock.connectors.formats.csv_schema import CsvSchema
 from penstock.connectors.formats.csv_text import RowFormatter, text_reader
-from penstock.connectors.formats.field_types import row_type
 from penstock.connectors.formats.lines import Chunk
 from penstock.connectors.formats.rows import rows_of
 from penstock.errors import ArgumentTypeError, RecordError
@@ -74,33 +71,33 @@ class CsvReaderFormat(LineFormat):
         self, part: FilePart, files: FileSystem, position: int, batch_size: int, faults: Faults
     ) -> Iterator[tuple[list[Any], int]]:
         """Yield rows."""
-        decoder = _Decoder(self.schema, part.path, faults)
+        decoder = RowDecoder(self.schema, part.path, faults)
         skip = self.schema.use_header + self.schema.skip_first_data_row
         if self.schema.use_header and self.schema.strict_headers:
             first = next(self.chunks(FilePart(part.root, part.path), files, 0, 1), None)
             if first is not None:
                 decoder.check_header(self._pieces(first, part.path, faults)[0][0])
-        feed = _Feed(self.schema, part.path, faults, skip if position == 0 else 0)
         charset = self.charset if self.linewise else "utf-8"
-        end = position
+        feed = _Feed(self.schema, part.path, faults, skip if position == 0 else 0, charset)
+        told = end = position
         for chunk in self.chunks(part, files, position, batch_size):
             end = chunk.end
             if feed.at_row and not feed.skip and self._is_plain(chunk.data):
                 lines = self.text_lines(chunk, charset, part.path, faults)
                 rows = [line.split(self.schema.column_separator) for line in lines if line]
                 if len(rows) == len(lines):
-                    yield decoder.decode(rows, partial(_offsets, chunk.data, chunk.start)), end
+                    told = end
+                    yield decoder.decode(rows, partial(_places, chunk.data, chunk.start)), end
                     continue
             feed.add(self._pieces(chunk, part.path, faults))
-            rows, offsets, resume = feed.parse(final=False)
+            rows, places, resume = feed.parse(final=False)
             if rows:
-                yield (
-                    decoder.decode(rows, partial(list, offsets)),
-                    end if resume is None else resume,
-                )
-        rows, offsets, _ = feed.parse(final=True)
-        if rows:
-            yield decoder.decode(rows, partial(list, offsets)), end
+                told = end if resume is None else resume
+                yield decoder.decode(rows, partial(list, places)), told
+        rows, places, _ = feed.parse(final=True)
+        # Also after what could not be read, or was left out, the position goes on.
+        if rows or told != end:
+            yield decoder.decode(rows, partial(list, places)), end
 
     def _is_plain(self, data: bytes) -> bool:
         if data.count(b"\r") != data.count(b"\r\n"):
@@ -118,22 +115,30 @@ class CsvReaderFormat(LineFormat):
             try:
                 pieces.append((raw.decode(charset), offset))
             except UnicodeDecodeError as error:
-                faults.handle(not_text(error, path, offset, raw.rstrip(b"\r\n")), error)
+                line = without_end(raw)
+                fault = not_text(error, path, offset, line)
+                faults.handle(fault, error, data=line, offset=offset)
             offset += len(raw)
         return pieces
 
 
-def _offsets(data: bytes, start: int) -> list[int]:
-    return list(itertools.accumulate(map(len, byte_lines(data)), initial=start))[:-1]
+def _places(data: bytes, start: int) -> list[tuple[int, bytes]]:
+    """Return where each line begins, and what it is."""
+    lines = byte_lines(data)
+    offsets = itertools.accumulate(map(len, lines), initial=start)
+    return [(offset, without_end(line)) for offset, line in zip(offsets, lines, strict=False)]
 
 
 class _Feed:
     """Lines that wait until the last row among them is complete."""
 
-    def __init__(self, schema: CsvSchema, path: str, faults: Faults, skip: int) -> None:
+    def __init__(
+        self, schema: CsvSchema, path: str, faults: Faults, skip: int, charset: str
+    ) -> None:
         self._schema = schema
         self._path = path
         self._faults = faults
+        self._charset = charset
         self._pieces: list[tuple[str, int]] = []
         self.skip = skip  # rows to leave out at the start of a file
 
@@ -146,14 +151,14 @@ class _Feed:
         """Take lines, each with its offset."""
         self._pieces += pieces
 
-    def parse(self, *, final: bool) -> tuple[list[list[str]], list[int], int | None]:
-        """Return the complete rows, where each begins, and where a row begins that needs more lines."""
+    def parse(self, *, final: bool) -> tuple[list[list[str]], list[tuple[int, bytes]], int | None]:
+        """Return the complete rows, where each begins with its text, and where a row begins that needs more lines."""
         pieces, self._pieces = self._pieces, []
         rows: list[list[str]] = []
-        offsets: list[int] = []
+        places: list[tuple[int, bytes]] = []
         at = 0
         while at < len(pieces):
-            reader = _reader((text for text, _ in pieces[at:]), self._schema)
+            reader = csv_reader((text for text, _ in pieces[at:]), self._schema)
             base = at
             try:
                 while at < len(pieces):
@@ -162,23 +167,30 @@ class _Feed:
                         at += 1
                         break  # a new reader: this one must not see the comment
                     row = next(reader)
-                    at = base + reader.line_num
+                    first, at = at, base + reader.line_num
                     if row and self.skip:
                         self.skip -= 1
                     elif row:
                         rows.append(row)
-                        offsets.append(offset)
+                        places.append((offset, self._raw(pieces[first:at])))
             except csv.Error as error:
                 text, offset = pieces[at]
                 if not final and "unexpected end" in str(error):
                     self._pieces = pieces[at:]
-                    return rows, offsets, offset
-                self._faults.handle(bad_record(error, self._path, offset, text), error)
+                    return rows, places, offset
+                fault = bad_record(error, self._path, offset, text)
+                self._faults.handle(
+                    fault, error, data=self._raw(pieces[at : at + 1]), offset=offset
+                )
                 at += 1  # a stray quote must not swallow the rows after it
-        return rows, offsets, None
+        return rows, places, None
+
+    def _raw(self, pieces: list[tuple[str, int]]) -> bytes:
+        """Return lines as they are in the file."""
+        return without_end("".join(text for text, _ in pieces).encode(self._charset))
 
 
-class _Decoder:
+class RowDecoder:
     """Turns rows of text into Rows of values."""
 
     def __init__(self, schema: CsvSchema, path: str, faults: Faults) -> None:
@@ -190,7 +202,7 @@ class _Decoder:
 
     def check_header(self, text: str) -> None:
         """Refuse a header whose names are not those of the schema."""
-        names: list[str] = next(_reader(iter([text]), self._schema), [])
+        names: list[str] = next(csv_reader(iter([text]), self._schema), [])
         wanted = list(self._schema.names)
         if names != wanted:
             raise RecordError(
@@ -199,8 +211,10 @@ class _Decoder:
                 hint="correct the schema, or read by position: set_strict_headers(False)",
             )
 
-    def decode(self, rows: list[list[str]], offsets: Callable[[], list[int]]) -> list[Any]:
-        """Return Rows; `offsets` tells where each row begins, if that is needed for a message."""
+    def decode(
+        self, rows: list[list[str]], places: Callable[[], list[tuple[int, bytes]]]
+    ) -> list[Any]:
+        """Return Rows; `places` tells where each row begins, and its text, if that is needed for a message."""
         if not rows:
             return []
         width = self._width
@@ -213,11 +227,11 @@ class _Decoder:
             ]
             return rows_of(self._schema.names, zip(*values, strict=True))
         except (ValueError, ArithmeticError):
-            return self._one_by_one(rows, offsets())
+            return self._one_by_one(rows, places())
 
-    def _one_by_one(self, rows: list[list[str]], offsets: list[int]) -> list[Any]:
+    def _one_by_one(self, rows: list[list[str]], places: list[tuple[int, bytes]]) -> list[Any]:
         good: list[list[Any]] = []
-        for row, offset in zip(rows, offsets, strict=True):
+        for row, (offset, raw) in zip(rows, places, strict=True):
             try:
                 if len(row) != self._width:
                     raise ValueError(f"{len(row)} columns instead of {self._width}")
@@ -234,7 +248,8 @@ class _Decoder:
                 good.append(values)
             except ValueError as error:
                 text = self._schema.column_separator.join(row)
-                self._faults.handle(bad_record(error, self._path, offset, text), error)
+                fault = bad_record(error, self._path, offset, text)
+                self._faults.handle(fault, error, data=raw, offset=offset)
         return rows_of(self._schema.names, good)
 
 
@@ -281,141 +296,8 @@ class CsvWriter(BulkWriter):
         """Nothing is held back."""
 
 
-class CsvRowDeserializationSchema(DeserializationSchema):
-    """Reads a Row from the bytes of one CSV line."""
-
-    def __init__(self, schema: CsvSchema, *, ignore_parse_errors: bool = False) -> None:
-        self._schema = schema
-        self._ignore = ignore_parse_errors
-
-    def deserialize(self, message: bytes) -> Any:
-        """Return the row; None if the message is bad and parse errors are ignored."""
-        faults = Faults("skip" if self._ignore else "fail")
-        rows = list(_reader(iter([message.decode("utf-8")]), self._schema))
-        decoded = _Decoder(self._schema, "message", faults).decode(rows[:1], lambda: [0])
-        return decoded[0] if decoded else None
-
-    class Builder:
-        """Builds a CsvRowDeserializationSchema for a row type."""
-
-        def __init__(self, type_info: Any) -> None:
-            self._schema = schema_of(type_info)
-            self._options: dict[str, Any] = {}
-            self._ignore = False
-
-        def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
-            """Set the character between fields."""
-            self._options["column_separator"] = delimiter
-            return self
-
-        def set_allow_comments(self) -> CsvRowDeserializationSchema.Builder:
-            """Leave out lines that begin with #."""
-            self._options["allow_comments"] = True
-            return self
-
-        def set_array_element_delimiter(
-            self, delimiter: str
-        ) -> CsvRowDeserializationSchema.Builder:
-            """Set what separates the elements of arrays."""
-            self._schema = _with_separator(self._schema, delimiter)
-            return self
-
-        def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Set the quote character."""
-            self._options["quote_char"] = c
-            return self
-
-        def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Set the escape character."""
-            self._options["escape_char"] = c
-            return self
-
-        def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
-            """Set the text that stands for None."""
-            self._options["null_value"] = null_literal
-            return self
-
-        def set_ignore_parse_errors(
-            self, ignore_parse_errors: bool
-        ) -> CsvRowDeserializationSchema.Builder:
-            """Return None for bad messages instead of failing."""
-            self._ignore = ignore_parse_errors
-            return self
-
-        def build(self) -> CsvRowDeserializationSchema:
-            """Create the schema."""
-            schema = _with_options(self._schema, self._options)
-            return CsvRowDeserializationSchema(schema, ignore_parse_errors=self._ignore)
-
-
-class CsvRowSerializationSchema(SerializationSchema):
-    """Writes a Row as the bytes of one CSV line."""
-
-    def __init__(self, schema: CsvSchema) -> None:
-        self._schema = schema
-        self._line = RowFormatter(schema).line
-
-    def serialize(self, value: Any) -> bytes:
-        """Return the line."""
-        return self._line(value).encode("utf-8")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return CsvRowSerializationSchema, (self._schema,)
-
-    class Builder:
-        """Builds a CsvRowSerializationSchema for a row type."""
-
-        def __init__(self, type_info: Any) -> None:
-            self._schema = schema_of(type_info)
-            self._options: dict[str, Any] = {}
-
-        def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Set the character between fields."""
-            self._options["column_separator"] = c
-            return self
-
-        def set_line_terminator(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            """Set the end of the line; may be empty."""
-            self._options["line_separator"] = delimiter
-            return self
-
-        def set_quote_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Set the quote character."""
-            self._options["quote_char"] = c
-            return self
-
-        def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
-            """Write no quotes."""
-            self._options["quote_char"] = None
-            return self
-
-        def set_escape_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Set the escape character."""
-            self._options["escape_char"] = c
-            return self
-
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            """Set what separates the elements of arrays."""
-            self._schema = _with_separator(self._schema, delimiter)
-            return self
-
-        def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
-            """Set the text that stands for None."""
-            self._options["null_value"] = s
-            return self
-
-        def build(self) -> CsvRowSerializationSchema:
-            """Create the schema."""
-            return CsvRowSerializationSchema(_with_options(self._schema, self._options))
-
-
-def schema_of(type_info: Any) -> CsvSchema:
-    """Return the CSV schema of a row type."""
-    row = row_type(type_info)
-    return CsvSchema(tuple(CsvColumn(name, kind) for name, kind in row.fields))
-
-
-def _reader(lines: Iterator[str], schema: CsvSchema) -> Any:
+def csv_reader(lines: Iterator[str], schema: CsvSchema) -> Any:
+    """Return the reader of rows of text."""
     options: dict[str, Any] = {
         "delimiter": schema.column_separator,
         "escapechar": schema.escape_char,
@@ -436,12 +318,3 @@ def _check_schema(schema: Any) -> None:
         )
     if not schema.columns:
         raise ArgumentTypeError("a CSV schema needs columns", hint="call add_string_column(name)")
-
-
-def _with_options(schema: CsvSchema, options: dict[str, Any]) -> CsvSchema:
-    return replace(schema, **options)
-
-
-def _with_separator(schema: CsvSchema, separator: str) -> CsvSchema:
-    columns = tuple(CsvColumn(c.name, c.type, separator) for c in schema.columns)
-    return _with_options(schema, {"columns": columns})

@@ -5,21 +5,36 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import decimal
+import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.common.serialization import DeserializationSchema, SerializationSchema
+import msgspec
+
+from penstock.common.serialization import (
+    DeserializationSchema,
+    Deserialized,
+    SerializationSchema,
+    deserialize_each,
+)
 from penstock.common.types import Row
 from penstock.connectors.formats.base import Faults, LineFormat, Place
 from penstock.connectors.formats.decimals import decimal_fitter, to_decimal
 from penstock.connectors.formats.field_types import INTEGER_KINDS, FieldType, row_type
+from penstock.connectors.formats.json_fast import (
+    batch_encoder,
+    decode_value,
+    loads,
+    row_decoder,
+    row_encoder,
+)
 from penstock.connectors.formats.json_text import json_writer
 from penstock.connectors.formats.rows import row_of
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 
-_decode = json.JSONDecoder().decode
-_decode_exactly = json.JSONDecoder(parse_float=decimal.Decimal).decode
+# Numbers with a point keep all their digits.
+decode_exactly = json.JSONDecoder(parse_float=decimal.Decimal).decode
 
 
 class JsonLinesFormat(LineFormat):
@@ -38,7 +53,7 @@ class JsonLinesFormat(LineFormat):
     def decode(self, line: str) -> Any:
         """Read one value."""
         if self._row is None:
-            return _decode(line)
+            return loads(line)
         if self._read is None:
             self._read = text_reader(self._row)
         return self._read(line)
@@ -49,8 +64,8 @@ class JsonLinesFormat(LineFormat):
             lines = [line for line in lines if line]
         if self._row is None:
             try:
-                return list(map(_decode, lines))
-            except ValueError:
+                return list(map(decode_value, lines))
+            except (ValueError, msgspec.MsgspecError, RecursionError):
                 pass  # again, line by line
         return super().decode_lines(lines, place, faults)
 
@@ -73,6 +88,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         self._strict = fail_on_missing_field
         self._ignore = ignore_parse_errors
         self._read: Callable[[Any], Any] | None = None
+        self._quick: Callable[[Any], Any] | None = None
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
@@ -84,8 +100,8 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         if self._read is None:
             self._read = text_reader(self._row, strict=self._strict)
         try:
-            return self._read(message.decode("utf-8"))
-        except (ValueError, ArithmeticError, RecordError) as error:
+            return self._read(message.decode("utf-8-sig"))
+        except (ValueError, ArithmeticError, RecordError, RecursionError) as error:
             if self._ignore:
                 return None
             raise RecordError(
@@ -94,12 +110,19 @@ class JsonRowDeserializationSchema(DeserializationSchema):
                 hint="ignore_parse_errors() leaves such messages out",
             ) from error
 
+    def deserialize_batch(self, messages: Sequence[bytes | None]) -> Deserialized:
+        """Return the rows of many messages."""
+        if self._quick is None:
+            careful = functools.partial(value_reader, strict=self._strict)
+            self._quick = row_decoder(self._row, careful, strict=self._strict)
+        return deserialize_each(self._quick, messages, self.deserialize)
+
     def get_produced_type(self) -> Any:
         """Return the type of the rows."""
         return self.type_info
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_read": None}
+        return {**self.__dict__, "_read": None, "_quick": None}
 
     class Builder:
         """Builds a JsonRowDeserializationSchema."""
@@ -153,7 +176,9 @@ class JsonRowSerializationSchema(SerializationSchema):
 
     def __init__(self, type_info: Any) -> None:
         self.type_info = type_info
-        self._write = json_writer(row_type(type_info))
+        row = row_type(type_info)
+        self._write = row_encoder(row, json_writer(row))
+        self._write_all = batch_encoder(row)
 
     @staticmethod
     def builder() -> JsonRowSerializationSchema.Builder:
@@ -163,11 +188,16 @@ class JsonRowSerializationSchema(SerializationSchema):
     def serialize(self, value: Any) -> bytes:
         """Return the JSON text of a row."""
         try:
-            return self._write(value).encode("utf-8")
-        except (TypeError, ValueError, ArithmeticError) as error:
+            return self._write(value)
+        except (TypeError, ValueError, ArithmeticError, msgspec.MsgspecError) as error:
             raise RecordError(
                 f"a row cannot be written as JSON: {error}", detail=f"the row is {value!r:.200}"
             ) from error
+
+    def serialize_batch(self, values: Sequence[Any]) -> list[bytes]:
+        """Return the JSON text of each row."""
+        found = None if self._write_all is None else self._write_all(values)
+        return super().serialize_batch(values) if found is None else found
 
     def __reduce__(self) -> tuple[Any, ...]:
         return JsonRowSerializationSchema, (self.type_info,)
@@ -196,12 +226,13 @@ class JsonRowSerializationSchema(SerializationSchema):
 def text_reader(row: FieldType, *, strict: bool = False) -> Callable[[str], Row]:
     """Return the function that turns JSON text into a Row; decimals get all the digits that the text has."""
     read = row_reader(row, strict=strict)
-    decode = _decode_exactly if _has_decimals(row) else _decode
+    decode = decode_exactly if has_decimals(row) else loads
     return lambda text: read(decode(text))
 
 
-def _has_decimals(kind: FieldType) -> bool:
-    return kind.kind == "DECIMAL" or any(_has_decimals(inner) for _, inner in kind.fields)
+def has_decimals(kind: FieldType) -> bool:
+    """Whether there is a decimal number in a type, at any depth."""
+    return kind.kind == "DECIMAL" or any(has_decimals(inner) for _, inner in kind.fields)
 
 
 def row_reader(row: FieldType, *, strict: bool = False) -> Callable[[Any], Row]:

@@ -46,7 +46,7 @@ def _writer(kind: FieldType) -> Writer:
         return lambda value: _text(f"{value.isoformat()}Z" if isinstance(value, dt.time) else value)
     if name == "TIMESTAMP":
         return lambda value: _text(_moment(value) if isinstance(value, dt.datetime) else value)
-    return _any
+    return json_text
 
 
 def _row_writer(kind: FieldType) -> Writer:
@@ -64,7 +64,7 @@ def _object(members: Iterable[str]) -> str:
     return f"{{{','.join(members)}}}"
 
 
-def _any(value: Any) -> str:
+def json_text(value: Any) -> str:
     """Write a value by its class."""
     if isinstance(value, float) and not math.isfinite(value):
         return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'

@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.common.types import Row, _create_row
+from penstock.common.types import Row, RowKind, make_row
 from penstock.errors import RecordError
 
 
 def rows_of(names: Sequence[str], values: Iterable[Sequence[Any]]) -> list[Row]:
     """Return Rows with named fields."""
-    fields = tuple(names)
-    return [_create_row(fields, row) for row in values]
+    fields, insert = tuple(names), RowKind.INSERT
+    return [make_row(fields, list(row), insert) for row in values]
 
 
 def row_of(names: tuple[str, ...], values: Sequence[Any]) -> Row:
     """Return one Row with named fields."""
-    return _create_row(names, values)
+    return make_row(names, list(values), RowKind.INSERT)
 
 
 def field_values(record: Any, names: Sequence[str]) -> Sequence[Any]:
     """Return the fields of a record in the order of names: of a Row, a tuple, a dict, or an object."""
-    if isinstance(record, Row):
+    if type(record) is dict:  # the question whether it is a Mapping takes longer
+        found: Sequence[Any] = [record.get(name) for name in names]
+    elif isinstance(record, Row):
         if record.get_field_names() is None:
-            found: Sequence[Any] = list(record)
+            found = list(record)
         else:
             found = record.get_fields_by_names(names)
     elif isinstance(record, (tuple, list)):

@@ -52,14 +52,15 @@ each epoch durable but not visible. The committer, on the driver, makes them vis
 
 from __future__ import annotations
 
-import enum
 from abc import ABC, abstractmethod
 from typing import Any
 
+from penstock.connectors.delivery import DeliveryGuarantee
 from penstock.connectors.function_sink import FunctionSink, SinkContext
 from penstock.connectors.sink import (
     CommitRequest,
     Committer,
+    CommitterContext,
     EpochContext,
     Sink,
     SinkWriter,
@@ -75,14 +76,6 @@ from penstock.connectors.source import (
     SplitEnumerator,
 )
 from penstock.datastream.basic_functions import SinkFunction, SourceFunction
-
-
-class DeliveryGuarantee(enum.Enum):
-    """How often a record reaches the outside after failures."""
-
-    EXACTLY_ONCE = 0
-    AT_LEAST_ONCE = 1
-    NONE = 2
 
 
 class StreamTransformer(ABC):
@@ -105,6 +98,7 @@ __all__ = [
     "Boundedness",
     "CommitRequest",
     "Committer",
+    "CommitterContext",
     "DeliveryGuarantee",
     "EpochContext",
     "FunctionSink",

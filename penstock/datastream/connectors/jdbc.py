@@ -1,16 +1,24 @@
-"""Databases: the names of PyFlink's classes, to come."""
+"""Databases: a sink with the names of PyFlink's, and what PyFlink does not have: exactly once, a source, lookups."""
 
 from __future__ import annotations
 
-from penstock.common.not_implemented import not_implemented_class as _absent
-
-_REASON = "there is no JDBC connector yet, and there will be no JDBC driver"
-_HINT = (
-    "write a Sink of your own with penstock.datastream.connectors.base and a Python database driver"
+from penstock.connectors.jdbc.options import (
+    JdbcConnectionOptions,
+    JdbcExactlyOnceOptions,
+    JdbcExecutionOptions,
 )
+from penstock.connectors.jdbc.sink import JdbcSink
+from penstock.connectors.jdbc.source import JdbcSource, JdbcSourceBuilder
+from penstock.connectors.lookup_cache import LookupCache
+from penstock.datastream.connectors.jdbc_lookup import JdbcLookup
 
-JdbcConnectionOptions = _absent("JdbcConnectionOptions", _REASON, hint=_HINT)
-JdbcExecutionOptions = _absent("JdbcExecutionOptions", _REASON, hint=_HINT)
-JdbcSink = _absent("JdbcSink", _REASON, hint=_HINT)
-
-__all__ = ["JdbcConnectionOptions", "JdbcExecutionOptions", "JdbcSink"]
+__all__ = [
+    "JdbcConnectionOptions",
+    "JdbcExactlyOnceOptions",
+    "JdbcExecutionOptions",
+    "JdbcLookup",
+    "JdbcSink",
+    "JdbcSource",
+    "JdbcSourceBuilder",
+    "LookupCache",
+]

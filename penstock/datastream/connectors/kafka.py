@@ -1,33 +1,36 @@
-"""Kafka: the names of PyFlink's classes, to come."""
+"""Kafka, by the names of PyFlink's classes."""
 
 from __future__ import annotations
 
-from penstock.common.not_implemented import not_implemented_class as _absent
-
-_REASON = "there is no Kafka connector yet"
-_HINT = "write a Source or a Sink of your own with penstock.datastream.connectors.base"
-
-FlinkKafkaConsumer = _absent("FlinkKafkaConsumer", _REASON, hint=_HINT)
-FlinkKafkaProducer = _absent("FlinkKafkaProducer", _REASON, hint=_HINT)
-KafkaOffsetResetStrategy = _absent("KafkaOffsetResetStrategy", _REASON, hint=_HINT)
-KafkaOffsetsInitializer = _absent("KafkaOffsetsInitializer", _REASON, hint=_HINT)
-KafkaRecordSerializationSchema = _absent("KafkaRecordSerializationSchema", _REASON, hint=_HINT)
-KafkaRecordSerializationSchemaBuilder = _absent(
-    "KafkaRecordSerializationSchemaBuilder", _REASON, hint=_HINT
+from penstock.connectors.delivery import DeliveryGuarantee
+from penstock.connectors.kafka.consumer import FlinkKafkaConsumer
+from penstock.connectors.kafka.offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
 )
-KafkaSink = _absent("KafkaSink", _REASON, hint=_HINT)
-KafkaSinkBuilder = _absent("KafkaSinkBuilder", _REASON, hint=_HINT)
-KafkaSource = _absent("KafkaSource", _REASON, hint=_HINT)
-KafkaSourceBuilder = _absent("KafkaSourceBuilder", _REASON, hint=_HINT)
-KafkaTopicPartition = _absent("KafkaTopicPartition", _REASON, hint=_HINT)
-KafkaTopicSelector = _absent("KafkaTopicSelector", _REASON, hint=_HINT)
-Semantic = _absent("Semantic", _REASON, hint=_HINT)
+from penstock.connectors.kafka.record import KafkaRecord, KafkaRecordDeserializationSchema
+from penstock.connectors.kafka.serialization import (
+    FlinkFixedPartitioner,
+    KafkaPartitioner,
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaTopicSelector,
+)
+from penstock.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
+from penstock.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
+from penstock.datastream.connectors.kafka_producer import FlinkKafkaProducer, Semantic
 
 __all__ = [
+    "DeliveryGuarantee",
+    "FlinkFixedPartitioner",
     "FlinkKafkaConsumer",
     "FlinkKafkaProducer",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
+    "KafkaPartitioner",
+    "KafkaRecord",
+    "KafkaRecordDeserializationSchema",
     "KafkaRecordSerializationSchema",
     "KafkaRecordSerializationSchemaBuilder",
     "KafkaSink",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from penstock.connectors.formats.csv import (
     CsvBulkWriters,
     CsvReaderFormat,
+)
+from penstock.connectors.formats.csv_messages import (
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
 )

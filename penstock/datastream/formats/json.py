@@ -7,5 +7,15 @@ from penstock.connectors.formats.json import (
     JsonRowDeserializationSchema,
     JsonRowSerializationSchema,
 )
+from penstock.connectors.formats.json_values import (
+    JsonDeserializationSchema,
+    JsonSerializationSchema,
+)
 
-__all__ = ["JsonLinesFormat", "JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+__all__ = [
+    "JsonDeserializationSchema",
+    "JsonLinesFormat",
+    "JsonRowDeserializationSchema",
+    "JsonRowSerializationSchema",
+    "JsonSerializationSchema",
+]

@@ -1,0 +1,271 @@
+"""The driver's side: makes slot and publication, parts the tables into chunks, and lets the log be read when all of them were.
+
+The slot is made before the first chunk is read, so the log from there on has every change that a chunk may lack. Each chunk is read with a
+snapshot of its own, at any time, again if a task fails. A snapshot names the transactions that it sees; the reader of the log leaves out what
+those changed in the chunk. No chunk has to wait for another one, and nothing but the slot has to outlive a failure.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from penstock.common import clock
+from penstock.connectors.cdc.catalog import ServerAwayError, Table, connect, find_tables, published
+from penstock.connectors.cdc.chunks import Chunk, boundary_query, table_snapshot
+from penstock.connectors.cdc.options import CdcOptions, StartupMode
+from penstock.connectors.cdc.positions import Segment, StreamPosition, parse_lsn
+from penstock.connectors.cdc.slots import (
+    check_plugin,
+    check_server,
+    check_slot,
+    create_slot,
+    ensure_publication,
+    find_slot,
+    wait_for_writers,
+)
+from penstock.connectors.source import SourceSplit, SplitEnumerator, SplitProgress
+from penstock.errors import InvalidProgramError
+
+_LOOK_S: Final = 0.5  # how long one look for chunks may take
+LOG: Final = "log"  # the id of the split that is the log
+
+
+@dataclass(frozen=True, slots=True)
+class LogPayload:
+    """What the reader of the log must know: by which name it is told from readers of other jobs."""
+
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class CdcState:
+    """What the enumerator remembers.
+
+    `table`, `number` and `lower` are where the next chunk begins; `chunks` are those that were found, by the ids of their splits, and `ends` the snapshots
+    that those were read with which are finished.
+    """
+
+    owner: str
+    tables: tuple[Table, ...] = ()
+    start_lsn: int = 0
+    started_ms: int = 0
+    table: int = 0
+    number: int = 0
+    lower: tuple[str, ...] | None = None
+    chunks: dict[str, Chunk] = field(default_factory=dict)
+    ends: dict[str, tuple[Segment, ...]] = field(default_factory=dict)
+    streaming: bool = False
+
+
+class CdcEnumerator(SplitEnumerator):
+    """Finds chunks, then the log."""
+
+    def __init__(self, options: CdcOptions, restored: CdcState | None) -> None:
+        self._options = options
+        self._state: CdcState | None = restored
+        self._checked = restored is None  # whether the slot of a restored job was looked at
+        self._connection: Any = None
+        self._away_since: float | None = None
+
+    def discover(self) -> Iterable[SourceSplit]:
+        """Return chunks that were not found yet, or the log when all were read."""
+        if self._state is not None and self._state.streaming:
+            self.close()
+            return []
+        try:
+            found = self._look()
+        except self._away_errors() as error:
+            return self._wait(error)
+        self._away_since = None
+        return found
+
+    @staticmethod
+    def _away_errors() -> tuple[type[Exception], ...]:
+        import psycopg
+
+        return (ServerAwayError, psycopg.OperationalError)
+
+    def _wait(self, error: Exception) -> list[SourceSplit]:
+        """Look again later, unless the server has been away for too long or was never there."""
+        self.close()
+        now = time.monotonic()
+        self._away_since = self._away_since or now
+        if self._state is None or now - self._away_since > self._options.connect_timeout_s:
+            raise error
+        return []
+
+    def _look(self) -> list[SourceSplit]:
+        if self._connection is None:
+            self._connection = connect(self._options, "penstock-cdc")
+        if self._state is None:
+            return self._begin()
+        if not self._checked:
+            self._check_restored(self._state)
+        found = self._chunks()
+        state = self._state
+        if (
+            not found
+            and not self._more_chunks
+            and len(state.ends) == len(state.chunks)
+            and self._options.startup.mode is not StartupMode.SNAPSHOT
+        ):
+            return [self._log(state)]
+        return found
+
+    # The beginning
+
+    def _begin(self) -> list[SourceSplit]:
+        options, mode = self._options, self._options.startup.mode
+        tables = find_tables(self._connection, options)
+        owner = f"penstock-cdc-{uuid.uuid4().hex}"
+        if mode in {StartupMode.INITIAL, StartupMode.SNAPSHOT}:
+            _check_keys(tables, options)
+        if mode is StartupMode.SNAPSHOT:
+            self._state = CdcState(owner, tuple(tables), started_ms=clock.now_ms())
+            return self._chunks()
+        start = self._prepare_log(tables, owner)
+        if mode is StartupMode.INITIAL:
+            kept = [published(self._connection, options.publication, table) for table in tables]
+            self._state = CdcState(owner, tuple(kept), start, clock.now_ms())
+            return self._chunks()
+        return [self._log(CdcState(owner, start_lsn=start))]
+
+    def _prepare_log(self, tables: Sequence[Table], owner: str) -> int:
+        """Make publication and slot, and return where the log is read from."""
+        options, connection = self._options, self._connection
+        check_server(connection, options)
+        if options.before_images:
+            _check_identities(tables, options)
+        slot = find_slot(connection, options.slot)
+        if slot is None and options.startup.mode is StartupMode.COMMITTED_OFFSET:
+            raise InvalidProgramError(
+                f"there is no replication slot '{options.slot}' in {options.server} to go on from",
+                hint="StartupOptions.initial() or latest() make one",
+            )
+        # The log is read as the catalog was at that time: a publication that was made after the slot is not there yet.
+        changed = ensure_publication(connection, options, tables)
+        if slot is None:
+            return create_slot(options, owner)
+        check_plugin(slot, options)
+        check_slot(slot, options, StreamPosition(slot.confirmed))
+        if changed:
+            wait_for_writers(connection, options.connect_timeout_s)
+        if options.startup.mode is StartupMode.LATEST_OFFSET:
+            (now,) = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+            return max(slot.confirmed, parse_lsn(now))
+        return slot.confirmed
+
+    def _check_restored(self, state: CdcState) -> None:
+        if self._options.startup.mode is not StartupMode.SNAPSHOT:
+            slot = find_slot(self._connection, self._options.slot)
+            check_slot(slot, self._options, StreamPosition(state.start_lsn))
+        self._checked = True
+
+    # Chunks
+
+    @property
+    def _more_chunks(self) -> bool:
+        return self._state is not None and self._state.table < len(self._state.tables)
+
+    def _chunks(self) -> list[SourceSplit]:
+        """Find chunks for a while; the rest is found in the next look."""
+        found: list[SourceSplit] = []
+        end = time.monotonic() + _LOOK_S
+        while self._more_chunks and (not found or time.monotonic() < end):
+            found.append(self._next_chunk())
+        return found
+
+    def _next_chunk(self) -> SourceSplit:
+        state = self._state
+        assert state is not None
+        table = state.tables[state.table]
+        upper = self._boundary(table, state.lower) if table.chunkable else None
+        chunk = Chunk(table, state.lower, upper, state.started_ms)
+        split_id = f"{table}:{state.number}"
+        state.chunks[split_id] = chunk
+        if upper is None:
+            self._state = replace(state, table=state.table + 1, number=0, lower=None)
+        else:
+            self._state = replace(state, number=state.number + 1, lower=upper)
+        return SourceSplit(split_id, chunk, None, bounded=True)
+
+    def _boundary(self, table: Table, lower: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        query, parameters = boundary_query(table, lower)
+        row = self._connection.execute(
+            query, [*parameters, self._options.chunk_size - 1]
+        ).fetchone()
+        return None if row is None else tuple(row)
+
+    def observe_finished(self, finished: Sequence[SplitProgress]) -> None:
+        """Take note of the snapshots that chunks were read with."""
+        state = self._state
+        if state is None:
+            return
+        for each in finished:
+            if each.split.split_id in state.chunks:
+                state.ends[each.split.split_id] = tuple(each.position)
+
+    # The log
+
+    def _log(self, state: CdcState) -> SourceSplit:
+        """Return the split that is the log; chunks are forgotten."""
+        snapshots = tuple(
+            table_snapshot(
+                table,
+                [
+                    (chunk, state.ends[name])
+                    for name, chunk in state.chunks.items()
+                    if (chunk.table.schema, chunk.table.name) == (table.schema, table.name)
+                ],
+            )
+            for table in state.tables
+        )
+        caught_up = max(
+            (segment.lsn for segments in state.ends.values() for segment in segments), default=0
+        )
+        self._state = CdcState(state.owner, streaming=True)
+        start = StreamPosition(state.start_lsn, 0, caught_up, snapshots)
+        return SourceSplit(LOG, LogPayload(state.owner), start)
+
+    def no_more_splits(self) -> bool:
+        """Whether a mere snapshot has found all its chunks; the log never ends."""
+        only_rows = self._options.startup.mode is StartupMode.SNAPSHOT
+        return only_rows and self._state is not None and not self._more_chunks
+
+    def snapshot(self) -> CdcState | None:
+        """Return the chunks and their snapshots."""
+        state = self._state
+        if state is None:
+            return None
+        return replace(state, chunks=dict(state.chunks), ends=dict(state.ends))
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _check_keys(tables: Sequence[Table], options: CdcOptions) -> None:
+    without = [str(table) for table in tables if not table.key]
+    if without:
+        raise InvalidProgramError(
+            "tables without a key cannot be read in parts",
+            detail=f"{', '.join(without)} of {options.server}",
+            hint="add a primary key, or set REPLICA IDENTITY USING INDEX; StartupOptions.latest() reads changes only",
+        )
+
+
+def _check_identities(tables: Sequence[Table], options: CdcOptions) -> None:
+    partial = [table for table in tables if table.identity != "f"]
+    if partial:
+        raise InvalidProgramError(
+            "the log will not tell how rows were before a change",
+            detail=f"{', '.join(map(str, partial))} of {options.server}: the replica identity is not FULL",
+            hint=f"ALTER TABLE {partial[0].sql} REPLICA IDENTITY FULL, or include_before_image(False): then there is no -U, "
+            "and deletes have the key only",
+        )

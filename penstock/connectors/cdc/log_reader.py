@@ -1,0 +1,302 @@
+"""Reads the log: messages of the receiving thread become batches of records, each with the position after it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from penstock.connectors.cdc.catalog import ServerAwayError
+from penstock.connectors.cdc.changes import Change
+from penstock.connectors.cdc.chunks import SnapshotFilter
+from penstock.connectors.cdc.log_receiver import Got, LogReceiver, Reached
+from penstock.connectors.cdc.options import CdcOptions
+from penstock.connectors.cdc.pgoutput import (
+    Begin,
+    Commit,
+    Delete,
+    Insert,
+    LogicalMessage,
+    Origin,
+    Relation,
+    Truncate,
+    TypeName,
+    Update,
+    decode,
+)
+from penstock.connectors.cdc.positions import StreamPosition, format_lsn
+from penstock.connectors.cdc.table_changes import BadValueError, TableChanges
+from penstock.connectors.source import MalformedRecord, OneLook, ReadLimits, SourceBatch
+from penstock.errors import RecordError
+
+_PAUSE_S: Final = 0.2  # between two attempts to reach the server
+
+
+class LogReader:
+    """Reads one slot. The connection stays between two calls of `read`, if the second goes on where the first has ended."""
+
+    def __init__(self, options: CdcOptions, owner: str, wake: Callable[[], None]) -> None:
+        self._options = options
+        self._owner = owner
+        self._wake = wake
+        self._receiver: LogReceiver | None = None
+        self._position: StreamPosition | None = None
+        self._given: StreamPosition | None = None  # the position that the task knows
+        self._away_since: float | None = None
+        self._try_at = 0.0
+        self._durable: deque[int] = deque(maxlen=options.confirm_delay + 1)
+        self._confirmed = 0
+        # Of the connection:
+        self._tables: dict[int, TableChanges | None] = {}
+        self._filters: dict[tuple[str, str], SnapshotFilter] = {}
+        self._begin: Begin | None = None
+        self._number = 0  # of the last change within the transaction
+        # For metrics:
+        self.fetch_lag_ms = 0
+        self.active_ms = int(time.time() * 1000)
+
+    # What the runtime asks for
+
+    def read(self, position: StreamPosition, limits: ReadLimits) -> Iterator[SourceBatch]:
+        """Yield what has come, and wait for more only if that is allowed and nothing has come yet."""
+        waits = not isinstance(limits, OneLook)
+        if self._position != position:
+            self.stop()
+            self._position = position
+        self._given = position
+        found = False
+        while True:
+            batch = self._next_batch(limits.batch_size)
+            assert self._position is not None
+            if batch.records or batch.malformed:
+                found = True
+                self._given = self._position
+                yield batch
+                if waits and limits.expired:
+                    return
+                continue
+            if found or not waits or not self._wait(limits):
+                break
+        if self._given < self._position:
+            self._given = self._position
+            yield SourceBatch([], self._position)
+
+    def _wait(self, limits: ReadLimits) -> bool:
+        """Wait for something; return False if time is up."""
+        if limits.expired:
+            return False
+        left = limits.remaining
+        seconds = 0.5 if left is None else min(0.5, left)
+        if self._receiver is None:
+            time.sleep(min(seconds, 0.02))
+        else:
+            self._receiver.mailbox.wait(seconds)
+        return True
+
+    def next_ready(self) -> float:
+        """Return in how many seconds there may be something: after a call of `wake`, if the thread runs."""
+        if self._receiver is None:
+            return max(0.0, self._try_at - time.monotonic())
+        if self._given != self._position:
+            return 0.0
+        return float("inf") if self._receiver.mailbox.sleeps() else 0.0
+
+    def confirm(self, position: StreamPosition) -> None:
+        """Take note that a durable checkpoint has read so far: an older one may still be restored, those before it not any more."""
+        self._durable.append(position.lsn)
+        if len(self._durable) > self._options.confirm_delay:
+            self._confirmed = max(self._confirmed, self._durable[0])
+            if self._receiver is not None:
+                self._receiver.confirm(self._confirmed)
+
+    def stop(self) -> None:
+        """Close the connection; the next `read` opens one."""
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.stop()
+
+    # Messages
+
+    def _next_batch(self, size: int) -> SourceBatch:
+        """Take messages until there are enough records, or there is nothing more now."""
+        records: list[Any] = []
+        timestamps: list[int] = []
+        malformed: list[MalformedRecord] = []
+        receiver = self._connected()
+        if receiver is not None:
+            receiver.attended_s = time.monotonic()
+        while receiver is not None and len(records) < size:
+            item = receiver.mailbox.take()
+            if item is None:
+                break
+            if isinstance(item, Exception):
+                self._on_error(item)
+                break
+            self._away_since = None
+            if isinstance(item, Reached):
+                self._on_reached(item)
+            else:
+                self._on_message(item, records, timestamps, malformed)
+        return SourceBatch(records, self._position, timestamps, malformed=malformed)
+
+    def _connected(self) -> LogReceiver | None:
+        if self._receiver is None and time.monotonic() >= self._try_at:
+            assert self._position is not None
+            self._tables = {}
+            self._begin = None
+            self._filters = {
+                (each.schema, each.table): SnapshotFilter(each) for each in self._position.snapshots
+            }
+            self._receiver = LogReceiver(
+                self._options, self._owner, self._position, self._confirmed, self._wake
+            )
+        return self._receiver
+
+    def _on_error(self, error: Exception) -> None:
+        """Try again if the server may come back; raise what will not go away."""
+        self.stop()
+        if not isinstance(error, ServerAwayError):
+            raise error
+        now = time.monotonic()
+        self._away_since = self._away_since or now
+        if now - self._away_since > self._options.connect_timeout_s:
+            raise error
+        self._try_at = now + _PAUSE_S
+
+    def _on_reached(self, reached: Reached) -> None:
+        """Get on although there was nothing: what the server has sent all of need not be kept."""
+        assert self._position is not None
+        if self._begin is None and reached.lsn > self._position.lsn:
+            self._position = self._position.at(reached.lsn)
+
+    def _on_message(
+        self,
+        got: Got,
+        records: list[Any],
+        timestamps: list[int],
+        malformed: list[MalformedRecord],
+    ) -> None:
+        message = decode(got.data)
+        match message:
+            case Begin():
+                self._begin, self._number = message, 0
+                self.active_ms = got.at_ms
+                self.fetch_lag_ms = got.at_ms - message.commit_us // 1000
+            case Commit():
+                self._on_commit(message)
+            case Relation():
+                self._on_relation(message)
+            case Insert() | Update() | Delete():
+                begin = self._next_number()
+                if self._is_new(begin):
+                    self._emit(message, begin, records, timestamps, malformed)
+                    self._advance(begin)
+            case Truncate():
+                begin = self._next_number()
+                if self._is_new(begin):
+                    for oid in message.relations:
+                        self._emit_truncation(oid, begin, records, timestamps, malformed)
+                    self._advance(begin)
+            case TypeName() | Origin() | LogicalMessage():
+                pass  # the receiving thread has asked for types; the others are no changes
+
+    def _next_number(self) -> Begin:
+        self._number += 1
+        if self._begin is None:
+            raise RecordError(
+                f"the log of {self._options.server} has a change outside of a transaction",
+                detail=f"replication slot '{self._options.slot}'",
+            )
+        return self._begin
+
+    def _is_new(self, begin: Begin) -> bool:
+        """Whether the change is after the position: the server begins with whole transactions, and sometimes with older ones."""
+        assert self._position is not None
+        return self._position.order < (begin.lsn, self._number)
+
+    def _advance(self, begin: Begin) -> None:
+        assert self._position is not None
+        self._position = self._position.at(begin.lsn, self._number)
+
+    def _on_commit(self, commit: Commit) -> None:
+        assert self._position is not None
+        self._begin = None
+        if commit.end_lsn > self._position.lsn:
+            self._position = self._position.at(commit.end_lsn)
+
+    def _on_relation(self, relation: Relation) -> None:
+        receiver, oid = self._receiver, relation.oid
+        assert receiver is not None
+        if not self._options.wants(relation.schema, relation.name):
+            self._tables[oid] = None  # of a publication that has more
+            return
+        known = self._filters.get((relation.schema, relation.name))
+        key = receiver.primary_keys.get(oid, ())
+        self._tables[oid] = TableChanges(self._options, relation, receiver.types, known, key)
+
+    def _emit(
+        self,
+        message: Insert | Update | Delete,
+        begin: Begin,
+        records: list[Any],
+        timestamps: list[int],
+        malformed: list[MalformedRecord],
+    ) -> None:
+        table = self._table(message.relation, begin)
+        if table is None:
+            return
+        try:
+            change = table.changes(message, begin, self._number, filtered=self._filtered(begin))
+            if change is not None:
+                self._deserialize(change, records, timestamps)
+        except Exception as error:  # noqa: BLE001 - the deserialiser may be the user's
+            malformed.append(self._malformed(message, error, table, begin))
+
+    def _emit_truncation(
+        self,
+        oid: int,
+        begin: Begin,
+        records: list[Any],
+        timestamps: list[int],
+        malformed: list[MalformedRecord],
+    ) -> None:
+        table = self._table(oid, begin)
+        if table is None:
+            return
+        try:
+            change = table.truncated(begin, self._number, filtered=self._filtered(begin))
+            if change is not None:
+                self._deserialize(change, records, timestamps)
+        except Exception as error:  # noqa: BLE001 - the deserialiser may be the user's
+            malformed.append(self._malformed(Truncate((oid,)), error, table, begin))
+
+    def _deserialize(self, change: Change, records: list[Any], timestamps: list[int]) -> None:
+        found = self._options.deserializer.deserialize(change)
+        records += found
+        timestamps += [change.commit_ms] * len(found)
+
+    def _filtered(self, begin: Begin) -> bool:
+        assert self._position is not None
+        return begin.lsn < self._position.caught_up
+
+    def _table(self, oid: int, begin: Begin) -> TableChanges | None:
+        if oid not in self._tables:
+            raise RecordError(
+                f"the log of {self._options.server} has a change of a table that it did not describe",
+                detail=f"relation {oid} at {format_lsn(begin.lsn)}, replication slot '{self._options.slot}'",
+            )
+        return self._tables[oid]
+
+    def _malformed(
+        self, message: Any, error: Exception, table: TableChanges, begin: Begin
+    ) -> MalformedRecord:
+        origin = {
+            "server": self._options.server,
+            "table": str(table.relation),
+            "lsn": format_lsn(begin.lsn),
+            "change": self._number,
+        }
+        if isinstance(error, BadValueError):
+            origin["column"] = error.column
+        return MalformedRecord.of(message, error, origin, timestamp=begin.commit_us // 1000)

@@ -1,0 +1,132 @@
+"""Where a change is in PostgreSQL's log, and whether a snapshot of a table has it already.
+
+The log's order is that of commits. A change's place is the position of its transaction's commit record and its number within the transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import total_ordering
+from typing import Any
+
+from penstock.errors import RecordError
+
+_HALF = 2**31
+_WHOLE = 2**32
+
+
+def parse_lsn(text: str) -> int:
+    """Return the number that a log sequence number stands for.
+
+    >>> parse_lsn("1/A0"), format_lsn(4294967456)
+    (4294967456, '1/A0')
+    """
+    high, _, low = text.partition("/")
+    return (int(high, 16) << 32) | int(low, 16)
+
+
+def format_lsn(lsn: int) -> str:
+    """Return a log sequence number as PostgreSQL writes it."""
+    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """Which transactions a snapshot sees: `xmin:xmax:running,...`, as pg_current_snapshot() writes it.
+
+    >>> seen = Visibility.parse("100:105:100,103")
+    >>> [xid for xid in range(98, 107) if seen.sees(xid)]
+    [98, 99, 101, 102, 104]
+    """
+
+    xmax: int
+    running: frozenset[int]  # transactions before xmax that had not ended, modulo 2**32
+
+    @classmethod
+    def parse(cls, text: str) -> Visibility:
+        """Read what pg_current_snapshot() returned."""
+        _, xmax, running = text.split(":")
+        return cls(
+            int(xmax) % _WHOLE, frozenset(int(xid) % _WHOLE for xid in running.split(",") if xid)
+        )
+
+    def sees(self, xid: int) -> bool:
+        """Whether a committed transaction, by its 32-bit number, had ended when the snapshot was taken.
+
+        Numbers wrap around; those of the log are never half the circle away.
+        """
+        return (self.xmax - xid - 1) % _WHOLE < _HALF and xid not in self.running
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Rows of a chunk that were read with one snapshot: those after the segment before it, up to a key (None: to the chunk's end).
+
+    `lsn` was the end of the log after the snapshot was taken: a transaction that it sees is before that.
+    """
+
+    snapshot: str
+    lsn: int
+    upto: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSnapshot:
+    """With which snapshots the rows of a table were read, in the order of their keys.
+
+    Each of `parts` has the last key that it holds (None: no end) and the snapshot.
+    """
+
+    schema: str
+    table: str
+    key: tuple[str, ...]  # columns
+    kinds: tuple[str, ...]  # how values of these are compared
+    parts: tuple[tuple[tuple[str, ...] | None, str], ...]
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class StreamPosition:
+    """How far the log was read: all transactions with a commit before `lsn`, and `event` changes of the one whose commit is there.
+
+    Until `caught_up`, the end of the log when the last snapshot was taken, `snapshots` tell which changes snapshots have.
+    """
+
+    lsn: int
+    event: int = 0
+    caught_up: int = 0
+    snapshots: tuple[TableSnapshot, ...] = field(default=(), repr=False)
+
+    def at(self, lsn: int, event: int = 0) -> StreamPosition:
+        """Return the position further on, without snapshots when they have nothing more to say."""
+        if lsn < self.caught_up:
+            return StreamPosition(lsn, event, self.caught_up, self.snapshots)
+        return StreamPosition(lsn, event)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StreamPosition) and self.order == other.order
+
+    def __hash__(self) -> int:
+        return hash(self.order)
+
+    def __lt__(self, other: Any) -> bool:
+        if not isinstance(other, StreamPosition):
+            return NotImplemented
+        return self.order < other.order
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """What positions are compared by."""
+        return (self.lsn, self.event)
+
+    def __str__(self) -> str:
+        return (
+            f"{format_lsn(self.lsn)}, change {self.event}" if self.event else format_lsn(self.lsn)
+        )
+
+
+def as_stream_position(position: Any) -> StreamPosition:
+    """Return a position of a checkpoint, or say that it is none of ours."""
+    if not isinstance(position, StreamPosition):
+        raise RecordError(f"{position!r} is not a position in PostgreSQL's log")
+    return position

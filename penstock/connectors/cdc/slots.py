@@ -1,0 +1,228 @@
+"""The replication slot and the publication: made, looked at, taken over from whoever holds them, dropped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.connectors.cdc.catalog import Table, connect, quoted
+from penstock.connectors.cdc.options import CdcOptions, PublicationMode
+from penstock.connectors.cdc.positions import StreamPosition, format_lsn, parse_lsn
+from penstock.errors import ConfigurationError, InvalidProgramError, RestoreRefusedError
+
+_PAUSE_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A replication slot as the server has it."""
+
+    plugin: str
+    database: str
+    confirmed: int  # before that, nothing is sent any more
+    wal_status: str | None
+    holder: int | None  # the process that reads it
+    holder_name: str | None
+
+
+def find_slot(connection: Any, name: str) -> Slot | None:
+    """Return a slot, or None if there is none."""
+    row = connection.execute(
+        "SELECT plugin, database, confirmed_flush_lsn::text, wal_status, active_pid, "
+        "(SELECT application_name FROM pg_stat_activity WHERE pid = active_pid) "
+        "FROM pg_replication_slots WHERE slot_name = %s",
+        [name],
+    ).fetchone()
+    if row is None:
+        return None
+    plugin, database, confirmed, wal_status, holder, holder_name = row
+    lsn = parse_lsn(confirmed) if confirmed else 0
+    return Slot(plugin or "", database or "", lsn, wal_status, holder, holder_name)
+
+
+def check_server(connection: Any, options: CdcOptions) -> None:
+    """Refuse a server that is too old, or keeps no logical log."""
+    if connection.info.server_version < 130000:
+        raise ConfigurationError(
+            f"the PostgreSQL server {options.server} is too old",
+            detail=f"its version is {connection.info.server_version // 10000}",
+            hint="change data capture needs PostgreSQL 13 or later",
+        )
+    (level,) = connection.execute("SHOW wal_level").fetchone()
+    if level != "logical":
+        raise ConfigurationError(
+            f"the PostgreSQL server {options.server} keeps no logical log",
+            detail=f"wal_level is {level}",
+            hint="set wal_level = logical in postgresql.conf and restart the server",
+        )
+
+
+def check_slot(slot: Slot | None, options: CdcOptions, position: StreamPosition) -> None:
+    """Refuse to go on from a position that the slot does not have any more."""
+    name = f"replication slot '{options.slot}' of {options.server}"
+    again = (
+        "changes in between are lost: start without the checkpoint, with StartupOptions.initial(), "
+        "so that the tables are read anew"
+    )
+    if slot is None:
+        raise RestoreRefusedError(
+            f"the {name} is not there", detail=f"the job goes on from {position}", hint=again
+        )
+    check_plugin(slot, options)
+    if slot.wal_status == "lost":
+        raise RestoreRefusedError(
+            f"the server has removed log that the {name} needs",
+            detail=f"the job goes on from {position}; max_slot_wal_keep_size limits what the server keeps",
+            hint=again,
+        )
+    if slot.confirmed > position.lsn:
+        raise RestoreRefusedError(
+            f"the {name} has moved on past the checkpoint",
+            detail=f"the job goes on from {position}, and the slot from {format_lsn(slot.confirmed)}: a later checkpoint, "
+            "or another job, has confirmed what is before",
+            hint=f"restore the latest checkpoint; lsn_commit_checkpoints_num_delay keeps more of them usable. Else {again}",
+        )
+
+
+def check_plugin(slot: Slot, options: CdcOptions) -> None:
+    """Refuse a slot that is not ours to read."""
+    if slot.plugin == "pgoutput" and slot.database == options.database:
+        return
+    raise InvalidProgramError(
+        f"the replication slot '{options.slot}' of {options.server} is of another kind",
+        detail=f"its plugin is {slot.plugin or 'none'}, its database {slot.database or 'none'}",
+        hint="choose another slot_name, or drop the slot",
+    )
+
+
+def create_slot(options: CdcOptions, name: str) -> int:
+    """Make the slot and return where it begins: all that commits from there on is sent."""
+    with connect(options, name, replication=True) as connection:
+        result = connection.pgconn.exec_(
+            f"CREATE_REPLICATION_SLOT {quoted(options.slot)} LOGICAL pgoutput NOEXPORT_SNAPSHOT".encode()
+        )
+        if result.ntuples != 1:
+            message = result.error_message.decode(errors="replace").strip()
+            raise ConfigurationError(
+                f"the replication slot '{options.slot}' of {options.server} cannot be made",
+                detail=message,
+                hint="the user needs REPLICATION (ALTER ROLE ... REPLICATION), and max_replication_slots must have room",
+            )
+        return parse_lsn(bytes(result.get_value(0, 1)).decode())
+
+
+def ensure_publication(connection: Any, options: CdcOptions, tables: Sequence[Table]) -> bool:
+    """Make the publication, or add what it lacks, as the options say; return whether it was changed."""
+    name = quoted(options.publication)
+    row = connection.execute(
+        "SELECT puballtables FROM pg_publication WHERE pubname = %s", [options.publication]
+    ).fetchone()
+    mode = options.publication_mode
+    if row is None:
+        if mode is PublicationMode.DISABLED:
+            raise InvalidProgramError(
+                f"there is no publication '{options.publication}' in {options.server}",
+                hint=f"CREATE PUBLICATION {name} FOR TABLE ..., or publication_autocreate_mode('filtered')",
+            )
+        what = "ALL TABLES"
+        if mode is PublicationMode.FILTERED:
+            what = "TABLE " + ", ".join(table.sql for table in tables)
+        root = "WITH (publish_via_partition_root = true)"
+        _define(connection, options, f"CREATE PUBLICATION {name} FOR {what} {root}")
+        return True
+    members = {
+        tuple(each)
+        for each in connection.execute(
+            "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s",
+            [options.publication],
+        )
+    }
+    lacking = [table for table in tables if (table.schema, table.name) not in members]
+    if not lacking:
+        return False
+    added = ", ".join(table.sql for table in lacking)
+    if mode is PublicationMode.DISABLED:
+        raise InvalidProgramError(
+            f"the publication '{options.publication}' of {options.server} lacks tables of the source",
+            detail=", ".join(map(str, lacking)),
+            hint=f"ALTER PUBLICATION {name} ADD TABLE {added}",
+        )
+    _define(connection, options, f"ALTER PUBLICATION {name} ADD TABLE {added}")
+    return True
+
+
+def _define(connection: Any, options: CdcOptions, statement: str) -> None:
+    import psycopg
+
+    try:
+        connection.execute(statement)
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise ConfigurationError(
+            f"the publication '{options.publication}' of {options.server} cannot be made",
+            detail=str(error).strip(),
+            hint=f"let the owner of the tables do it: {statement}",
+        ) from error
+
+
+def wait_for_writers(connection: Any, patience_s: float) -> None:
+    """Wait until all transactions that run now have ended: what they wrote may be in no publication."""
+    (xmax,) = connection.execute(
+        "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+    ).fetchone()
+    end = time.monotonic() + patience_s
+    while True:
+        (xmin,) = connection.execute(
+            "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+        ).fetchone()
+        if xmin >= xmax:
+            return
+        if time.monotonic() > end:
+            raise InvalidProgramError(
+                "transactions that began before the publication was changed do not end",
+                detail=f"waited for {patience_s:g} s; the oldest is {xmin}",
+                hint="SELECT pid, state, query, xact_start FROM pg_stat_activity ORDER BY xact_start",
+            )
+        time.sleep(_PAUSE_S)
+
+
+def free_slot(
+    connection: Any, options: CdcOptions, owner: str, stopped: Callable[[], bool]
+) -> None:
+    """Wait until nobody reads the slot. Whoever reads it for the same job is of a task that is no more, and sent away."""
+    (timeout,) = connection.execute(
+        "SELECT setting::bigint FROM pg_settings WHERE name = 'wal_sender_timeout'"
+    ).fetchone()
+    end = time.monotonic() + timeout / 1000 + options.connect_timeout_s
+    asked = None
+    while not stopped():
+        slot = find_slot(connection, options.slot)
+        if slot is None or slot.holder is None:
+            return
+        if slot.holder_name == owner and slot.holder != asked:
+            connection.execute("SELECT pg_terminate_backend(%s)", [slot.holder])
+            asked = slot.holder
+        if time.monotonic() > end:
+            raise InvalidProgramError(
+                f"the replication slot '{options.slot}' of {options.server} is in use",
+                detail=f"process {slot.holder} of the server reads it for '{slot.holder_name}'",
+                hint="each job needs a slot of its own: choose another slot_name, or stop the other reader",
+            )
+        time.sleep(_PAUSE_S)
+
+
+def drop_slot(options: CdcOptions) -> list[str]:
+    """Drop slot and publication, if they are there; return what was dropped."""
+    dropped = []
+    with connect(options, "penstock-cdc") as connection:
+        if find_slot(connection, options.slot) is not None:
+            connection.execute("SELECT pg_drop_replication_slot(%s)", [options.slot])
+            dropped.append(f"replication slot {options.slot}")
+        row = connection.execute(
+            "SELECT 1 FROM pg_publication WHERE pubname = %s", [options.publication]
+        ).fetchone()
+        if row is not None and options.publication_mode is not PublicationMode.DISABLED:
+            connection.execute(f"DROP PUBLICATION {quoted(options.publication)}")
+            dropped.append(f"publication {options.publication}")
+    return dropped

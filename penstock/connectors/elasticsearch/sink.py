@@ -1,0 +1,268 @@
+"""A sink over the _bulk API, which Elasticsearch and OpenSearch share.
+
+Actions are collected and sent together, one bulk request at a time, so that two actions about one document keep their order. What the server answers is
+looked at item by item: those that it was too busy for are sent again, with all later ones about the same document; those that it
+refuses fail the job or are put aside.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.connectors.batching import Batch, BatchLimits
+from penstock.connectors.elasticsearch.actions import BulkAction, ElasticsearchEmitter
+from penstock.connectors.http.client import RETRIED_STATUSES, Answer, HttpClient
+from penstock.connectors.rejections import OnRejected, RejectedRecord, Rejections
+from penstock.connectors.retrying import Backoff
+from penstock.connectors.sink import Committer, EpochContext, Sink, SinkWriter, WriterContext
+from penstock.errors import ConnectionFailedError
+
+
+@dataclass(frozen=True, slots=True)
+class BulkSettings:
+    """How to reach the servers, and how to send."""
+
+    hosts: tuple[str, ...]  # with http:// or https://
+    limits: BatchLimits
+    backoff: Backoff
+    flush_on_checkpoint: bool
+    username: str | None
+    password: str | None = field(repr=False)
+    path_prefix: str
+    connect_timeout_ms: int
+    socket_timeout_ms: int
+    on_rejected: OnRejected
+
+
+class ElasticsearchSink(Sink):
+    """Writes documents to Elasticsearch or OpenSearch; made by a builder.
+
+    Delivery is at least once. Where actions have ids, as those of an emitter with a key field, doing them again changes nothing, so the indexes
+    end up as if each was done once.
+    """
+
+    def __init__(self, emitter: ElasticsearchEmitter, settings: BulkSettings) -> None:
+        self.emitter = emitter
+        self.settings = settings
+
+    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+        """Create the writer of one subtask."""
+        return _BulkWriter(self, context, restored)
+
+    def create_committer(self) -> Committer | None:
+        """Create the committer of the sink for refused records, if there is one."""
+        other = self.settings.on_rejected
+        return other.create_committer() if isinstance(other, Sink) else None
+
+    def merge_writer_states(self, states: Sequence[Any]) -> Any:
+        """Merge states of the sink for refused records."""
+        other = self.settings.on_rejected
+        if isinstance(other, Sink):
+            return other.merge_writer_states(states)
+        return super().merge_writer_states(states)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    action: BulkAction
+    lines: bytes
+    record: Any
+
+
+class _BulkWriter(SinkWriter):
+    def __init__(self, sink: ElasticsearchSink, context: WriterContext, restored: Any) -> None:
+        settings = self._settings = sink.settings
+        self._emitter = sink.emitter
+        self._client = HttpClient(
+            extra="elasticsearch",
+            needed_by="ElasticsearchSink",
+            backoff=settings.backoff,
+            connect_timeout_s=settings.connect_timeout_ms / 1000,
+            read_timeout_s=settings.socket_timeout_ms / 1000,
+        )
+        self._host = context.subtask  # which of the hosts is asked; the next one when it is away
+        self._batch = Batch(settings.limits)
+        self._in_epoch = False
+        self._rejections = Rejections(settings.on_rejected, context, restored)
+        self._headers = _headers(settings)
+        self._actions = self._bulks = None
+        if context.metrics is not None:
+            self._actions = context.metrics.counter("numActions")
+            self._bulks = context.metrics.counter("numBulks")
+            context.metrics.gauge("numRetries", lambda: self._client.retries)
+
+    def begin(self, epoch: EpochContext) -> None:
+        self._in_epoch = True
+        self._rejections.begin(epoch)
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        add, actions = self._batch.add, self._emitter.actions
+        for value in values:
+            for action in actions(value):
+                lines = action.lines()
+                if add(_Pending(action, lines, value), len(lines)):
+                    self._flush()
+
+    def _flush(self) -> None:
+        pending = self._batch.take()
+        if self._actions is not None:
+            self._actions.inc(len(pending))
+        pauses = self._settings.backoff.pauses()
+        while pending:
+            pending, trouble = self._send(pending)
+            if not pending:
+                return
+            pause = next(pauses, None)
+            if pause is None:
+                raise ConnectionFailedError(
+                    f"{len(pending)} bulk actions had no success",
+                    detail=f"the last of {', '.join(self._settings.hosts)} said: {trouble}",
+                    hint="check that the cluster runs and keeps up; set_bulk_flush_backoff_strategy says how long it is waited for",
+                )
+            self._client.wait(pause)
+
+    def _send(self, pending: list[_Pending]) -> tuple[list[_Pending], str]:
+        """Send a bulk request; return what is to be sent again, and why."""
+        settings = self._settings
+        host = settings.hosts[self._host % len(settings.hosts)]
+        url = f"{host}{settings.path_prefix}/_bulk"
+        body = b"".join([each.lines for each in pending])
+        answer, trouble = self._client.send_once("POST", url, body, self._headers)
+        if self._bulks is not None:
+            self._bulks.inc()
+        if answer is None:
+            self._host += 1
+            return pending, f"{url}: {trouble}"
+        if answer.status in RETRIED_STATUSES:
+            self._host += 1
+            return pending, trouble
+        if answer.status == 413 and len(pending) > 1:
+            return self._send_halves(pending)
+        if not answer.accepted:
+            self._reject(pending, url, answer)
+            return [], ""
+        return self._look_at_items(pending, url, answer)
+
+    def _send_halves(self, pending: list[_Pending]) -> tuple[list[_Pending], str]:
+        """Send a request that was too large for the server in two."""
+        half = len(pending) // 2
+        again, trouble = self._send(pending[:half])
+        if again:  # what comes later must not overtake it
+            return [*again, *pending[half:]], trouble
+        return self._send(pending[half:])
+
+    def _look_at_items(
+        self, pending: list[_Pending], url: str, answer: Answer
+    ) -> tuple[list[_Pending], str]:
+        found = json.loads(answer.body)
+        if not found.get("errors"):
+            return [], ""
+        items = [next(iter(item.values())) for item in found["items"]]
+        if len(items) != len(pending):
+            raise ConnectionFailedError(
+                f"{url} answered with {len(items)} items to {len(pending)} actions",
+                hint="check that it is Elasticsearch or OpenSearch, and what is between",
+            )
+        busy, refused = sort_out(items, [each.action for each in pending])
+        if refused:
+            self._rejections.take(
+                [
+                    RejectedRecord(
+                        pending[at].record,
+                        f"{url}, index {pending[at].action.index},",
+                        items[at]["status"],
+                        _reason(items[at]),
+                    )
+                    for at in refused
+                ]
+            )
+        trouble = _reason(items[busy[0]]) if busy else ""
+        return [pending[at] for at in busy], trouble
+
+    def _reject(self, pending: list[_Pending], url: str, answer: Answer) -> None:
+        reason = answer.text()
+        if answer.status in {401, 403, 404, 405}:  # nothing about the records
+            raise ConnectionFailedError(
+                f"{url} does not take bulk requests from this job",
+                detail=f"{answer.status}: {reason}",
+                hint="check the address, the path prefix, the user and what it may do",
+            )
+        self._rejections.take(
+            [RejectedRecord(each.record, url, answer.status, reason) for each in pending]
+        )
+
+    def next_wakeup(self) -> int | None:
+        both = (self._batch.due_ms, self._rejections.next_wakeup())
+        return min((each for each in both if each is not None), default=None)
+
+    def wake_up(self) -> None:
+        self._flush()
+        self._rejections.wake_up()
+
+    def prepare_commit(self) -> list[Any]:
+        if self._settings.flush_on_checkpoint:
+            self._flush()
+        self._in_epoch = False
+        return self._rejections.prepare_commit()
+
+    def snapshot(self) -> Any:
+        return self._rejections.snapshot()
+
+    def close(self) -> None:
+        # Without a guarantee, checkpoints do not send what waits: if nothing has failed, this is the last moment.
+        if len(self._batch) and not self._in_epoch:
+            self._flush()
+        self._client.close()
+        self._rejections.close()
+
+
+def sort_out(
+    items: Sequence[dict[str, Any]], actions: Sequence[BulkAction]
+) -> tuple[list[int], list[int]]:
+    """Return the numbers of the items to send again, and of those that were refused.
+
+    With an item that the server was too busy for, all later ones about the same document are sent again, though they had success: else the
+    earlier one would be the last.
+
+    >>> acts = [BulkAction("index", "i", id, {}) for id in ["a", "b", "a", None]]
+    >>> sort_out([{"status": 429}, {"status": 400}, {"status": 200}, {"status": 201}], acts)
+    ([0, 2], [1])
+    """
+    busy: list[int] = []
+    refused: list[int] = []
+    again: set[tuple[str, str]] = set()
+    for at, (item, action) in enumerate(zip(items, actions, strict=True)):
+        status = item["status"]
+        if status in RETRIED_STATUSES or action.target in again:
+            busy.append(at)
+            if action.target is not None:
+                again.add(action.target)
+        elif status >= 300 and not _is_done_already(status, action):
+            refused.append(at)
+    return busy, refused
+
+
+def _is_done_already(status: int, action: BulkAction) -> bool:
+    """Whether an action had no success because it was done before."""
+    return (action.operation, status) in {("create", 409), ("delete", 404)}
+
+
+def _reason(item: dict[str, Any]) -> str:
+    error = item.get("error") or {}
+    if isinstance(error, str):
+        return error
+    cause = error.get("caused_by", {}).get("reason")
+    text = f"{error.get('type')}: {error.get('reason')}"
+    return f"{text} ({cause})" if cause else text
+
+
+def _headers(settings: BulkSettings) -> dict[str, str]:
+    headers = {"Content-Type": "application/x-ndjson", "Accept": "application/json"}
+    if settings.username is not None:
+        secret = f"{settings.username}:{settings.password or ''}".encode()
+        headers["Authorization"] = f"Basic {base64.b64encode(secret).decode()}"
+    return headers

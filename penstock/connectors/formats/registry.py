@@ -1,0 +1,349 @@
+"""A client of schema registries that speak Confluent's REST protocol, with a cache and with patience."""
+
+from __future__ import annotations
+
+import base64
+import enum
+import json
+import random
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError, RecordError
+
+_CONTENT = "application/vnd.schemaregistry.v1+json"
+_TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+_UNKNOWN_FOR = 5.0  # seconds that an id which nobody knows is not asked for again
+_CONFIGS = {
+    "basic.auth.user.info": "auth",
+    "bearer.auth.token": "token",
+    "ssl.ca.location": "ca_file",
+    "ssl.certificate.location": "cert_file",
+    "ssl.key.location": "key_file",
+}
+
+
+class SchemaRegistryError(PenstockError, RuntimeError):
+    """A schema registry did not answer, or refused what was asked of it. It says nothing about any message.
+
+    `status` is the HTTP status, `code` the registry's own number; None if there was no answer.
+    """
+
+    status: int | None = None
+    code: int | None = None
+
+
+class SubjectNameStrategy(enum.Enum):
+    """How the name of a schema's subject is made, as in Confluent's serialisers.
+
+    >>> SubjectNameStrategy.TOPIC_NAME.subject(topic="orders")
+    'orders-value'
+    >>> SubjectNameStrategy.TOPIC_RECORD_NAME.subject(topic="orders", record="shop.Order")
+    'orders-shop.Order'
+    """
+
+    TOPIC_NAME = "TopicNameStrategy"
+    RECORD_NAME = "RecordNameStrategy"
+    TOPIC_RECORD_NAME = "TopicRecordNameStrategy"
+
+    def subject(self, *, topic: str = "", record: str = "", is_key: bool = False) -> str:
+        """Return the subject for a topic, a record's full name, or both."""
+        if not topic and self is not SubjectNameStrategy.RECORD_NAME:
+            raise ArgumentError(f"{self.value} needs a topic")
+        if not record and self is not SubjectNameStrategy.TOPIC_NAME:
+            raise ArgumentError(f"{self.value} needs the name of a record")
+        if self is SubjectNameStrategy.TOPIC_NAME:
+            return f"{topic}-{'key' if is_key else 'value'}"
+        return record if self is SubjectNameStrategy.RECORD_NAME else f"{topic}-{record}"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReference:
+    """Another schema that a schema uses: by which name, and where it is registered."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSchema:
+    """A schema as a registry has it: "AVRO", "PROTOBUF" or "JSON", its text, and the schemas that it uses."""
+
+    text: str
+    kind: str = "AVRO"
+    references: tuple[SchemaReference, ...] = ()
+
+    def body(self) -> dict[str, Any]:
+        """Return the schema as it is sent."""
+        sent: dict[str, Any] = {"schema": self.text}
+        if self.kind != "AVRO":  # old registries know no other
+            sent["schemaType"] = self.kind
+        if self.references:
+            sent["references"] = [
+                {"name": each.name, "subject": each.subject, "version": each.version}
+                for each in self.references
+            ]
+        return sent
+
+
+class SchemaRegistry:
+    """Asks a registry for schemas, and registers them. Schemas never change, so each is asked for once.
+
+    `url` is one or several addresses, tried in turn. `auth` is (user, password); it may be in the URL as well. A registry that does not answer
+    is asked again for about `patience` seconds; then the job fails, and its restart strategy decides.
+    """
+
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        auth: tuple[str, str] | str | None = None,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        ca_file: str | None = None,
+        cert_file: str | None = None,
+        key_file: str | None = None,
+        timeout: float = 10.0,
+        patience: float = 30.0,
+    ) -> None:
+        given = [each.strip() for each in url.split(",")] if isinstance(url, str) else list(url)
+        self._addresses = [_Address.of(each) for each in given]
+        if not self._addresses:
+            raise ArgumentError("a schema registry needs a URL")
+        if isinstance(auth, str):
+            user, colon, password = auth.partition(":")
+            if not colon:
+                raise ArgumentError("the registry's user info is not user:password")
+            auth = (user, password)
+        if auth is not None and token is not None:
+            raise ArgumentError("a schema registry takes a user and password or a token, not both")
+        if timeout <= 0 or patience < 0:
+            raise ArgumentError("timeout must be positive and patience not negative")
+        self._headers = {"Accept": f"{_CONTENT}, application/json", **(headers or {})}
+        if auth is not None:
+            self._headers["Authorization"] = _basic(*auth)
+        elif token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._tls = (ca_file, cert_file, key_file)
+        self._timeout = timeout
+        self._patience = patience
+        self._forget()
+
+    @staticmethod
+    def of(registry: Any, configs: Mapping[str, str] | None = None) -> SchemaRegistry:
+        """Return a registry that is one, or a URL with settings by Confluent's names ("basic.auth.user.info", ...)."""
+        if isinstance(registry, SchemaRegistry):
+            if configs:
+                raise ArgumentError("a SchemaRegistry has its settings; configs are for a URL")
+            return registry
+        if not isinstance(registry, str):
+            raise ArgumentTypeError(
+                "the registry is neither a URL nor a SchemaRegistry", detail=f"it is {registry!r}"
+            )
+        ignored = {"basic.auth.credentials.source", "bearer.auth.credentials.source"}
+        settings: dict[str, Any] = {}
+        for name, value in (configs or {}).items():
+            if name in _CONFIGS:
+                settings[_CONFIGS[name]] = value
+            elif name not in ignored:
+                raise ArgumentError(
+                    "a setting of the schema registry is not known",
+                    detail=f"it is {name!r}",
+                    hint=f"use one of {', '.join(_CONFIGS)}, or make a SchemaRegistry(...)",
+                )
+        return SchemaRegistry(registry, **settings)
+
+    def schema(self, schema_id: int) -> RegisteredSchema:
+        """Return the schema with an id; a RecordError if the registry knows none: then the message that has it is malformed."""
+        found = self._by_id.get(schema_id)
+        if found is not None:
+            return found
+        with self._lock:
+            since = self._unknown.get(schema_id)
+            if since is None or time.monotonic() - since > _UNKNOWN_FOR:
+                try:
+                    answer = self._ask("GET", f"/schemas/ids/{schema_id}")
+                except SchemaRegistryError as error:
+                    if error.status != 404:
+                        raise
+                    self._unknown[schema_id] = time.monotonic()
+                else:
+                    self._by_id[schema_id] = found = _registered(answer)
+                    return found
+        raise RecordError(
+            f"the schema registry has no schema with the id {schema_id}",
+            detail=f"registry: {self}",
+            hint="was the message written with another registry, or in another format?",
+        )
+
+    def register(self, subject: str, schema: RegisteredSchema) -> int:
+        """Register a schema, if it is not registered, and return its id."""
+        return self._id_of(subject, schema, f"/subjects/{_quoted(subject)}/versions")
+
+    def lookup(self, subject: str, schema: RegisteredSchema) -> int:
+        """Return the id of a schema that is registered."""
+        return self._id_of(subject, schema, f"/subjects/{_quoted(subject)}")
+
+    def version(
+        self, subject: str, version: int | str = "latest"
+    ) -> tuple[int, int, RegisteredSchema]:
+        """Return id, version and schema of a subject's version."""
+        answer = self._ask("GET", f"/subjects/{_quoted(subject)}/versions/{version}")
+        return int(answer["id"]), int(answer["version"]), _registered(answer)
+
+    def version_of(self, subject: str, schema: RegisteredSchema) -> int:
+        """Return the version that a registered schema has in a subject."""
+        return int(self._ask("POST", f"/subjects/{_quoted(subject)}", schema.body())["version"])
+
+    def _id_of(self, subject: str, schema: RegisteredSchema, path: str) -> int:
+        key = (path, schema)
+        with self._lock:
+            if key not in self._ids:
+                try:
+                    self._ids[key] = int(self._ask("POST", path, schema.body())["id"])
+                except SchemaRegistryError as error:
+                    raise _of_subject(error, subject) from error
+            return self._ids[key]
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        """Send a request until it is answered, or for as long as patience lasts."""
+        end = time.monotonic() + self._patience
+        pause = 0.1
+        while True:
+            for address in self._addresses:
+                try:
+                    return self._send(address, method, path, body)
+                except SchemaRegistryError as error:
+                    if error.status is not None and error.status not in _TRY_AGAIN:
+                        raise
+                    last = error
+            if time.monotonic() + pause > end:
+                raise last
+            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads clients, hides nothing
+            pause = min(2 * pause, 2.0)
+
+    def _send(self, address: _Address, method: str, path: str, body: Any) -> Any:
+        data = None if body is None else json.dumps(body).encode("utf-8")
+        headers = {**address.headers, **self._headers}
+        if data is not None:
+            headers["Content-Type"] = _CONTENT
+        request = urllib.request.Request(  # noqa: S310 - the scheme was checked
+            address.url + path, data, headers, method=method
+        )
+        context = self._tls_context() if address.url.startswith("https") else None
+        try:
+            with urllib.request.urlopen(  # noqa: S310 - as above
+                request, timeout=self._timeout, context=context
+            ) as response:
+                return json.loads(response.read())
+        except urllib.error.HTTPError as error:
+            raise _refused(error, method, address.url + path) from None
+        except (OSError, ValueError) as error:  # no connection, no answer, or one that is not JSON
+            raise SchemaRegistryError(
+                "a schema registry did not answer",
+                detail=f"{method} {address.url}{path}: {getattr(error, 'reason', error)}",
+                hint="is it running, and is this its address?",
+            ) from error
+
+    def _tls_context(self) -> ssl.SSLContext:
+        ca_file, cert_file, key_file = self._tls
+        context = ssl.create_default_context(cafile=ca_file)
+        if cert_file is not None:
+            context.load_cert_chain(cert_file, key_file)
+        return context
+
+    def _forget(self) -> None:
+        self._by_id: dict[int, RegisteredSchema] = {}
+        self._ids: dict[tuple[str, RegisteredSchema], int] = {}
+        self._unknown: dict[int, float] = {}
+        self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("_addresses", "_headers", "_tls", "_timeout", "_patience")
+        return {name: self.__dict__[name] for name in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    def __repr__(self) -> str:
+        return f"SchemaRegistry({', '.join(each.url for each in self._addresses)})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    """Where a registry is, without the password that the URL may have had."""
+
+    url: str
+    headers: dict[str, str]
+
+    @classmethod
+    def of(cls, url: str) -> _Address:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+            raise ArgumentError(
+                "the URL of a schema registry is none",
+                detail=f"it is {shown!r}",
+                hint="give one such as http://localhost:8081",
+            )
+        headers = {}
+        if parts.username is not None:
+            user, password = map(urllib.parse.unquote, (parts.username, parts.password or ""))
+            headers["Authorization"] = _basic(user, password)
+        host = parts.netloc.rpartition("@")[2]
+        return cls(f"{parts.scheme}://{host}{parts.path.rstrip('/')}", headers)
+
+
+def _basic(user: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode('ascii')}"
+
+
+def _quoted(subject: str) -> str:
+    return urllib.parse.quote(subject, safe="")
+
+
+def _registered(answer: Any) -> RegisteredSchema:
+    references = tuple(
+        SchemaReference(each["name"], each["subject"], int(each["version"]))
+        for each in answer.get("references") or ()
+    )
+    return RegisteredSchema(answer["schema"], answer.get("schemaType") or "AVRO", references)
+
+
+def _refused(error: urllib.error.HTTPError, method: str, url: str) -> SchemaRegistryError:
+    text = error.read()[:2000].decode("utf-8", "replace")
+    code = None
+    try:
+        answer = json.loads(text)
+        code, text = int(answer["error_code"]), str(answer["message"])
+    except (ValueError, KeyError, TypeError):
+        pass  # not the registry itself has answered
+    hints = {
+        401: "give auth=(user, password) or token=...",
+        403: "the user may not do this",
+        409: "the subject's compatibility level forbids this schema: change the schema, or the level",
+    }
+    made = SchemaRegistryError(
+        f"a schema registry refused a request: {text or error.reason}",
+        detail=f"{method} {url}: HTTP {error.code}" + (f", error {code}" if code else ""),
+        hint=hints.get(error.code),
+    )
+    made.status, made.code = error.code, code
+    return made
+
+
+def _of_subject(error: SchemaRegistryError, subject: str) -> SchemaRegistryError:
+    made = SchemaRegistryError(
+        error.message, detail=f"subject {subject!r}, {error.detail}", hint=error.hint
+    )
+    made.status, made.code = error.status, error.code
+    return made

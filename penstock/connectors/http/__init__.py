@@ -1,0 +1,1 @@
+"""HTTP: a client that tries again, and a sink."""

@@ -1,0 +1,1 @@
+"""Databases: sinks, sources and lookups over Python's drivers, by the names of Flink's JDBC connector."""

@@ -1,0 +1,247 @@
+"""Committing to a database, on the driver.
+
+Each transaction writes its own name into the ledger table. So whoever finds that a transaction is not prepared (any more) can tell whether it was
+committed, by a driver that died before it could say so, or lost. See docs/design-notes.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from penstock.common import clock
+from penstock.connectors.jdbc.failures import (
+    DatabaseError,
+    may_pass,
+    named,
+    sqlstate,
+)
+from penstock.connectors.jdbc.options import JdbcConnectionOptions, JdbcExactlyOnceOptions
+from penstock.connectors.jdbc.postgres import PostgresSession
+from penstock.connectors.jdbc.session import open_session
+from penstock.connectors.jdbc.transactions import (
+    Committable,
+    HeldRows,
+    PreparedTransaction,
+    epoch_of,
+    prefix_of,
+    sink_prefix,
+    subtask_of,
+    tag_of,
+)
+from penstock.connectors.sink import CommitRequest, Committer
+from penstock.connectors.staged_sinks import unpickled
+from penstock.errors import PenstockError
+from penstock.files.file_system import resolve
+
+_log = logging.getLogger("penstock.connectors.jdbc")
+
+_DAY_MS = 24 * 3600 * 1000
+_ROWS = 5000
+# How long rows that were handed over wait for those who hold them.
+_LOCK_TIMEOUT_MS = 3_000
+
+
+class JdbcCommitter(Committer):
+    """Ends prepared transactions and writes rows that were handed over, each once."""
+
+    def __init__(
+        self,
+        connection: JdbcConnectionOptions,
+        sql: str,
+        options: JdbcExactlyOnceOptions,
+        sink_id: str,
+    ) -> None:
+        self._session = open_session(connection, sql)
+        self._patience_s = connection.timeout_seconds
+        self._options = options
+        self._sink_id = sink_id
+        self._retrying(self._check, "be prepared for writing exactly once")
+
+    def commit(self, request: CommitRequest) -> Any:
+        """Commit what the checkpoint names, unless it is committed already."""
+        if not request.committables:
+            return
+        self._retrying(lambda: self._commit(request), "commit")
+        for each in request.committables:
+            if isinstance(each, HeldRows) and each.output.path is not None:
+                files, path = resolve(each.output.path)
+                files.delete(path)
+
+    def clean_up(self, requests: Sequence[CommitRequest], job_id: str) -> None:
+        """Roll back prepared transactions of the sink that no checkpoint names, and forget what is too old to be asked for."""
+        prefix = sink_prefix(job_id, self._sink_id)
+        kept = {each.name for request in requests for each in request.committables}
+
+        def end() -> None:
+            if isinstance(self._session, PostgresSession):
+                self._session.end_transactions_of(tag_of(prefix))  # of attempts that live on
+            self._roll_back(lambda name: name not in kept, prefix)
+            days = self._options.ledger_retention_days
+            self._session.forget(self._options.ledger_table, prefix, days)
+
+        self._retrying(end, "end transactions that are in doubt")
+
+    def abandon(self, subtasks: Collection[int], job_id: str) -> None:
+        """Roll back what these subtasks have prepared, and cut them off."""
+        prefix = sink_prefix(job_id, self._sink_id)
+
+        def end() -> None:
+            if isinstance(self._session, PostgresSession):
+                for subtask in sorted(subtasks):
+                    self._session.end_transactions_of(tag_of(prefix, subtask))
+            self._roll_back(lambda name: subtask_of(name) in subtasks, prefix)
+
+        self._retrying(end, "end transactions of tasks that have failed")
+
+    def close(self) -> None:
+        """Leave the database."""
+        self._session.leave()
+
+    # One attempt
+
+    def _check(self) -> None:
+        session = self._session
+        if isinstance(session, PostgresSession):
+            if int(session.setting("max_prepared_transactions")) == 0:
+                raise DatabaseError(
+                    "the database does not allow prepared transactions",
+                    detail=f"max_prepared_transactions is 0 at {session.target.name}",
+                    hint="set it to at least twice the sink's parallelism in postgresql.conf and restart the server, "
+                    "or write at least once with JdbcSink.sink and an upsert",
+                )
+            self._warn_of_strangers(session)
+        session.create_ledger(self._options.ledger_table)
+
+    def _commit(self, request: CommitRequest) -> None:
+        session, ledger = self._session, self._options.ledger_table
+        items: list[Committable] = request.committables
+        done = session.noted(ledger, [each.name for each in items])
+        todo = [each for each in items if each.name not in done]
+        # Rows come last: what holds them may be among the transactions, of whichever subtask.
+        for each in todo:
+            if isinstance(each, PreparedTransaction):
+                self._commit_prepared(each)
+        # A task that was tried again has left what its first attempt prepared. Everything up to this checkpoint that is to be
+        # committed is in its request.
+        named_here = {each.name for each in items}
+        for prefix in sorted({prefix_of(each.name) for each in items}):
+            self._roll_back(
+                lambda name: name not in named_here and epoch_of(name) <= request.epoch, prefix
+            )
+        for each in todo:
+            if isinstance(each, HeldRows):
+                self._write(each, request.epoch)
+
+    def _commit_prepared(self, each: PreparedTransaction) -> None:
+        session = self._session
+        assert isinstance(session, PostgresSession)
+        if session.commit_prepared(each.name) or self._is_committed(each.name):
+            return
+        age = clock.now_ms() - each.prepared_ms
+        if age > self._options.ledger_retention_days * _DAY_MS:
+            _log.warning("%s is older than the ledger: it is taken to be committed", each.name)
+            return
+        raise DatabaseError(
+            "a transaction that a checkpoint names is gone",
+            detail=f"'{each.name}' is neither prepared nor in the table {self._options.ledger_table} of committed ones, "
+            f"at {session.target.name}",
+            hint="it was rolled back by hand, or the database was set back to an earlier state: its records are lost. "
+            "Start the job from a checkpoint before it",
+        )
+
+    def _is_committed(self, name: str) -> bool:
+        return name in self._session.noted(self._options.ledger_table, [name])
+
+    def _write(self, held: HeldRows, epoch: int) -> None:
+        try:
+            self._try_to_write(held)
+        except Exception as error:
+            session = self._session
+            if sqlstate(error) != "55P03" or not isinstance(session, PostgresSession):
+                raise
+            # An attempt that was given up may live on, with a transaction that it will never end. Should one be cut off that was not
+            # given up, the job repeats what it did.
+            if not session.end_transactions_of(tag_of(prefix_of(held.name))):
+                raise self._given_way(held, epoch) from error
+            self._try_to_write(held)
+
+    def _try_to_write(self, held: HeldRows) -> None:
+        session = self._session
+        session.begin()
+        if isinstance(session, PostgresSession):
+            session.limit_lock_waits(_LOCK_TIMEOUT_MS)
+        rows: Sequence[Any] = ()
+        try:
+            for part in unpickled(held.output):
+                for start in range(0, len(part), _ROWS):
+                    rows = part[start : start + _ROWS]
+                    session.put(rows)
+            session.note(self._options.ledger_table, held.name)
+            session.commit()
+        except Exception as error:
+            session.leave()
+            if isinstance(error, PenstockError) or may_pass(error):
+                raise
+            raise session.explain(error, rows) from error
+
+    def _given_way(self, held: HeldRows, epoch: int) -> DatabaseError:
+        """Return the error of rows that are held by transactions which are to be committed later: these are rolled back, and the job repeats them."""
+        self._roll_back(lambda name: epoch_of(name) > epoch, prefix_of(held.name))
+        return DatabaseError(
+            "rows of the table are held by other transactions",
+            detail=f"waited {_LOCK_TIMEOUT_MS / 1000:g} s, at {self._session.target.name}, "
+            f"statement: {' '.join(self._session.sql.split())}",
+            hint="key the stream by the table's primary key before the sink, so that one subtask writes each row; "
+            "or look in pg_locks for who else holds them",
+        )
+
+    def _roll_back(self, is_stray: Callable[[str], bool], prefix: str) -> None:
+        session = self._session
+        if not isinstance(session, PostgresSession):
+            return
+        for name in session.prepared(prefix):
+            if is_stray(name):
+                _log.info("rolling back %s, which no checkpoint names", name)
+                session.roll_back_prepared(name)
+
+    def _warn_of_strangers(self, session: PostgresSession) -> None:
+        others = [name for name in session.prepared("penstock:") if f":{self._sink_id}:" in name]
+        if others:
+            _log.info(
+                "%d transactions of this sink are in doubt at %s, such as '%s': those of this job are ended now, of another job "
+                "by that job, or by JdbcSink.roll_back_in_doubt",
+                len(others),
+                session.target.name,
+                others[0],
+            )
+
+    def _retrying(self, action: Callable[[], None], doing: str) -> None:
+        """Do something; a database that is away is waited for as long as connections may take."""
+        end = time.monotonic() + self._patience_s
+        pause = 0.1
+        with named(self._session.target, doing):
+            while True:
+                try:
+                    return action()
+                except Exception as error:
+                    self._session.leave()
+                    if not may_pass(error) or time.monotonic() + pause > end:
+                        raise
+                    _log.info(
+                        "trying again to %s at %s: %s", doing, self._session.target.name, error
+                    )
+                time.sleep(pause)
+                pause = min(2 * pause, 2.0)
+
+
+def roll_back_in_doubt(connection: JdbcConnectionOptions, prefix: str) -> list[str]:
+    """Roll back all prepared transactions whose names begin so; return their names."""
+    session = PostgresSession(connection, "")
+    try:
+        with named(session.target, "end transactions that are in doubt"):
+            return [name for name in session.prepared(prefix) if session.roll_back_prepared(name)]
+    finally:
+        session.leave()

@@ -1,0 +1,174 @@
+"""A sink that runs a statement for every record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.common.type_information import TypeInformation
+from penstock.connectors.jdbc.options import (
+    JdbcConnectionOptions,
+    JdbcExactlyOnceOptions,
+    JdbcExecutionOptions,
+    text,
+)
+from penstock.connectors.jdbc.parameters import Parameters, Setter
+from penstock.connectors.jdbc.postgres import PostgresSession, check_table_name
+from penstock.connectors.jdbc.session import open_session
+from penstock.connectors.jdbc.statements import check_sql, count_parameters
+from penstock.connectors.jdbc.transactions import job_prefix, short_hash
+from penstock.connectors.sink import Committer, Sink, SinkWriter, WriterContext
+from penstock.errors import ArgumentError, ArgumentTypeError
+
+
+class JdbcSink(Sink):
+    """Writes records to a database with a statement whose `?` stand for a record's fields. It is made by `sink` or `exactly_once_sink`.
+
+    >>> from penstock.common import Types
+    >>> options = JdbcConnectionOptions("jdbc:postgresql://localhost:5432/shop")
+    >>> JdbcSink.sink(
+    ...     "INSERT INTO orders (id, amount) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET amount = excluded.amount",
+    ...     Types.ROW([Types.LONG(), Types.DOUBLE()]),
+    ...     options,
+    ... )
+    JdbcSink('postgresql://localhost:5432/shop', at least once)
+    """
+
+    def __init__(
+        self,
+        sql: str,
+        type_info: TypeInformation | None,
+        jdbc_connection_options: JdbcConnectionOptions,
+        jdbc_execution_options: JdbcExecutionOptions | None = None,
+        jdbc_exactly_once_options: JdbcExactlyOnceOptions | None = None,
+        parameter_setter: Setter | None = None,
+    ) -> None:
+        self._sql = check_sql(sql)
+        self._connection = check_options(jdbc_connection_options)
+        if jdbc_execution_options is not None:
+            _check_kind(jdbc_execution_options, JdbcExecutionOptions, "jdbc_execution_options")
+        self._execution = jdbc_execution_options or JdbcExecutionOptions.defaults()
+        if jdbc_exactly_once_options is not None:
+            _check_kind(
+                jdbc_exactly_once_options, JdbcExactlyOnceOptions, "jdbc_exactly_once_options"
+            )
+            if not check_table_name(jdbc_exactly_once_options.ledger_table):
+                raise ArgumentError(
+                    "the name of the ledger table is not a plain name",
+                    detail=f"it is '{jdbc_exactly_once_options.ledger_table}'",
+                    hint="letters, digits and underscores, with a schema before a dot if need be",
+                )
+        self._exactly_once = jdbc_exactly_once_options
+        self._parameters = Parameters(count_parameters(sql), type_info, parameter_setter)
+
+    @staticmethod
+    def sink(
+        sql: str,
+        type_info: TypeInformation | None,
+        jdbc_connection_options: JdbcConnectionOptions,
+        jdbc_execution_options: JdbcExecutionOptions | None = None,
+        *,
+        parameter_setter: Setter | None = None,
+    ) -> JdbcSink:
+        """Create a sink that writes at least once: after a failure, records since the last checkpoint are written again.
+
+        With a statement that may be repeated (an upsert) the table is then as if they had been written once.
+        `parameter_setter` is a function of the record that returns the parameters; without it they are the record's fields.
+        """
+        return JdbcSink(
+            sql,
+            type_info,
+            jdbc_connection_options,
+            jdbc_execution_options,
+            None,
+            parameter_setter,
+        )
+
+    @staticmethod
+    def exactly_once_sink(
+        sql: str,
+        type_info: TypeInformation | None,
+        jdbc_connection_options: JdbcConnectionOptions,
+        jdbc_execution_options: JdbcExecutionOptions | None = None,
+        jdbc_exactly_once_options: JdbcExactlyOnceOptions | None = None,
+        *,
+        parameter_setter: Setter | None = None,
+    ) -> JdbcSink:
+        """Create a sink that writes each record once, whatever the statement.
+
+        In PostgreSQL every checkpoint is a transaction of each subtask, prepared before the checkpoint and committed after it. In other databases
+        the records of a checkpoint wait on checkpoint storage, and the driver writes them in one transaction when it is complete.
+        """
+        return JdbcSink(
+            sql,
+            type_info,
+            jdbc_connection_options,
+            jdbc_execution_options,
+            jdbc_exactly_once_options or JdbcExactlyOnceOptions.defaults(),
+            parameter_setter,
+        )
+
+    @staticmethod
+    def roll_back_in_doubt(
+        jdbc_connection_options: JdbcConnectionOptions, job_id: str
+    ) -> list[str]:
+        """Roll back the prepared transactions of a job that will never start again; return their names.
+
+        A job that starts again, from its checkpoint and with its id, ends them by itself.
+        """
+        from penstock.connectors.jdbc.committer import roll_back_in_doubt
+
+        return roll_back_in_doubt(
+            check_options(jdbc_connection_options), job_prefix(text(job_id, "the id of the job"))
+        )
+
+    @property
+    def sink_id(self) -> str:
+        """What tells this sink's transactions from those of others in the same job."""
+        assert self._exactly_once is not None
+        prefix = self._exactly_once.transaction_prefix
+        return prefix or short_hash(self._connection.target.name, self._sql)
+
+    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+        """Open the writer of one subtask."""
+        from penstock.connectors.jdbc.writers import BatchWriter, HoldingWriter, TwoPhaseWriter
+
+        session = open_session(self._connection, self._sql)
+        if self._exactly_once is None:
+            return BatchWriter(session, self._parameters, self._execution, context)
+        if not isinstance(session, PostgresSession):
+            return HoldingWriter(self._parameters, context, self.sink_id)
+        return TwoPhaseWriter(
+            session, self._parameters, self._execution, self._exactly_once, context, self.sink_id
+        )
+
+    def create_committer(self) -> Committer | None:
+        """Create what commits; it looks whether the database can do what it has to."""
+        from penstock.connectors.jdbc.committer import JdbcCommitter
+
+        if self._exactly_once is None:
+            return None
+        return JdbcCommitter(self._connection, self._sql, self._exactly_once, self.sink_id)
+
+    def output_path(self) -> str | None:
+        """Two sinks that write exactly once must not take each other's transactions for their own."""
+        if self._exactly_once is None:
+            return None
+        return f"{self._connection.target.name} (transaction_prefix '{self.sink_id}')"
+
+    def __repr__(self) -> str:
+        how = "at least once" if self._exactly_once is None else "exactly once"
+        return f"JdbcSink({self._connection.target.name!r}, {how})"
+
+
+def check_options(options: Any) -> JdbcConnectionOptions:
+    """Return connection options; an error for anything else."""
+    return _check_kind(options, JdbcConnectionOptions, "jdbc_connection_options")  # type: ignore[no-any-return]
+
+
+def _check_kind(value: Any, kind: type, name: str) -> Any:
+    if isinstance(value, kind):
+        return value
+    hint = f"build {kind.__name__} and pass what build() returns"
+    raise ArgumentTypeError(
+        f"{name} is not {kind.__name__}", detail=f"it is {type(value).__name__}", hint=hint
+    )

@@ -1,0 +1,61 @@
+"""How a table is cut into splits: ranges of a numeric or time column, and what is null."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from penstock.errors import ArgumentTypeError
+
+Bound = int | float | Decimal | dt.date | dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a table: `low <= column < high`. None is no bound; `nulls` is the part whose column is null."""
+
+    low: Any = None
+    high: Any = None
+    nulls: bool = False
+
+
+def cut(low: Any, high: Any, count: int) -> list[Part]:
+    """Cut the values from low to high into ranges of equal width, at most so many; the first and the last are open to the outside.
+
+    >>> cut(0, 10, 3)
+    [Part(low=None, high=3, nulls=False), Part(low=3, high=6, nulls=False), Part(low=6, high=None, nulls=False)]
+    """
+    bounds: list[Any] = []
+    for number in range(1, count):
+        bound = _between(low, high, number, count)
+        if low < bound <= high and (not bounds or bound > bounds[-1]):
+            bounds.append(bound)
+    edges = [None, *bounds, None]
+    return [Part(edges[n], edges[n + 1]) for n in range(len(edges) - 1)]
+
+
+def _between(low: Any, high: Any, number: int, count: int) -> Any:
+    if isinstance(low, int) and isinstance(high, int):
+        return low + (high - low) * number // count
+    if isinstance(low, Decimal) or isinstance(high, Decimal):
+        return Decimal(low) + (Decimal(high) - Decimal(low)) * number / count
+    if isinstance(low, dt.datetime):
+        return low + (high - low) * number / count
+    if isinstance(low, dt.date):
+        return low + dt.timedelta(days=(high - low).days * number // count)
+    return low + (high - low) * number / count
+
+
+def check_bound(value: Any, name: str) -> Any:
+    """Return a bound; an error if ranges cannot be made of it."""
+    if value is None or (
+        isinstance(value, int | float | Decimal | dt.date) and not isinstance(value, bool)
+    ):
+        return value
+    raise ArgumentTypeError(
+        f"{name} is not a number or a time",
+        detail=f"it is {value!r}",
+        hint="a table is split by a column of numbers, dates or timestamps",
+    )

@@ -1,0 +1,273 @@
+"""Writing to a database, in tasks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.common import clock
+from penstock.connectors.jdbc.failures import may_pass, refused, sqlstate, with_retries
+from penstock.connectors.jdbc.options import JdbcExactlyOnceOptions, JdbcExecutionOptions
+from penstock.connectors.jdbc.parameters import Parameters
+from penstock.connectors.jdbc.postgres import PostgresSession
+from penstock.connectors.jdbc.session import Session
+from penstock.connectors.jdbc.transactions import (
+    Committable,
+    HeldRows,
+    PreparedTransaction,
+    sink_prefix,
+    tag_of,
+    transaction_name,
+)
+from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
+from penstock.connectors.staged_sinks import StagingBuffer
+from penstock.errors import PenstockError
+from penstock.metrics.metricbase import Counter
+
+# Errors of rows that others hold: a timeout of the lock, a deadlock.
+_HELD_BY_OTHERS = {"55P03", "40P01"}
+
+
+class BatchWriter(SinkWriter):
+    """Sends records in batches, each in a transaction of its own: at least once.
+
+    A batch goes when it is full, when its time is over, and at the barrier.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        parameters: Parameters,
+        execution: JdbcExecutionOptions,
+        context: WriterContext,
+    ) -> None:
+        self._session = session
+        self._parameters = parameters
+        self._size = execution.get_batch_size()
+        self._interval = execution.get_batch_interval_ms()
+        self._retries = execution.get_max_retries()
+        self._rows: list[Sequence[Any]] = []
+        self._since_ms = 0  # when the oldest of the rows came
+        self._retried = _counter(context, "numBatchesRetried")
+        self._sent = _counter(context, "numBatchesSent")
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        """Take records, and send what makes a whole batch."""
+        if not self._rows:
+            self._since_ms = clock.now_ms()
+        self._rows += self._parameters.of(values)
+        while self._size and len(self._rows) >= self._size:
+            self._send(self._size)
+
+    def next_wakeup(self) -> int | None:
+        """Return when the time of the collected records is over."""
+        return self._since_ms + self._interval if self._interval and self._rows else None
+
+    def wake_up(self) -> None:
+        """Send what there is."""
+        self._send(len(self._rows))
+
+    def prepare_commit(self) -> list[Any]:
+        """Send what there is; nothing is left to commit."""
+        self._send(len(self._rows))
+        return []
+
+    def close(self) -> None:
+        """Leave the database."""
+        self._session.leave()
+
+    def _send(self, count: int) -> None:
+        if not count:
+            return
+        rows = self._rows[:count]
+        try:
+            with_retries(lambda: self._session.write(rows), self._retries, self._begin_again)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise self._session.explain(error, rows) from error
+        _count(self._sent)
+        self._rows = self._rows[count:]
+        self._since_ms = clock.now_ms()
+
+    def _begin_again(self, _: BaseException) -> None:
+        _count(self._retried)
+        self._session.leave()
+
+
+class HoldingWriter(SinkWriter):
+    """Keeps the records of an epoch on checkpoint storage; the committer writes them: exactly once, for any database."""
+
+    def __init__(self, parameters: Parameters, context: WriterContext, sink_id: str) -> None:
+        self._parameters = parameters
+        self._context = context
+        self._sink_id = sink_id
+        self._buffer = StagingBuffer(context)
+        self._name = ""
+
+    def begin(self, epoch: EpochContext) -> None:
+        """Begin to collect."""
+        self._name = transaction_name(self._context, epoch, self._sink_id)
+        self._buffer.begin(epoch)
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        """Take records."""
+        self._buffer.write(pickle.dumps(self._parameters.of(values), 5))
+
+    def prepare_commit(self) -> list[Any]:
+        """Hand over what was collected."""
+        return [HeldRows(self._name, clock.now_ms(), output) for output in self._buffer.finish()]
+
+    def close(self) -> None:
+        """Give up what was not handed over."""
+        self._buffer.close()
+
+
+class TwoPhaseWriter(SinkWriter):
+    """Writes the records of an epoch in one transaction of PostgreSQL, and prepares it at the barrier: exactly once.
+
+    The transaction before this one is prepared and holds the rows that it has changed, until its checkpoint is complete. To wait for it here could
+    be to wait for ourselves: the checkpoint may need a barrier that this very thread has to pass on. So records are collected as long as
+    that transaction is under way. If it still is at the next barrier (several checkpoints are pending, or one came to nothing), and holds rows
+    that are needed, or if another subtask holds them, then the rest of the epoch is handed over as rows (HeldRows): the committer writes
+    them, after the transactions that hold the rows.
+    """
+
+    def __init__(
+        self,
+        session: PostgresSession,
+        parameters: Parameters,
+        execution: JdbcExecutionOptions,
+        exactly_once: JdbcExactlyOnceOptions,
+        context: WriterContext,
+        sink_id: str,
+    ) -> None:
+        session.tag = tag_of(sink_prefix(context.job_id, sink_id), context.subtask)
+        self._session = session
+        self._parameters = parameters
+        self._size = execution.get_batch_size() or 5000
+        self._retries = execution.get_max_retries()
+        self._options = exactly_once
+        self._context = context
+        self._sink_id = sink_id
+        self._epoch = EpochContext(0, "")
+        self._rows: list[Sequence[Any]] = []
+        self._has_ledger = False
+        self._begun = False  # whether there is a transaction
+        self._put = 0  # rows in the transaction
+        self._blocked = False  # others hold rows: what comes must wait, or it would overtake
+        # What was handed over and is not known to be committed.
+        self._under_way: list[tuple[int, Committable]] = []
+        self._held = _counter(context, "numRecordsHeld")
+
+    def begin(self, epoch: EpochContext) -> None:
+        """Begin an epoch; the transaction begins with its first batch."""
+        self._epoch = epoch
+        self._blocked = False
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        """Take records, and send them when there are enough."""
+        self._rows += self._parameters.of(values)
+        if len(self._rows) >= self._size and not self._blocked and not self._under_way:
+            self._send()
+
+    def prepare_commit(self) -> list[Any]:
+        """Send the rest and prepare the transaction; hand over what others keep from being sent."""
+        name = transaction_name(self._context, self._epoch, self._sink_id)
+        if self._rows and not self._blocked and not self._waits_for_rows():
+            self._send()
+        committables: list[Committable] = []
+        if self._put:
+            self._prepare(name)
+            committables.append(PreparedTransaction(name, clock.now_ms()))
+        elif self._begun:
+            self._session.roll_back()
+        if self._rows:
+            committables.append(self._hand_over(f"{name}+"))
+        self._begun, self._put = False, 0
+        self._under_way += [(self._epoch.epoch, each) for each in committables]
+        return list(committables)
+
+    def on_committed(self, epoch: int) -> None:
+        """Take note that nothing of these epochs holds rows any more."""
+        self._under_way = [each for each in self._under_way if each[0] > epoch]
+
+    def close(self) -> None:
+        """Leave; the server rolls back what was not prepared."""
+        self._session.leave()
+
+    def _waits_for_rows(self) -> bool:
+        """Whether rows of an earlier epoch are still to be written: these here must not come before them."""
+        names = [each.name for _, each in self._under_way if isinstance(each, HeldRows)]
+        if not names:
+            return False
+        try:
+            return not self._session.noted(self._options.ledger_table, names).issuperset(names)
+        except Exception as error:
+            if self._put or not may_pass(error):
+                raise refused(error, self._session.target, "be read") from error
+            self._session.leave()
+            return True
+
+    def _send(self) -> None:
+        try:
+            with_retries(self._put_all, 0 if self._put else self._retries, self._begin_again)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise self._explain(error) from error
+
+    def _put_all(self) -> None:
+        if not self._has_ledger:
+            self._session.create_ledger(self._options.ledger_table)
+            self._has_ledger = True
+        if not self._begun:
+            self._session.begin()
+            self._session.limit_lock_waits(self._options.lock_timeout_ms)
+            self._begun = True
+        try:
+            while self._rows:
+                self._session.put(self._rows[: self._size])
+                self._put += len(self._rows[: self._size])
+                self._rows = self._rows[self._size :]
+        except Exception as error:
+            if sqlstate(error) in _HELD_BY_OTHERS:
+                self._blocked = True  # what the transaction did before stands
+                return
+            raise
+
+    def _begin_again(self, error: BaseException) -> None:
+        if self._put:
+            raise self._explain(error) from error
+        self._session.leave()
+        self._begun = False
+
+    def _explain(self, error: BaseException) -> PenstockError:
+        return self._session.explain(error, self._rows[: self._size])
+
+    def _prepare(self, name: str) -> None:
+        try:
+            self._session.note(self._options.ledger_table, name)
+            self._session.prepare(name)
+        except Exception as error:
+            raise refused(error, self._session.target, "prepare a transaction") from error
+
+    def _hand_over(self, name: str) -> HeldRows:
+        if self._held is not None:
+            self._held.inc(len(self._rows))
+        buffer = StagingBuffer(self._context)
+        buffer.begin(self._epoch)
+        buffer.write(pickle.dumps(self._rows, 5))
+        self._rows = []
+        (output,) = buffer.finish()
+        return HeldRows(name, clock.now_ms(), output)
+
+
+def _counter(context: WriterContext, name: str) -> Counter | None:
+    return None if context.metrics is None else context.metrics.counter(name)
+
+
+def _count(counter: Counter | None) -> None:
+    if counter is not None:
+        counter.inc()

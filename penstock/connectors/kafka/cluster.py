@@ -1,0 +1,213 @@
+"""What the driver asks a Kafka cluster: topics, offsets, and to remember the offsets of a group."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+from penstock.common.extras import optional_module
+from penstock.connectors.kafka.offsets import KafkaTopicPartition, Offsets
+from penstock.connectors.kafka.properties import confluent_kafka
+from penstock.connectors.kafka.source_errors import error_of, hopeless, is_kind
+from penstock.connectors.kafka.source_options import SourceOptions
+from penstock.errors import PenstockError
+
+_log = logging.getLogger("penstock.connectors.kafka")
+_ANSWER_S: Final = 10.0
+_LAST_COMMIT_S: Final = 2.0
+
+
+class KafkaAwayError(PenstockError, ConnectionError):
+    """The brokers do not answer now."""
+
+
+class Cluster:
+    """A connection of the driver's own. Not for several threads at a time, but for `commit`."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.options = options
+        self._library = confluent_kafka("KafkaSource")
+        self._admin_module = optional_module(
+            "confluent_kafka.admin", extra="kafka", needed_by="KafkaSource"
+        )
+        self._failure: PenstockError | None = None
+        self._admin_client: Any = None
+        self._open_commits = 0
+        self._commit_failed = False
+        self._consumer = self._library.Consumer(
+            {
+                **options.consumer,
+                "client.id": f"{options.client_id}-enumerator",
+                "error_cb": self._on_error,
+                "on_commit": self._on_commit,
+            },
+            logger=_log,
+        )
+
+    @property
+    def group_id(self) -> str | None:
+        """The consumer group, if there is one."""
+        return self.options.group_id
+
+    def topics(self, timeout: float) -> dict[str, int]:
+        """Return the topics and how many partitions they have; ask until there is an answer, for so long."""
+        until = time.monotonic() + timeout
+        while True:
+            try:
+                found = self._consumer.list_topics(timeout=min(1.0, timeout)).topics
+            except self._library.KafkaException as error:
+                self.serve()
+                self._check(error_of(error), "asking for topics")
+                if time.monotonic() >= until:
+                    raise self._away(error_of(error), timeout) from None
+                time.sleep(0.05)
+            else:
+                return {
+                    name: len(topic.partitions) for name, topic in found.items() if not topic.error
+                }
+
+    def earliest(self, partitions: Iterable[KafkaTopicPartition]) -> Offsets:
+        """Return the first offset of each partition."""
+        return self._list(partitions, lambda spec: spec.earliest())
+
+    def latest(
+        self, partitions: Iterable[KafkaTopicPartition], timeout: float = _ANSWER_S
+    ) -> Offsets:
+        """Return the offset after the last record of each partition that can be read."""
+        return self._list(partitions, lambda spec: spec.latest(), timeout)
+
+    def at(self, partitions: Iterable[KafkaTopicPartition], timestamp: int) -> Offsets:
+        """Return the first offset with a timestamp that is not before this one, for partitions that have one."""
+        found = self._list(partitions, lambda spec: spec.for_timestamp(timestamp))
+        return {each: offset for each, offset in found.items() if offset >= 0}
+
+    def committed(self, partitions: Iterable[KafkaTopicPartition]) -> Offsets:
+        """Return the offsets that the group has committed, for partitions that have one."""
+        wanted = [self._library.TopicPartition(each.topic, each.partition) for each in partitions]
+        try:
+            found = self._consumer.committed(wanted, timeout=_ANSWER_S)
+        except self._library.KafkaException as error:
+            raise self._failed(
+                error, f"asking for offsets of the group '{self.group_id}'"
+            ) from None
+        for each in found:
+            if each.error is not None:
+                self._check(each.error, f"asking for offsets of the group '{self.group_id}'")
+        return {
+            KafkaTopicPartition(each.topic, each.partition): each.offset
+            for each in found
+            if each.offset >= 0
+        }
+
+    def _list(
+        self, partitions: Iterable[KafkaTopicPartition], spec: Any, timeout: float = _ANSWER_S
+    ) -> Offsets:
+        wanted = list(partitions)
+        if not wanted:
+            return {}
+        library = self._library
+        level = (
+            library.IsolationLevel.READ_COMMITTED
+            if self.options.committed_only
+            else library.IsolationLevel.READ_UNCOMMITTED
+        )
+        what = spec(self._admin_module.OffsetSpec)
+        asked = {library.TopicPartition(each.topic, each.partition): what for each in wanted}
+        try:
+            return self._answers(asked, level, timeout)
+        except (library.KafkaException, TimeoutError) as error:
+            # The client keeps what it knows of topics for minutes: another one knows of partitions that are new.
+            self._admin_client = None
+            if not (hasattr(error_of(error), "code") and is_kind(error_of(error), "_NOENT")):
+                raise self._failed(error, "asking for offsets") from None
+        try:
+            return self._answers(asked, level, timeout)
+        except (library.KafkaException, TimeoutError) as error:
+            raise self._failed(error, "asking for offsets") from None
+
+    def _answers(self, asked: dict[Any, Any], level: Any, timeout: float) -> Offsets:
+        answers = self._admin().list_offsets(asked, isolation_level=level, request_timeout=timeout)
+        return {
+            KafkaTopicPartition(each.topic, each.partition): answer.result(timeout + 5).offset
+            for each, answer in answers.items()
+        }
+
+    def _admin(self) -> Any:
+        if self._admin_client is None:
+            configuration = {**self.options.admin(), "error_cb": self._on_error}
+            self._admin_client = self._admin_module.AdminClient(configuration, logger=_log)
+        return self._admin_client
+
+    # Offsets of the group
+
+    def commit(self, offsets: Offsets) -> None:
+        """Let the group have these offsets, some time soon."""
+        if not offsets:
+            return
+        wanted = [
+            self._library.TopicPartition(each.topic, each.partition, offset)
+            for each, offset in offsets.items()
+        ]
+        self._open_commits += 1
+        self._consumer.commit(offsets=wanted, asynchronous=True)
+
+    def _on_commit(self, error: Any, partitions: Any) -> None:
+        self._open_commits -= 1
+        problem = error or next((each.error for each in partitions if each.error), None)
+        if problem is None:
+            self._commit_failed = False
+        elif not self._commit_failed:
+            self._commit_failed = True
+            _log.warning(
+                "offsets of the group '%s' could not be committed: %s. They are for others to see only: the job goes on",
+                self.group_id,
+                problem,
+            )
+
+    def serve(self) -> None:
+        """Take what the client has to tell; raise what waiting does not mend."""
+        self._consumer.poll(0)
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """Disconnect, when the last commit is through."""
+        until = time.monotonic() + _LAST_COMMIT_S
+        while self._open_commits > 0 and time.monotonic() < until:
+            self._consumer.poll(0.05)
+        self._consumer.close()
+
+    # Errors
+
+    def _on_error(self, error: Any) -> None:
+        found = hopeless(error, self.options.servers, "the Kafka source")
+        if found is not None and self._failure is None:
+            self._failure = found
+
+    def _check(self, error: Any, what: str) -> None:
+        found = hopeless(error, self.options.servers, what) if hasattr(error, "code") else None
+        if found is not None:
+            raise found
+
+    def _failed(self, error: Exception, what: str) -> PenstockError:
+        problem = error_of(error)
+        self._check(problem, what)
+        if hasattr(problem, "code") and is_kind(problem, "UNKNOWN_TOPIC_OR_PART"):
+            return PenstockError(
+                "a partition does not exist (any more)",
+                detail=f"{what} at {self.options.servers}: {problem}",
+                hint="was the topic deleted?",
+            )
+        return KafkaAwayError(
+            f"the brokers did not answer: {problem}", detail=f"{what} at {self.options.servers}"
+        )
+
+    def _away(self, error: Any, timeout: float) -> KafkaAwayError:
+        return KafkaAwayError(
+            f"no Kafka broker answers at {self.options.servers}",
+            detail=f"waited for {timeout:g} s: {error.str()}",
+            hint="check bootstrap.servers, and that the brokers run and can be reached from the driver; "
+            "bootstrap.timeout.ms says how long to wait",
+        )

@@ -1,0 +1,108 @@
+"""What a writer hands to the committer: a transaction, by all that tells it from others. And what has become of it: pure decisions.
+
+A producer goes through many transactions under one transactional id, producer id and epoch, one for each checkpoint. So those three do not
+name a transaction: the moment in which it began, as the coordinator noted it, does. Without it a commit that comes twice, after a crash,
+could commit the unfinished transaction that follows.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.connectors.kafka.transactions import Transaction, TransactionState
+
+# Of a transactional id: <prefix>-<operator>-<subtask>-<writer>-<number>
+_ID: Final = re.compile(r"-(?P<subtask>\d+)-(?P<writer>[0-9a-f]+)-(?P<number>\d+)$")
+
+_ABORTED: Final = {
+    TransactionState.PREPARE_ABORT,
+    TransactionState.COMPLETE_ABORT,
+    TransactionState.PREPARE_EPOCH_FENCE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaCommittable:
+    """A transaction that holds all records of a subtask for a checkpoint, flushed and not ended."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    started_ms: int
+    timeout_ms: int
+    bootstrap: str
+
+    def describes(self, found: Transaction) -> bool:
+        """Whether what a coordinator has is this transaction and not a later one."""
+        return found.started_ms == self.started_ms
+
+
+class Verdict(enum.Enum):
+    """What is to be done about a committable."""
+
+    COMMIT = "commit"
+    DONE = "done"  # it was committed before
+    LOST = "lost"  # it was aborted
+
+
+def judge(wanted: KafkaCommittable, found: Transaction | None) -> Verdict:
+    """Decide what has become of a transaction, from what its coordinator has for its id.
+
+    A producer begins another transaction, and an id gets another producer, only after this one was committed: what came later says that it
+    was. The id alone is not enough, see above.
+    """
+    if found is None:
+        return Verdict.LOST
+    if not wanted.describes(found):
+        unused = found.state is TransactionState.EMPTY and _same_producer(wanted, found)
+        return Verdict.LOST if unused else Verdict.DONE
+    if found.state in _ABORTED:
+        return Verdict.LOST
+    if found.state is TransactionState.COMPLETE_COMMIT:
+        return Verdict.DONE
+    if found.state in {TransactionState.ONGOING, TransactionState.PREPARE_COMMIT}:
+        return Verdict.COMMIT if _same_producer(wanted, found) else Verdict.LOST
+    return Verdict.LOST
+
+
+def _same_producer(wanted: KafkaCommittable, found: Transaction) -> bool:
+    return (wanted.producer_id, wanted.producer_epoch) == (found.producer_id, found.producer_epoch)
+
+
+def may_be_fenced(found: Transaction, kept: list[KafkaCommittable]) -> bool:
+    """Whether an id may get a new producer: no checkpoint counts on its transaction.
+
+    One that was aborted although a checkpoint counts on it stays as it is: it proves the loss to whoever commits that checkpoint.
+    """
+    if found.fenced:
+        return False
+    if not any(each.describes(found) for each in kept):
+        return True
+    return found.state is TransactionState.COMPLETE_COMMIT
+
+
+def operator_prefix(prefix: str | None, job_id: str, operator_id: str) -> str:
+    """Return what the transactional ids of all writers of a sink begin with, in this run of the job and in the next.
+
+    >>> operator_prefix("orders", "9f", "sink")
+    'orders-58bb10d2-'
+    >>> operator_prefix(None, "9f", "sink")
+    'penstock-9f-58bb10d2-'
+    """
+    operator = hashlib.sha256(operator_id.encode()).hexdigest()[:8]
+    return f"{prefix if prefix is not None else f'penstock-{job_id}'}-{operator}-"
+
+
+def transactional_id(prefix: str, subtask: int, writer: str, number: int) -> str:
+    """Return the id of one producer of one writer."""
+    return f"{prefix}{subtask}-{writer}-{number}"
+
+
+def subtask_of(transactional_id: str) -> int | None:
+    """Return the subtask whose writer made an id; None if no writer did."""
+    match = _ID.search(transactional_id)
+    return None if match is None else int(match["subtask"])

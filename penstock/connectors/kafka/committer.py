@@ -1,0 +1,193 @@
+"""Commits, on the driver, the transactions that checkpoints count on, and ends those that nobody counts on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from penstock.connectors.kafka.committable import (
+    KafkaCommittable,
+    Verdict,
+    judge,
+    may_be_fenced,
+    operator_prefix,
+    subtask_of,
+)
+from penstock.connectors.kafka.errors import KafkaDataLossError
+from penstock.connectors.kafka.transactions import (
+    FENCED_TIMEOUT_MS,
+    Transaction,
+    Transactions,
+    TransactionState,
+)
+from penstock.connectors.sink import CommitRequest, Committer, CommitterContext
+
+_log = logging.getLogger("penstock.connectors.kafka")
+
+_ABORT_PATIENCE_S: Final = 30.0
+_STRAYS_EVERY_S: Final = 10.0
+
+
+class KafkaCommitter(Committer):
+    """Ends transactions of writers, in whatever process those were.
+
+    A transaction that a checkpoint counts on and that was aborted is an error, for its records are gone; with `ignores_losses` it is a
+    warning, so that a job whose transactions have timed out while it was down can be started at all.
+    """
+
+    def __init__(
+        self,
+        transactions: Transactions,
+        prefix: str | None,
+        timeout_ms: int,
+        *,
+        ignores_losses: bool = False,
+    ) -> None:
+        self._transactions = transactions
+        self._prefix = prefix
+        self._timeout_ms = timeout_ms
+        self._ignores_losses = ignores_losses
+        self._context: CommitterContext | None = None
+        self._probed = False
+        self._commits = 0
+        self._next_look = time.monotonic() + _STRAYS_EVERY_S
+
+    def open(self, context: CommitterContext) -> None:
+        """Take note of the operator, and warn of transactions that cannot last from checkpoint to checkpoint."""
+        self._context = context
+        interval = context.checkpoint_interval_ms
+        if interval is not None and 2 * interval > self._timeout_ms:
+            _log.warning(
+                "transactions of KafkaSink time out after %d ms (transaction.timeout.ms), and checkpoints come every %d ms: one that is late, "
+                "or a restart that takes long, loses records; allow several intervals, and for the time that the job may be down",
+                self._timeout_ms,
+                interval,
+            )
+
+    def commit(self, request: CommitRequest) -> None:
+        """Commit transactions; those that were committed before stay as they are."""
+        wanted: list[KafkaCommittable] = request.committables
+        found = self._transactions.describe(each.transactional_id for each in wanted)
+        lost = []
+        for each in wanted:
+            verdict = self._commit(each, found.get(each.transactional_id))
+            if verdict is Verdict.LOST:
+                lost.append(each)
+        if lost:
+            self._report(lost, found, request.epoch)
+        self._commits += 1
+        self._abort_strays()
+
+    def _abort_strays(self) -> None:
+        """Abort what tasks have left that were run twice, now and then: of two attempts at an epoch one was committed.
+
+        Only while no writer is at work, and not with the first commit: that may be one of a driver that still lives.
+        """
+        context = self._context
+        if context is None or not context.writers_rest or self._commits < 2:
+            return
+        if time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + _STRAYS_EVERY_S
+        found = self._transactions.describe(
+            self._transactions.list_ids(self._ids_of(context.job_id))
+        )
+        self._fence(
+            [name for name, each in found.items() if each.state is TransactionState.ONGOING], []
+        )
+
+    def _commit(self, wanted: KafkaCommittable, found: Transaction | None) -> Verdict:
+        verdict = judge(wanted, found)
+        if verdict is Verdict.COMMIT:
+            self._transactions.commit(
+                wanted.transactional_id, wanted.producer_id, wanted.producer_epoch
+            )
+        return verdict
+
+    def _report(
+        self,
+        lost: Sequence[KafkaCommittable],
+        found: Mapping[str, Transaction],
+        epoch: int,
+    ) -> None:
+        reasons = "; ".join(_reason(each, found.get(each.transactional_id)) for each in lost)
+        what = f"checkpoint {epoch} counts on Kafka transactions that were aborted: their records are lost"
+        if self._ignores_losses:
+            _log.error("%s: %s", what, reasons)
+            return
+        raise KafkaDataLossError(
+            what,
+            detail=f"brokers: {self._transactions.bootstrap}; {reasons}",
+            hint="transaction.timeout.ms must outlast the time that the job is down; to go on without these records: "
+            "set_ignore_lost_transactions(True)",
+        )
+
+    def clean_up(self, requests: Sequence[CommitRequest], job_id: str) -> None:
+        """Abort the transactions of writers of earlier attempts, and fence these writers; what checkpoints count on stays."""
+        self._probe(job_id)
+        kept = [each for request in requests for each in request.committables]
+        self._fence(self._transactions.list_ids(self._ids_of(job_id)), kept)
+
+    def abandon(self, subtasks: Collection[int], job_id: str) -> None:
+        """Abort the transactions of writers that are gone, and fence these writers: nothing counts on what they have not committed."""
+        ids = self._transactions.list_ids(self._ids_of(job_id))
+        self._fence((each for each in ids if subtask_of(each) in subtasks), [])
+
+    def _ids_of(self, job_id: str) -> str:
+        assert self._context is not None
+        return operator_prefix(self._prefix, job_id, self._context.operator_id)
+
+    def _probe(self, job_id: str) -> None:
+        """Let the brokers refuse what they would refuse the writers: the timeout, the prefix, the principal."""
+        if not self._probed:
+            self._transactions.initialize(f"{self._ids_of(job_id)}probe", self._timeout_ms)
+            self._probed = True
+
+    def _fence(self, transactional_ids: Iterable[str], kept: Sequence[KafkaCommittable]) -> None:
+        found = self._transactions.describe(transactional_ids)
+        named: dict[str, list[KafkaCommittable]] = {}
+        for each in kept:
+            named.setdefault(each.transactional_id, []).append(each)
+        aborting = []
+        for name, transaction in found.items():
+            if subtask_of(name) is None or not may_be_fenced(transaction, named.get(name, [])):
+                continue
+            if transaction.state is TransactionState.ONGOING:
+                _log.info("aborting the transaction '%s' of an earlier attempt", name)
+            if not self._transactions.initialize(name, FENCED_TIMEOUT_MS):
+                aborting.append(name)
+        self._wait_for_aborts(aborting)
+
+    def _wait_for_aborts(self, names: Sequence[str]) -> None:
+        """Wait until readers of committed records can go on."""
+        end = time.monotonic() + _ABORT_PATIENCE_S
+        while names and time.monotonic() < end:
+            found = self._transactions.describe(names)
+            names = [name for name, each in found.items() if each.state in _UNDER_WAY]
+            if names:
+                time.sleep(0.01)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._transactions.close()
+
+
+_UNDER_WAY: Final = {
+    TransactionState.ONGOING,
+    TransactionState.PREPARE_ABORT,
+    TransactionState.PREPARE_COMMIT,
+    TransactionState.PREPARE_EPOCH_FENCE,
+}
+
+
+def _reason(wanted: KafkaCommittable, found: Transaction | None) -> str:
+    name = f"'{wanted.transactional_id}'"
+    if found is None:
+        return f"{name} is unknown to the brokers: another cluster, or it has expired"
+    age = (time.time() * 1000 - wanted.started_ms) / 1000
+    limit = wanted.timeout_ms / 1000
+    if age > limit:
+        return f"{name} timed out: it began {age:.0f} s ago, and transaction.timeout.ms allows {limit:.0f} s"
+    return f"{name} is {found.state.value} and has the producer epoch {found.producer_epoch} instead of {wanted.producer_epoch}"

@@ -1,0 +1,304 @@
+"""Finds the partitions of a Kafka source, on the driver."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.connectors.kafka.cluster import Cluster, KafkaAwayError
+from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition, Offsets
+from penstock.connectors.kafka.source_options import SourceOptions
+from penstock.connectors.kafka.subscription import Subscription, missing_topic
+from penstock.connectors.source import SourceSplit, SplitEnumerator, SplitProgress
+
+_log = logging.getLogger("penstock.connectors.kafka")
+
+ENDS_PERIOD_S: Final = (
+    0.2  # how often the brokers are asked what is new, while somebody wants to know
+)
+_WANTED_S: Final = 5.0
+_ENDS_S: Final = 2.0
+# A topic that is not there is gone if it was not there when the brokers were asked before, so long ago at least.
+_GONE_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaPartitionSplit:
+    """The payload of a split: which partition, and where it ends."""
+
+    partition: KafkaTopicPartition
+    stop: int | None = None
+    from_earliest: bool = False  # it begins with whatever is there, if nothing was read yet
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSourcePlan:
+    """What a Kafka source reads, from where to where."""
+
+    subscription: Subscription
+    starting: KafkaOffsetsInitializer
+    stopping: KafkaOffsetsInitializer | None
+    bounded: bool
+    options: SourceOptions
+
+
+class KafkaEnumerator(SplitEnumerator):
+    """Finds partitions when the job begins, and new ones while it runs.
+
+    Where a partition begins (and ends) is looked up once, and kept in its split. The first look waits for the brokers; all later ones are
+    taken by a thread, so that nobody waits while brokers are away. Partitions that are found later are read from their first record.
+    """
+
+    def __init__(
+        self,
+        plan: KafkaSourcePlan,
+        restored: Any = None,
+        connect: Callable[[SourceOptions], Cluster] = Cluster,
+    ) -> None:
+        self._plan = plan
+        self._connect = connect
+        self._cluster: Cluster | None = None
+        self._begun = restored is not None
+        self._known: set[KafkaTopicPartition] = set(restored or ())
+        self.starts: Offsets = {}  # of this run of the job
+        self.stops: Offsets = {}
+        self._open: list[KafkaTopicPartition] = []
+        self._committed: Offsets = {}
+        self._watch: _Watch | None = None
+
+    def discover(self) -> Iterable[SourceSplit]:
+        """Return splits of partitions that are new."""
+        if not self._begun:
+            found = self._first_look()
+        elif self._plan.bounded:
+            return []
+        else:
+            found = self._watching().take(self._known)
+        self._known.update(each.payload.partition for each in found)
+        self._begun = True
+        return found
+
+    def _first_look(self) -> list[SourceSplit]:
+        cluster, plan = self._connected(), self._plan
+        wait_s = plan.options.start_timeout_s
+        there = plan.subscription.select(cluster.topics(wait_s), plan.options.servers)
+        if not there:
+            _log.warning("there are no %s at %s yet", plan.subscription, plan.options.servers)
+        new = there - set(self.starts)
+        self.starts |= plan.starting.resolve(new, cluster)
+        if plan.stopping is not None:
+            self.stops |= plan.stopping.resolve(there - set(self.stops), cluster)
+        first = plan.starting.is_earliest
+        return [self._split(each, from_earliest=first) for each in sorted(there)]
+
+    def _split(self, partition: KafkaTopicPartition, *, from_earliest: bool) -> SourceSplit:
+        stop = self.stops.get(partition)
+        payload = KafkaPartitionSplit(partition, stop, from_earliest)
+        return SourceSplit(
+            str(partition), payload, start=self.starts[partition], bounded=stop is not None
+        )
+
+    def look_again(self, cluster: Cluster, known: set[KafkaTopicPartition]) -> list[SourceSplit]:
+        """Return splits of partitions that are not known, with their first offsets."""
+        plan = self._plan
+        there = plan.subscription.select(cluster.topics(1.0), plan.options.servers)
+        gone = {each.topic for each in known} - {each.topic for each in there}
+        if gone and plan.subscription.pattern is not None:
+            raise missing_topic(min(gone), plan.options.servers)
+        new = there - known
+        if not new:
+            return []
+        starts = cluster.earliest(new - set(self.starts))
+        stops = {} if plan.stopping is None else plan.stopping.resolve(new, cluster)
+        self.starts = {**starts, **self.starts}
+        self.stops = {**stops, **self.stops}
+        _log.info("new partitions: %s", ", ".join(map(str, sorted(new))))
+        return [self._split(each, from_earliest=True) for each in sorted(new)]
+
+    def take_over(self, before: SplitEnumerator) -> None:
+        """Begin where the job has begun before: it failed before its first checkpoint."""
+        if isinstance(before, KafkaEnumerator):
+            self.starts, self.stops = dict(before.starts), dict(before.stops)
+
+    def observe(self, unfinished: Sequence[SourceSplit]) -> None:
+        """Take note of what is read."""
+        self._open = [split.payload.partition for split in unfinished]
+
+    def no_more_splits(self) -> bool:
+        """Whether all partitions were found: of a bounded source, those that were there at first."""
+        return self._begun and self._plan.bounded
+
+    def snapshot(self) -> Any:
+        """Return the partitions that were found."""
+        return tuple(sorted(self._known)) if self._begun else None
+
+    def has_data(self, positions: Sequence[Any]) -> bool:
+        """Whether the brokers have something that was not read, as far as is known."""
+        if not self._begun or self._plan.bounded or len(positions) != len(self._open):
+            return bool(positions)
+        ends = self._watching().ends(self._open)
+        return any(
+            ends.get(each, position + 1) > position
+            for each, position in zip(self._open, positions, strict=True)
+        )
+
+    def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
+        """Return how many records wait, as far as is known."""
+        partitions = [each.split.payload.partition for each in splits]
+        ends: Offsets = {}
+        if not self._plan.bounded and self._begun:
+            ends = self._watching().ends(partitions)
+        total = 0
+        for progress in splits:
+            payload = progress.split.payload
+            end = ends.get(payload.partition)
+            if payload.stop is not None:
+                end = payload.stop if end is None else min(end, payload.stop)
+            if end is None:
+                return None
+            total += max(0, end - progress.position)
+        return total
+
+    def on_checkpoint(self, splits: Sequence[SplitProgress]) -> None:
+        """Let the consumer group know, for those who watch it."""
+        if not self._plan.options.commits or (self._cluster is None and self._watch is None):
+            return
+        reached = {each.split.payload.partition: each.position for each in splits}
+        new = {
+            partition: offset
+            for partition, offset in reached.items()
+            if self._committed.get(partition) != offset
+        }
+        if new:
+            self._committed |= new
+            if self._watch is not None:
+                self._watch.commit(new)  # a call beside the thread's would wait for it
+            else:
+                self._connected().commit(new)
+
+    def _connected(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = self._connect(self._plan.options)
+        return self._cluster
+
+    def _watching(self) -> _Watch:
+        if self._watch is None:
+            self._watch = _Watch(self, self._connected(), self._plan.options, set(self._known))
+            self._watch.start()
+        return self._watch
+
+    def close(self) -> None:
+        """Disconnect."""
+        if self._watch is not None:
+            self._watch.stop()
+        elif self._cluster is not None:
+            self._cluster.close()
+        self._watch = self._cluster = None
+
+
+class _Watch:
+    """The thread that asks the brokers: for partitions by the interval of discovery, for their ends while somebody wants to know."""
+
+    def __init__(
+        self,
+        enumerator: KafkaEnumerator,
+        cluster: Cluster,
+        options: SourceOptions,
+        known: set[KafkaTopicPartition],
+    ) -> None:
+        self._enumerator = enumerator
+        self._cluster = cluster
+        self._options = options
+        self._known = known
+        self._found: list[SourceSplit] = []
+        self._ends: Offsets = {}
+        self._uncommitted: Offsets = {}
+        self._wanted: tuple[KafkaTopicPartition, ...] = ()
+        self._wanted_at = float("-inf")
+        self._failure: Exception | None = None
+        self._failing_since: float | None = None
+        self._away = False
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="penstock-kafka", daemon=True)
+        interval = options.discovery_ms
+        # A job that was restored looks at once: partitions may be new since.
+        self._interval_s = None if interval is None else interval / 1000
+        self._next_look = time.monotonic() if interval is not None else float("inf")
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def take(self, known: set[KafkaTopicPartition]) -> list[SourceSplit]:
+        """Return what was found since, or raise what went wrong."""
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            found, self._found = self._found, []
+        return [split for split in found if split.payload.partition not in known]
+
+    def ends(self, partitions: Sequence[KafkaTopicPartition]) -> Offsets:
+        """Return the ends of partitions that are known, and keep asking for them for a while."""
+        self._wanted, self._wanted_at = tuple(partitions), time.monotonic()
+        return self._ends
+
+    def commit(self, offsets: Offsets) -> None:
+        """Let the group have these offsets, soon."""
+        with self._lock:
+            self._uncommitted |= offsets
+
+    def _commit(self) -> None:
+        with self._lock:
+            offsets, self._uncommitted = self._uncommitted, {}
+        self._cluster.commit(offsets)
+
+    def _run(self) -> None:
+        while not self._stopped.wait(ENDS_PERIOD_S):
+            try:
+                self._look()
+                self._away = False
+            except KafkaAwayError as error:
+                self._say_away(error)
+            except Exception as error:  # noqa: BLE001 - the one that asks next is told
+                self._take_failure(error)
+        self._commit()
+        self._cluster.close()
+
+    def _look(self) -> None:
+        self._commit()
+        self._cluster.serve()
+        now = time.monotonic()
+        if now >= self._next_look:
+            found = self._enumerator.look_again(self._cluster, self._known)
+            with self._lock:
+                self._found += found
+            self._known.update(split.payload.partition for split in found)
+            self._next_look = now + (self._interval_s or 0.0)
+            self._failing_since = None
+        if now - self._wanted_at < _WANTED_S:
+            self._ends = self._cluster.latest(self._wanted, _ENDS_S)
+
+    def _say_away(self, error: KafkaAwayError) -> None:
+        if not self._away:
+            self._away = True
+            _log.warning("%s; it is tried again", error)
+
+    def _take_failure(self, error: Exception) -> None:
+        """Fail the job, unless it may be a broker that has just started and does not know all yet."""
+        now = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+            self._next_look = now + _GONE_S
+        elif now - self._failing_since >= _GONE_S:
+            with self._lock:
+                self._failure = error
+
+    def stop(self) -> None:
+        """End; the connection is closed when nobody uses it any more."""
+        self._stopped.set()
+        self._thread.join(3.0)

@@ -1,0 +1,56 @@
+"""What went wrong with Kafka, as errors that name brokers, topic and what to check."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from penstock.errors import PenstockError
+
+
+class KafkaSinkError(PenstockError, RuntimeError):
+    """Kafka did not take what a sink wrote."""
+
+
+class KafkaConnectionError(KafkaSinkError):
+    """The brokers did not answer in time."""
+
+
+class KafkaDataLossError(KafkaSinkError):
+    """A transaction that a checkpoint counts on was aborted: its records are gone."""
+
+
+_TAKEN_OVER: Final = "a newer attempt at the job, or another job with the same transactional id prefix, has taken over"
+# By librdkafka's name of the error.
+_HINTS: Final = {
+    "MSG_SIZE_TOO_LARGE": "raise max.request.size of the sink and max.message.bytes of the topic, or write smaller records",
+    "INVALID_RECORD": "the topic's cleanup.policy is 'compact': every record needs a key",
+    "UNKNOWN_TOPIC_OR_PART": "create the topic, or check its name; a partition that a partitioner chose must exist",
+    "_UNKNOWN_TOPIC": "create the topic, or check its name",
+    "_UNKNOWN_PARTITION": "the partitioner chose a partition that the topic does not have",
+    "TOPIC_AUTHORIZATION_FAILED": "the principal needs Write and Describe on the topic",
+    "CLUSTER_AUTHORIZATION_FAILED": "the principal needs IdempotentWrite on the cluster, or set enable.idempotence to false",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the principal needs Write and Describe on the transactional ids with the sink's prefix",
+    "SASL_AUTHENTICATION_FAILED": "check security.protocol, sasl.mechanism and sasl.jaas.config",
+    "_AUTHENTICATION": "check security.protocol, sasl.mechanism and sasl.jaas.config",
+    "_SSL": "check security.protocol and the ssl properties",
+    "INVALID_TRANSACTION_TIMEOUT": "set transaction.timeout.ms to at most the brokers' transaction.max.timeout.ms (15 minutes by default)",
+    "_MSG_TIMED_OUT": "check that the brokers run and are reachable; delivery.timeout.ms says how long they are waited for",
+    "_ALL_BROKERS_DOWN": "check that the brokers run and that bootstrap.servers is right",
+    "_TRANSPORT": "check that the brokers run and that bootstrap.servers is right",
+    "_TIMED_OUT": "check that the brokers run and that bootstrap.servers and the security properties are right",
+    "_FENCED": _TAKEN_OVER,
+    "INVALID_PRODUCER_EPOCH": _TAKEN_OVER,
+    "PRODUCER_FENCED": _TAKEN_OVER,
+    "_QUEUE_FULL": "the brokers do not keep up; raise buffer.memory or max.block.ms",
+}
+_UNREACHABLE: Final = {"_MSG_TIMED_OUT", "_ALL_BROKERS_DOWN", "_TRANSPORT", "_TIMED_OUT"}
+
+
+def sink_error(error: Any, what: str, bootstrap: str, topic: str | None = None) -> KafkaSinkError:
+    """Turn an error of librdkafka (a KafkaException or a KafkaError) into one of ours."""
+    inner = error.args[0] if isinstance(error, Exception) and error.args else error
+    name = inner.name() if hasattr(inner, "name") else type(inner).__name__
+    text = inner.str() if hasattr(inner, "str") else str(inner)
+    where = f"brokers: {bootstrap}" if topic is None else f"brokers: {bootstrap}; topic: {topic}"
+    kind = KafkaConnectionError if name in _UNREACHABLE else KafkaSinkError
+    return kind(what, detail=f"{where}; {name}: {text}", hint=_HINTS.get(name))

@@ -1,0 +1,298 @@
+"""A producer of librdkafka, with what goes wrong in its background brought to whoever uses it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import operator
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, Final
+
+from penstock.connectors.kafka.errors import KafkaSinkError, sink_error
+from penstock.connectors.kafka.properties import client_configuration, confluent_kafka
+
+DELIVERY_TIMEOUT_MS: Final = 120_000
+_SLICE_S: Final = (
+    1.0  # how long librdkafka is waited for before somebody looks whether it makes sense
+)
+_UNASSIGNED: Final = -1
+# Errors that trying again does not mend, and that librdkafka would try again until messages time out.
+_HOPELESS: Final = {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL"}
+_TOPIC_PATIENCE_S: Final = 2.0  # a topic that is made by its first use takes a moment
+
+
+class _Sparing(logging.Filter):
+    """Lets a kind of message through every few seconds: librdkafka tells of every attempt to connect to a broker that is down."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a message is of a kind that was not heard of for a while."""
+        kind = record.getMessage().partition(" ")[0]
+        now = time.monotonic()
+        if kind == "FAIL" and now < self._told.get(kind, 0) + _SPARED_S:
+            return False
+        self._told[kind] = now
+        return True
+
+
+_SPARED_S: Final = 10.0
+_library_log = logging.getLogger("penstock.connectors.kafka.librdkafka")
+_library_log.addFilter(_Sparing())
+
+
+def producer_configuration(properties: Mapping[str, str]) -> dict[str, Any]:
+    """Return librdkafka's configuration of a producer, with the defaults of Kafka's Java client where they differ.
+
+    >>> producer_configuration({"acks": "1"})["enable.idempotence"]
+    False
+    """
+    given = client_configuration(properties, "producer")
+    acks = str(given.get("acks", given.get("request.required.acks", "all")))
+    defaults = {
+        # The partition of a key is the one that Java's producers choose.
+        "partitioner": "murmur2_random",
+        "enable.idempotence": acks in {"all", "-1"},
+        "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,
+        "queue.buffering.max.messages": 500_000,
+        # A callback for every message would cost more than sending it.
+        "delivery.report.only.error": True,
+    }
+    if "message.timeout.ms" in given:
+        del defaults["delivery.timeout.ms"]
+    return {**defaults, **given}
+
+
+class KafkaProducer:
+    """Sends messages in the background; an error there is raised by the next call here."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        settings: Mapping[str, Any] | None = None,
+        on_statistics: Callable[[str], None] | None = None,
+    ) -> None:
+        library = confluent_kafka("KafkaSink")
+        self.bootstrap = properties.get("bootstrap.servers", "")
+        self._exceptions: tuple[type[Exception], ...] = (library.KafkaException,)
+        self._failure: KafkaSinkError | None = None
+        self._last_error: Any = None
+        self._partitions: dict[str, int] = {}
+        configuration = {
+            **producer_configuration(properties),
+            **(settings or {}),
+            "error_cb": self._on_error,
+            "on_delivery": self._on_delivery,
+            "logger": _library_log,
+        }
+        if on_statistics is not None:
+            configuration.setdefault("statistics.interval.ms", 5000)
+            configuration["stats_cb"] = on_statistics
+        self.producer: Any = library.Producer(configuration)
+
+    # What happens in the background; called from within `poll` and `flush`
+
+    def _ask_for_error(self) -> Any:
+        """Return what has ended a transactional producer: it refuses everything with it."""
+        try:
+            self.producer.begin_transaction()
+        except self._exceptions as exception:
+            error: Any = exception.args[0]
+            return error if error.fatal() else None
+        return None
+
+    def _on_error(self, error: Any) -> None:
+        if self._failure is None and error.name() in _HOPELESS:
+            self._failure = sink_error(error, "Kafka refused the sink", self.bootstrap)
+
+    def _on_delivery(self, error: Any, message: Any) -> None:
+        self._last_error = error  # first: nothing can be called from here if the producer has ended
+        if error is None or self._failure is not None:
+            return
+        if error.name() in {"_PURGE_QUEUE", "_PURGE_INFLIGHT"}:
+            return  # given up on purpose
+        topic = message.topic()
+        self._failure = sink_error(error, "a record could not be sent", self.bootstrap, topic)
+
+    def raise_failure(self) -> None:
+        """Raise what has gone wrong in the background."""
+        if self._failure is not None:
+            raise self._failure
+
+    def poll(self, seconds: float = 0) -> None:
+        """Hear what has happened."""
+        self._hear(self.producer.poll, seconds)
+        self.raise_failure()
+
+    def _hear(self, call: Callable[[float], int], seconds: float) -> int:
+        """Call what calls back. An error that ends the producer is raised from there, whatever the callbacks have made of it."""
+        try:
+            return call(seconds)
+        except self._exceptions as exception:
+            error: Any = exception
+        except (
+            SystemError
+        ) as broken:  # the library calls back while that error is set, and may lose it
+            error = broken.__cause__ or self._ask_for_error() or self._last_error or broken
+        if self._failure is None:
+            self._failure = self._error(error, "Kafka refused the sink")
+        return 0
+
+    def check_login(self) -> None:
+        """Raise an error if the brokers refuse to talk to this client; one that is away is none."""
+        with contextlib.suppress(*self._exceptions):
+            self.producer.list_topics(timeout=2)
+        self.poll()
+
+    # Sending
+
+    def partitions_of(self, topic: str) -> int:
+        """Return how many partitions a topic has; one that is not there, or that is not allowed, is an error at once."""
+        known = self._partitions.get(topic)
+        if known is None:
+            known = self._partitions[topic] = self._look_up(topic)
+        return known
+
+    def _look_up(self, topic: str) -> int:
+        end = time.monotonic() + DELIVERY_TIMEOUT_MS / 1000
+        absent_until = None
+        while True:
+            try:
+                found = self.producer.list_topics(topic, timeout=_SLICE_S).topics[topic]
+            except self._exceptions as exception:
+                error: Any = exception.args[0]
+                if time.monotonic() > end or not _may_pass(error):
+                    raise self._error(exception, "Kafka does not answer", topic) from exception
+                self.poll(0.1)
+                continue
+            if found.error is None:
+                return len(found.partitions)
+            now = time.monotonic()
+            absent_until = absent_until or now + _TOPIC_PATIENCE_S
+            passing = found.error.name() in {"LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PART"}
+            if not passing or now > absent_until:
+                raise self._error(found.error, "a topic cannot be written to", topic)
+            self.poll(0.2)
+
+    def send(self, topic: str | Sequence[str], values: Sequence[Any], *columns: Any) -> None:
+        """Take messages, in order. Columns: keys, partitions, timestamps, headers; None for none."""
+        start, count = 0, len(values)
+        produce = self.producer.produce
+        while start < count:
+            rest = iter(values if start == 0 else values[start:])
+            topics = repeat(topic) if isinstance(topic, str) else iter(topic[start:])
+            try:
+                # The interpreter's loop alone would take a quarter of the time of `produce`.
+                deque(map(produce, topics, rest, *_iterators(columns, start)), maxlen=0)
+            except BufferError:
+                start = count - operator.length_hint(rest) - 1
+                self._make_room()
+            except self._exceptions as exception:
+                at = count - operator.length_hint(rest) - 1
+                self.poll()
+                raise self._unsendable(exception, topic, values[at], at) from exception
+            else:
+                break
+        self.poll()
+
+    def _unsendable(
+        self, exception: Exception, topic: str | Sequence[str], value: Any, at: int
+    ) -> KafkaSinkError:
+        where = topic if isinstance(topic, str) else topic[at]
+        size = 0 if value is None else len(value)
+        return self._error(exception, f"a record of {size} bytes could not be sent", where)
+
+    def _make_room(self) -> None:
+        """Wait until the brokers have taken part of what is queued; they are waited for as long as a record is."""
+        queued = len(self.producer)
+        while len(self.producer) > queued * 0.9:
+            self.poll(0.05)
+
+    def flush(self) -> None:
+        """Wait until the brokers have everything."""
+        left = 1
+        while left:
+            left = self._hear(self.producer.flush, _SLICE_S)
+            self.raise_failure()
+
+    # Transactions
+
+    def initialize(self, keep_on: Callable[[], bool] = lambda: True) -> None:
+        """Get the producer's id: an older producer with the same transactional id is fenced."""
+        self._retry(
+            self.producer.init_transactions,
+            "the transactional id could not be initialized",
+            keep_on,
+        )
+
+    def begin(self) -> None:
+        """Begin a transaction, here only: the brokers learn of it with the first record."""
+        try:
+            self.producer.begin_transaction()
+        except self._exceptions as exception:
+            self.raise_failure()
+            raise self._error(exception, "a transaction could not be begun") from exception
+
+    def commit(self) -> None:
+        """Commit."""
+        self._retry(self.producer.commit_transaction, "a transaction could not be committed")
+
+    def abort(self) -> None:
+        """Abort."""
+        self._retry(self.producer.abort_transaction, "a transaction could not be aborted")
+
+    def _retry(
+        self, call: Callable[[float], Any], what: str, keep_on: Callable[[], bool] = lambda: True
+    ) -> None:
+        end = time.monotonic() + DELIVERY_TIMEOUT_MS / 1000
+        while True:
+            try:
+                call(_SLICE_S)
+            except self._exceptions as exception:
+                self.poll()
+                if not (exception.args[0].retriable() and keep_on() and time.monotonic() < end):
+                    raise self._error(exception, what) from exception
+            else:
+                return
+
+    def _error(self, error: Any, what: str, topic: str | None = None) -> KafkaSinkError:
+        return sink_error(error, what, self.bootstrap, topic)
+
+    # The end
+
+    def give_up(self) -> None:
+        """Abort the transaction that is under way, without waiting for a cluster that is away, and let go."""
+        producer = self.producer
+        with contextlib.suppress(
+            Exception
+        ):  # the coordinator aborts it when it times out, or the next attempt does
+            producer.purge()
+            producer.abort_transaction(_SLICE_S)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Release what it holds, and leave its transaction as it is: the library's own `close` would abort it."""
+        self.producer = None
+
+
+def _may_pass(error: Any) -> bool:
+    return error.retriable() or error.name() in {"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN"}
+
+
+def _iterators(columns: Sequence[Any], start: int) -> list[Any]:
+    """Return what `produce` takes after topic and value, as far as there is anything: key, partition, (no callback), timestamp, headers."""
+    given = [*columns, *[None] * (4 - len(columns))]
+    while given and given[-1] is None:
+        given.pop()
+    found: list[Any] = []
+    for index, column in enumerate(given):
+        if index == 2:
+            found += [repeat(None), repeat(None)]  # no callback, under both of its names
+        empty: Any = (None, _UNASSIGNED, 0, None)[index]
+        found.append(repeat(empty) if column is None else iter(column[start:]))
+    return found

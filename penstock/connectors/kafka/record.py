@@ -1,0 +1,56 @@
+"""Messages with all that Kafka knows of them, and schemas that make records of such messages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from penstock.errors import ArgumentTypeError
+
+
+class KafkaRecord(NamedTuple):
+    """A message as it lies in Kafka. `timestamp` is in epoch milliseconds; a `value` of None is a tombstone."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class KafkaRecordDeserializationSchema(ABC):
+    """Makes a record of a message with its key, headers, topic, partition, offset and timestamp.
+
+    What it raises says that the message is malformed.
+    """
+
+    @abstractmethod
+    def deserialize(self, record: KafkaRecord) -> Any:
+        """Return the record; None leaves the message out."""
+
+    def get_produced_type(self) -> Any:
+        """Return the type of the records, None if it is not known."""
+        return None
+
+    @staticmethod
+    def of(function: Callable[[KafkaRecord], Any]) -> KafkaRecordDeserializationSchema:
+        """Create a schema from a function.
+
+        >>> schema = KafkaRecordDeserializationSchema.of(lambda record: (record.key, record.value))
+        >>> schema.deserialize(KafkaRecord(b"k", b"v", [], "orders", 0, 17, 1000))
+        (b'k', b'v')
+        """
+        if not callable(function):
+            raise ArgumentTypeError(f"the deserializer is not a function: {function!r}")
+        return _FunctionSchema(function)
+
+
+class _FunctionSchema(KafkaRecordDeserializationSchema):
+    def __init__(self, function: Callable[[KafkaRecord], Any]) -> None:
+        self.function = function
+
+    def deserialize(self, record: KafkaRecord) -> Any:
+        return self.function(record)

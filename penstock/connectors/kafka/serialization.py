@@ -1,0 +1,400 @@
+"""How records become messages of Kafka: topic, key, value, partition, headers, timestamp."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.common.serialization import SerializationSchema
+from penstock.common.types import Row
+from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+
+Headers = Mapping[str, Any] | Iterable[tuple[str, Any]]
+_MOST_TOPIC_CHARACTERS: Final = 249
+_TOPIC_CHARACTERS: Final = frozenset(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+)
+
+
+class KafkaTopicSelector(ABC):
+    """Chooses the topic of a record."""
+
+    @abstractmethod
+    def apply(self, data: Any) -> str:
+        """Return the topic that a record goes to."""
+
+
+class KafkaPartitioner(ABC):
+    """Chooses the partition of a record; opened once in every subtask."""
+
+    def open(self, subtask: int, parallelism: int) -> None:
+        """Take note of which writer this is."""
+
+    @abstractmethod
+    def partition(
+        self, record: Any, key: bytes | None, value: bytes | None, topic: str, partitions: int
+    ) -> int:
+        """Return a partition, from 0 to `partitions` - 1."""
+
+
+class FlinkFixedPartitioner(KafkaPartitioner):
+    """Lets each subtask write to one partition.
+
+    >>> partitioner = FlinkFixedPartitioner()
+    >>> partitioner.open(5, 8)
+    >>> partitioner.partition("record", None, b"record", "topic", 3)
+    2
+    """
+
+    def __init__(self) -> None:
+        self._subtask = 0
+
+    def open(self, subtask: int, parallelism: int) -> None:
+        """Take note of the subtask."""
+        self._subtask = subtask
+
+    def partition(
+        self, record: Any, key: bytes | None, value: bytes | None, topic: str, partitions: int
+    ) -> int:
+        """Return the subtask's partition."""
+        return self._subtask % partitions
+
+
+class _FunctionPartitioner(KafkaPartitioner):
+    def __init__(self, function: Callable[[Any, bytes | None, int], int]) -> None:
+        self._function = function
+
+    def partition(
+        self, record: Any, key: bytes | None, value: bytes | None, topic: str, partitions: int
+    ) -> int:
+        return self._function(record, key, partitions)
+
+
+@dataclass(slots=True)
+class Messages:
+    """Messages in columns. A column that is None says nothing; one topic is that of all."""
+
+    topic: str | list[str]
+    values: list[bytes | None]
+    keys: list[bytes | None] | None = None
+    partitions: list[int] | None = None
+    timestamps: list[int] | None = None
+    headers: list[Any] | None = None
+
+
+class KafkaRecordSerializationSchema(SerializationSchema):
+    """Turns records into messages. Made by `KafkaRecordSerializationSchema.builder()`."""
+
+    def __init__(
+        self,
+        *,
+        topic: str | Callable[[Any], str],
+        value_schema: SerializationSchema,
+        key_schema: SerializationSchema | None = None,
+        key_of: Callable[[Any], Any] | None = None,
+        partitioner: KafkaPartitioner | None = None,
+        headers_of: Callable[[Any], Headers] | None = None,
+        is_tombstone: Callable[[Any], bool] | None = None,
+        writes_timestamps: bool = True,
+    ) -> None:
+        self._topic = topic
+        self._value_schema = value_schema
+        self._key_schema = key_schema
+        self._key_of = key_of
+        self._partitioner = partitioner
+        self._headers_of = headers_of
+        self._is_tombstone = is_tombstone
+        self._writes_timestamps = writes_timestamps
+
+    @staticmethod
+    def builder() -> KafkaRecordSerializationSchemaBuilder:
+        """Create a builder."""
+        return KafkaRecordSerializationSchemaBuilder()
+
+    @property
+    def topic(self) -> str | None:
+        """The topic of all records; None if records have their own."""
+        return self._topic if isinstance(self._topic, str) else None
+
+    def open(self, subtask: int, parallelism: int) -> None:
+        """Prepare for one writer."""
+        if self._partitioner is not None:
+            self._partitioner.open(subtask, parallelism)
+
+    def serialize(self, value: Any) -> bytes:
+        """Return the bytes of a message's value."""
+        return self._value_schema.serialize(value)
+
+    def to_messages(
+        self,
+        records: list[Any],
+        timestamps: Sequence[int | None] | None,
+        partitions_of: Callable[[str], int],
+    ) -> Messages:
+        """Return the messages of records, in order."""
+        found = Messages(self._topics(records), self._values(records))
+        found.keys = self._keys(records)
+        if timestamps is not None and self._writes_timestamps:
+            # What is not a time since 1970 is left to the broker's clock, as in Flink.
+            found.timestamps = [0 if at is None or at < 0 else at for at in timestamps]
+        if self._headers_of is not None:
+            found.headers = [_headers(self._headers_of(record)) for record in records]
+        if self._partitioner is not None:
+            found.partitions = self._partitions(records, found, partitions_of)
+        return found
+
+    def _topics(self, records: Sequence[Any]) -> str | list[str]:
+        topic = self._topic
+        if isinstance(topic, str):
+            return topic
+        found = [topic(record) for record in records]
+        for record, each in zip(records, found, strict=True):
+            if not isinstance(each, str) or not each:
+                raise RecordError(
+                    f"the topic selector returned {each!r}",
+                    detail=f"record: {record!r}",
+                    hint="it returns the name of a topic for every record",
+                )
+        return found
+
+    def _values(self, records: list[Any]) -> list[bytes | None]:
+        dead = self._is_tombstone
+        if dead is None:
+            return self._value_schema.serialize_batch(records)  # type: ignore[return-value]
+        serialize = self._value_schema.serialize
+        return [None if dead(record) else serialize(record) for record in records]
+
+    def _keys(self, records: list[Any]) -> list[bytes | None] | None:
+        schema, key_of = self._key_schema, self._key_of
+        if key_of is None:
+            return None if schema is None else schema.serialize_batch(records)  # type: ignore[return-value]
+        keys = [key_of(record) for record in records]
+        if schema is None:
+            return [_plain_key(key) for key in keys]
+        return [None if key is None else schema.serialize(key) for key in keys]
+
+    def _partitions(
+        self, records: Sequence[Any], found: Messages, partitions_of: Callable[[str], int]
+    ) -> list[int]:
+        assert self._partitioner is not None
+        choose, keys, topic = self._partitioner.partition, found.keys, found.topic
+        chosen = []
+        for index, record in enumerate(records):
+            at = topic if isinstance(topic, str) else topic[index]
+            count = partitions_of(at)
+            key = None if keys is None else keys[index]
+            partition = choose(record, key, found.values[index], at, count)
+            if not isinstance(partition, int) or not 0 <= partition < count:
+                raise RecordError(
+                    f"the partitioner returned {partition!r}",
+                    detail=f"topic: {at}, which has {count} partitions; record: {record!r}",
+                    hint=f"it returns a number from 0 to {count - 1}",
+                )
+            chosen.append(partition)
+        return chosen
+
+
+class KafkaRecordSerializationSchemaBuilder:
+    """Builds a `KafkaRecordSerializationSchema`: a topic or a selector, and a schema of values, are needed.
+
+    >>> from penstock.common.serialization import SimpleStringSchema
+    >>> schema = (
+    ...     KafkaRecordSerializationSchema.builder()
+    ...     .set_topic("orders")
+    ...     .set_value_serialization_schema(SimpleStringSchema())
+    ...     .build()
+    ... )
+    >>> schema.to_messages(["a"], None, lambda topic: 1).values
+    [b'a']
+    """
+
+    def __init__(self) -> None:
+        self._topic: str | Callable[[Any], str] | None = None
+        self._value_schema: SerializationSchema | None = None
+        self._key_schema: SerializationSchema | None = None
+        self._key_of: Callable[[Any], Any] | None = None
+        self._partitioner: KafkaPartitioner | None = None
+        self._headers_of: Callable[[Any], Headers] | None = None
+        self._is_tombstone: Callable[[Any], bool] | None = None
+        self._writes_timestamps = True
+
+    def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
+        """Write all records to one topic."""
+        self._check_no_topic()
+        self._topic = check_topic(topic)
+        return self
+
+    def set_topic_selector(
+        self, topic_selector: KafkaTopicSelector | Callable[[Any], str]
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Choose the topic of each record: a `KafkaTopicSelector`, or a function of the record."""
+        self._check_no_topic()
+        if isinstance(topic_selector, KafkaTopicSelector):
+            self._topic = topic_selector.apply
+        elif callable(topic_selector) and not isinstance(topic_selector, type):
+            self._topic = topic_selector
+        else:
+            raise ArgumentTypeError(
+                f"the topic selector is not a KafkaTopicSelector: {topic_selector!r}"
+            )
+        return self
+
+    def _check_no_topic(self) -> None:
+        if self._topic is not None:
+            raise ArgumentError("the topic is set already", hint="set a topic or a selector, once")
+
+    def set_key_serialization_schema(
+        self, key_serialization_schema: SerializationSchema
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Make a key of each record; with `set_key_field`, of this field."""
+        self._key_schema = _check_schema(key_serialization_schema, "key_serialization_schema")
+        return self
+
+    def set_value_serialization_schema(
+        self, value_serialization_schema: SerializationSchema
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Make the value of each record; a schema that returns None for one writes a tombstone."""
+        self._value_schema = _check_schema(value_serialization_schema, "value_serialization_schema")
+        return self
+
+    def set_key_field(self, field: str | int) -> KafkaRecordSerializationSchemaBuilder:
+        """Take the key from a field of the record: a name (Row, dict, object) or an index (Row, tuple, list).
+
+        Without a schema of keys, str, bytes and numbers are written as text; None is no key.
+        """
+        if isinstance(field, bool) or not isinstance(field, str | int):
+            raise ArgumentTypeError(f"the key field is a name or an index, not {field!r}")
+        self._key_of = _Field(field)
+        return self
+
+    def set_partitioner(
+        self, partitioner: KafkaPartitioner | Callable[[Any, bytes | None, int], int]
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Choose partitions: a `KafkaPartitioner`, or a function of the record, its key and the number of partitions.
+
+        Without one Kafka's own decides: by the key, as Java's producers do, or batch by batch where there is none.
+        """
+        if isinstance(partitioner, KafkaPartitioner):
+            self._partitioner = partitioner
+        elif callable(partitioner) and not isinstance(partitioner, type):
+            self._partitioner = _FunctionPartitioner(partitioner)
+        else:
+            raise ArgumentTypeError(f"the partitioner is not a KafkaPartitioner: {partitioner!r}")
+        return self
+
+    def set_headers(
+        self, headers: Callable[[Any], Headers]
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Add headers: a function of the record that returns a dict, or pairs of names and values (str, bytes or None)."""
+        self._headers_of = _check_function(headers, "the headers")
+        return self
+
+    def set_tombstones(
+        self, is_tombstone: Callable[[Any], bool]
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Write no value for some records, which deletes their key in a compacted topic: a function of the record says for which."""
+        self._is_tombstone = _check_function(is_tombstone, "what tells tombstones")
+        return self
+
+    def set_write_timestamps(self, write_timestamps: bool) -> KafkaRecordSerializationSchemaBuilder:
+        """Whether the timestamps of records become those of messages; they do unless this says no."""
+        if not isinstance(write_timestamps, bool):
+            raise ArgumentTypeError(f"write_timestamps is not a bool: {write_timestamps!r}")
+        self._writes_timestamps = write_timestamps
+        return self
+
+    def build(self) -> KafkaRecordSerializationSchema:
+        """Create the schema."""
+        if self._topic is None:
+            raise ArgumentError(
+                "no topic is set", hint="call set_topic(...) or set_topic_selector(...)"
+            )
+        if self._value_schema is None:
+            raise ArgumentError(
+                "no schema of values is set",
+                hint="call set_value_serialization_schema(SimpleStringSchema()), for example",
+            )
+        if self._is_tombstone is not None and self._key_schema is None and self._key_of is None:
+            raise ArgumentError("tombstones need keys", hint="call set_key_field(...)")
+        return KafkaRecordSerializationSchema(
+            topic=self._topic,
+            value_schema=self._value_schema,
+            key_schema=self._key_schema,
+            key_of=self._key_of,
+            partitioner=self._partitioner,
+            headers_of=self._headers_of,
+            is_tombstone=self._is_tombstone,
+            writes_timestamps=self._writes_timestamps,
+        )
+
+
+class _Field:
+    """Reads one field of a record."""
+
+    def __init__(self, field: str | int) -> None:
+        self._field = field
+
+    def __call__(self, record: Any) -> Any:
+        field = self._field
+        try:
+            if isinstance(field, int) or isinstance(record, Row | Mapping):
+                return record[field]
+            return getattr(record, field)
+        except (LookupError, AttributeError, TypeError, ValueError):
+            raise RecordError(f"{record!r} has no field {field!r} to take the key from") from None
+
+
+def check_topic(topic: Any) -> str:
+    """Return the name of a topic; one that Kafka would refuse is an error."""
+    if not isinstance(topic, str):
+        raise ArgumentTypeError(f"the topic is not a str: {topic!r}")
+    wrong = set(topic) - _TOPIC_CHARACTERS
+    if not topic or topic in {".", ".."} or wrong or len(topic) > _MOST_TOPIC_CHARACTERS:
+        raise ArgumentError(
+            f"{topic!r} is no name of a topic",
+            hint="letters, digits, '.', '_' and '-', at most 249 of them",
+        )
+    return topic
+
+
+def _check_schema(schema: Any, what: str) -> SerializationSchema:
+    if not isinstance(schema, SerializationSchema):
+        raise ArgumentTypeError(
+            f"{what} is not a SerializationSchema: {schema!r}",
+            hint="SimpleStringSchema() writes text, ByteArraySchema() bytes",
+        )
+    return schema
+
+
+def _check_function(function: Any, what: str) -> Any:
+    if not callable(function) or isinstance(function, type):
+        raise ArgumentTypeError(f"{what} is not a function of the record: {function!r}")
+    return function
+
+
+def _plain_key(key: Any) -> bytes | None:
+    if key is None or isinstance(key, bytes):
+        return key
+    if isinstance(key, str):
+        return key.encode()
+    if isinstance(key, int | float):
+        return str(key).encode()
+    raise RecordError(
+        f"the key {key!r} is neither text, bytes nor a number",
+        hint="call set_key_serialization_schema(...) to say how it is written",
+    )
+
+
+def _headers(headers: Headers | None) -> list[tuple[str, Any]] | None:
+    if not headers:
+        return None
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    found = [(name, value) for name, value in pairs]
+    for name, value in found:
+        if not isinstance(name, str) or not (value is None or isinstance(value, str | bytes)):
+            raise RecordError(
+                f"a header is a name with a str, bytes or None, not {name!r}: {value!r}"
+            )
+    return found

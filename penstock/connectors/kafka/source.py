@@ -1,0 +1,257 @@
+"""A source of the messages of Kafka topics."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.common.not_implemented import not_implemented
+from penstock.common.serialization import DeserializationSchema
+from penstock.connectors.kafka.enumerator import KafkaEnumerator, KafkaSourcePlan
+from penstock.connectors.kafka.offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+)
+from penstock.connectors.kafka.properties import check_properties
+from penstock.connectors.kafka.reader import KafkaReader
+from penstock.connectors.kafka.record import KafkaRecordDeserializationSchema
+from penstock.connectors.kafka.source_options import (
+    CLIENT_ID_PREFIX,
+    SourceOptions,
+    source_options,
+)
+from penstock.connectors.kafka.subscription import Subscription
+from penstock.connectors.source import Boundedness, Source, SourceReader, SplitEnumerator
+from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
+
+Schema = DeserializationSchema | KafkaRecordDeserializationSchema
+
+
+class KafkaSource(Source):
+    """Reads partitions of Kafka topics, in parallel, each from the offset that the last checkpoint holds.
+
+    >>> from penstock.common import SimpleStringSchema
+    >>> (
+    ...     KafkaSource.builder()
+    ...     .set_bootstrap_servers("localhost:9092")
+    ...     .set_topics("orders")
+    ...     .set_group_id("billing")
+    ...     .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+    ...     .set_value_only_deserializer(SimpleStringSchema())
+    ...     .build()
+    ... )
+    KafkaSource(orders at localhost:9092)
+    """
+
+    get_java_function = not_implemented("there is no JVM object behind a source")
+
+    def __init__(self, j_kafka_source: Any) -> None:
+        if not isinstance(j_kafka_source, _Parts):
+            raise ArgumentTypeError(
+                "a KafkaSource is made by its builder", hint="KafkaSource.builder()...build()"
+            )
+        self._plan = j_kafka_source.plan
+        self._schema = j_kafka_source.schema
+
+    @staticmethod
+    def builder() -> KafkaSourceBuilder:
+        """Begin a source."""
+        return KafkaSourceBuilder()
+
+    def get_boundedness(self) -> Boundedness:
+        """Whether the source ends by itself."""
+        return Boundedness.BOUNDED if self._plan.bounded else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def get_produced_type(self) -> Any:
+        """Return the type of the records, None if it is not known."""
+        return self._schema.get_produced_type()
+
+    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+        """Create the enumerator, which finds partitions."""
+        return KafkaEnumerator(self._plan, restored)
+
+    def create_reader(self) -> SourceReader:
+        """Create a reader, with a consumer of its own."""
+        return KafkaReader(self._plan.options, self._schema)
+
+    def __repr__(self) -> str:
+        return f"KafkaSource({self._plan.subscription} at {self._plan.options.servers})"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Parts:
+    plan: KafkaSourcePlan
+    schema: Schema
+
+
+class KafkaSourceBuilder:
+    """Collects what a KafkaSource reads. Each method checks what it is given."""
+
+    def __init__(self) -> None:
+        self._properties: dict[str, str] = {}
+        self._subscription: Subscription | None = None
+        self._starting = KafkaOffsetsInitializer.earliest()
+        self._stopping: KafkaOffsetsInitializer | None = None
+        self._bounded = False
+        self._schema: Schema | None = None
+
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
+        """Name brokers to ask first: `host:port`, several with commas between."""
+        return self.set_property("bootstrap.servers", _text(bootstrap_servers, "bootstrap_servers"))
+
+    def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
+        """Name the consumer group that is told of the job's progress."""
+        return self.set_property("group.id", _text(group_id, "group_id"))
+
+    def set_topics(self, *topics: str) -> KafkaSourceBuilder:
+        """Read all partitions of these topics."""
+        if not topics:
+            raise ArgumentError("set_topics needs at least one topic")
+        named = tuple(dict.fromkeys(_text(topic, "a topic") for topic in topics))
+        return self._subscribe(Subscription(topics=named))
+
+    def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
+        """Read all topics whose whole name matches a regular expression, new ones too."""
+        try:
+            re.compile(_text(topic_pattern, "topic_pattern"))
+        except re.error as error:
+            raise ArgumentError(
+                f"topic_pattern is not a regular expression: {topic_pattern!r}", detail=str(error)
+            ) from None
+        return self._subscribe(Subscription(pattern=topic_pattern))
+
+    def set_partitions(self, partitions: set[KafkaTopicPartition]) -> KafkaSourceBuilder:
+        """Read these partitions only."""
+        if not isinstance(partitions, set | frozenset | list | tuple):
+            raise ArgumentTypeError(
+                f"partitions is a set of KafkaTopicPartition, not {partitions!r}"
+            )
+        for each in partitions:
+            if not isinstance(each, KafkaTopicPartition):
+                raise ArgumentTypeError(f"{each!r} is not a KafkaTopicPartition")
+        if not partitions:
+            raise ArgumentError("set_partitions needs at least one partition")
+        return self._subscribe(Subscription(partitions=frozenset(partitions)))
+
+    def _subscribe(self, subscription: Subscription) -> KafkaSourceBuilder:
+        if self._subscription is not None:
+            raise InvalidProgramError(
+                f"the source reads {self._subscription} already",
+                hint="use one of set_topics, set_topic_pattern and set_partitions, once",
+            )
+        self._subscription = subscription
+        return self
+
+    def set_starting_offsets(
+        self, starting_offsets_initializer: KafkaOffsetsInitializer
+    ) -> KafkaSourceBuilder:
+        """Say where partitions begin that no checkpoint knows; the earliest offsets if it is not said."""
+        self._starting = _initializer(starting_offsets_initializer)
+        return self
+
+    def set_bounded(
+        self, stopping_offsets_initializer: KafkaOffsetsInitializer
+    ) -> KafkaSourceBuilder:
+        """Let the source end, at these offsets: those before them are read."""
+        self._stopping = _initializer(stopping_offsets_initializer)
+        self._bounded = True
+        return self
+
+    def set_unbounded(
+        self, stopping_offsets_initializer: KafkaOffsetsInitializer
+    ) -> KafkaSourceBuilder:
+        """Let partitions end at these offsets, in a source that counts as one that does not end."""
+        self._stopping = _initializer(stopping_offsets_initializer)
+        self._bounded = False
+        return self
+
+    def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
+        """Say how the ids of the source's clients begin, in the brokers' logs and metrics."""
+        return self.set_property(CLIENT_ID_PREFIX, _text(prefix, "prefix"))
+
+    def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
+        """Set a property: one of Kafka's Java consumer, of librdkafka, or of the source."""
+        self._properties.update(check_properties({key: value}, "set_property"))
+        return self
+
+    def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
+        """Set several properties."""
+        self._properties.update(check_properties(props, "set_properties"))
+        return self
+
+    def set_value_only_deserializer(
+        self, deserialization_schema: DeserializationSchema
+    ) -> KafkaSourceBuilder:
+        """Make records of the values of messages."""
+        if not isinstance(deserialization_schema, DeserializationSchema):
+            raise ArgumentTypeError(
+                f"deserialization_schema is a DeserializationSchema, not {deserialization_schema!r}",
+                hint="for example SimpleStringSchema(), or JsonRowDeserializationSchema.builder()...build()",
+            )
+        self._schema = deserialization_schema
+        return self
+
+    def set_deserializer(
+        self, record_deserializer: KafkaRecordDeserializationSchema
+    ) -> KafkaSourceBuilder:
+        """Make records of messages with their key, headers, topic, partition, offset and timestamp."""
+        if not isinstance(record_deserializer, KafkaRecordDeserializationSchema):
+            raise ArgumentTypeError(
+                f"record_deserializer is a KafkaRecordDeserializationSchema, not {record_deserializer!r}",
+                hint="KafkaRecordDeserializationSchema.of(lambda record: ...)",
+            )
+        self._schema = record_deserializer
+        return self
+
+    def build(self) -> KafkaSource:
+        """Check that all is there, and that the properties mean something, and make the source."""
+        if not self._properties.get("bootstrap.servers"):
+            raise InvalidProgramError(
+                "the Kafka source has no bootstrap servers", hint="call set_bootstrap_servers"
+            )
+        if self._subscription is None:
+            raise InvalidProgramError(
+                "the Kafka source has no topics",
+                hint="call set_topics, set_topic_pattern or set_partitions",
+            )
+        if self._schema is None:
+            raise InvalidProgramError(
+                "the Kafka source has no deserializer",
+                hint="call set_value_only_deserializer or set_deserializer",
+            )
+        plan = KafkaSourcePlan(
+            self._subscription, self._starting, self._stopping, self._bounded, self._options()
+        )
+        return KafkaSource(_Parts(plan, self._schema))
+
+    def _options(self) -> SourceOptions:
+        options = source_options(self._properties)
+        initializers: Sequence[KafkaOffsetsInitializer | None] = (self._starting, self._stopping)
+        if options.group_id is None and any(each and each.needs_group for each in initializers):
+            raise InvalidProgramError(
+                "committed offsets are those of a consumer group, and the source has none",
+                hint="call set_group_id",
+            )
+        if options.reset is KafkaOffsetResetStrategy.NONE:
+            options = dataclasses.replace(options, reset=self._starting.reset_strategy)
+        return options
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{name} is a str, not {value!r}")
+    if not value.strip():
+        raise ArgumentError(f"{name} is empty")
+    return value
+
+
+def _initializer(value: Any) -> KafkaOffsetsInitializer:
+    if not isinstance(value, KafkaOffsetsInitializer):
+        raise ArgumentTypeError(
+            f"offsets are given by a KafkaOffsetsInitializer, not {value!r}",
+            hint="for example KafkaOffsetsInitializer.latest()",
+        )
+    return value

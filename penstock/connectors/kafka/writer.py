@@ -1,0 +1,175 @@
+"""The writers of KafkaSink: at most or at least once, and in transactions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.connectors.kafka.committable import KafkaCommittable, operator_prefix
+from penstock.connectors.kafka.errors import KafkaSinkError
+from penstock.connectors.kafka.pool import PooledProducer, ProducerPool
+from penstock.connectors.kafka.producer import KafkaProducer
+from penstock.connectors.kafka.serialization import KafkaRecordSerializationSchema
+from penstock.connectors.kafka.transactions import Transactions, TransactionState
+from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
+
+
+class _Sending:
+    """Turns records into messages and gives them to a producer; counts them."""
+
+    def __init__(self, schema: KafkaRecordSerializationSchema, context: WriterContext) -> None:
+        schema.open(context.subtask, context.parallelism)
+        self._schema = schema
+        self._checked: set[str] = set()
+        self._send_ms = 0.0  # as librdkafka has measured it: from `send` to the broker's answer
+        self._bytes: Any = None
+        if context.metrics is not None:
+            self._bytes = context.metrics.counter("numBytesSend")
+            context.metrics.gauge("currentSendTime", lambda: round(self._send_ms, 3))
+
+    def send(
+        self, producer: KafkaProducer, values: list[Any], timestamps: list[int | None] | None
+    ) -> None:
+        messages = self._schema.to_messages(values, timestamps, producer.partitions_of)
+        topics = messages.topic
+        for topic in {topics} if isinstance(topics, str) else set(topics):
+            if topic not in self._checked:
+                producer.partitions_of(topic)  # one that is not there is no reason to wait
+                self._checked.add(topic)
+        producer.send(
+            topics,
+            messages.values,
+            messages.keys,
+            messages.partitions,
+            messages.timestamps,
+            messages.headers,
+        )
+        if self._bytes is not None:
+            self._bytes.inc(sum(map(len, filter(None, messages.values))))
+
+    def on_statistics(self, text: str) -> None:
+        """Take librdkafka's statistics."""
+        brokers = json.loads(text)["brokers"].values()
+        times = [each["rtt"]["avg"] + each["outbuf_latency"]["avg"] for each in brokers]
+        self._send_ms = max(times, default=0) / 1000
+
+
+class KafkaWriter(SinkWriter):
+    """Sends records as they come. With `flushes`, a checkpoint waits until the brokers have all that came before it."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        schema: KafkaRecordSerializationSchema,
+        context: WriterContext,
+        *,
+        flushes: bool,
+    ) -> None:
+        self._sending = _Sending(schema, context)
+        statistics = None if context.metrics is None else self._sending.on_statistics
+        self._producer = KafkaProducer(properties, None, statistics)
+        self._flushes = flushes
+        self._in_epoch = False
+
+    def begin(self, epoch: EpochContext) -> None:
+        """Go on."""
+        self._in_epoch = True
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        """Send records."""
+        self._sending.send(self._producer, values, timestamps)
+
+    def prepare_commit(self) -> list[Any]:
+        """Wait until the brokers have everything, if that is promised."""
+        if self._flushes:
+            self._producer.flush()
+        self._producer.poll()
+        self._in_epoch = False
+        return []
+
+    def close(self) -> None:
+        """Send what is left, unless the task has failed."""
+        producer = self._producer
+        if producer.producer is None:
+            return
+        try:
+            if not self._in_epoch:
+                producer.flush()
+        finally:
+            producer.let_go()
+
+
+class TransactionalWriter(SinkWriter):
+    """Writes each epoch in a transaction of its own, which the committer ends."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        schema: KafkaRecordSerializationSchema,
+        context: WriterContext,
+        transactions: Transactions,
+        prefix: str | None,
+        timeout_ms: int,
+    ) -> None:
+        self._sending = _Sending(schema, context)
+        self._transactions = transactions
+        self._timeout_ms = timeout_ms
+        self._pool = ProducerPool(
+            properties,
+            transactions,
+            operator_prefix(prefix, context.job_id, context.operator_id),
+            context.subtask,
+            timeout_ms,
+            None if context.metrics is None else self._sending.on_statistics,
+        )
+        self._epoch = 0
+        self._current: PooledProducer | None = None  # in the middle of an epoch
+
+    def begin(self, epoch: EpochContext) -> None:
+        """Begin a transaction."""
+        self._epoch = epoch.epoch
+        current = self._pool.take(epoch.attempt.rpartition("-")[0])
+        self._current = current
+        current.producer.begin()
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        """Send records."""
+        assert self._current is not None
+        self._sending.send(self._current.producer, values, timestamps)
+
+    def prepare_commit(self) -> list[Any]:
+        """Wait until the brokers have everything, and hand over the transaction."""
+        current = self._current
+        assert current is not None
+        current.producer.flush()
+        name = current.transactional_id
+        found = self._transactions.describe([name]).get(name)
+        if found is None or not current.is_in(found) or found.state is not TransactionState.ONGOING:
+            raise KafkaSinkError(
+                f"the transaction '{name}' is not open any more before its checkpoint",
+                detail=f"brokers: {current.producer.bootstrap}; the coordinator says: {found}",
+                hint=f"a checkpoint has to come within transaction.timeout.ms ({self._timeout_ms} ms), and a transactional id prefix belongs to one sink",
+            )
+        committable = KafkaCommittable(
+            name,
+            found.producer_id,
+            found.producer_epoch,
+            found.started_ms,
+            found.timeout_ms,
+            current.producer.bootstrap,
+        )
+        self._current = None
+        self._pool.hand_over(current, committable, self._epoch)
+        return [committable]
+
+    def on_committed(self, epoch: int) -> None:
+        """Use the producers again whose transactions are committed."""
+        self._pool.settle(epoch)
+
+    def close(self) -> None:
+        """Abort the transaction of an epoch that was not ended; those that were handed over stay."""
+        current, self._current = self._current, None
+        if current is not None:
+            current.producer.give_up()
+        self._pool.close()

@@ -1,0 +1,248 @@
+"""The data files of a table: written in tasks as Parquet, and handed over at the barrier."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, Final
+
+from penstock.connectors.formats.arrow_rows import ArrowRows
+from penstock.connectors.formats.field_types import row_type
+from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
+from penstock.errors import ArgumentError, ArgumentTypeError
+
+TARGET_FILE_SIZE: Final = 128 << 20
+_ROWS_PER_GROUP: Final = 64 << 10
+_MOST_OPEN: Final = 64  # files of different partitions at a time
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A finished file that no reader of the table sees yet.
+
+    `path` is as the table names it. `partition` has the values that the table keeps about it, `statistics` what Delta Lake does.
+    `application` is the sink that wrote it.
+    """
+
+    path: str
+    size: int
+    rows: int
+    application: str
+    partition: tuple[tuple[str, str | None], ...] = ()
+    statistics: str = ""
+
+
+class Layout(ABC):
+    """What files of a table look like, and where they are; made in the task."""
+
+    schema: Any  # of records
+    file_schema: Any  # of files
+
+    @abstractmethod
+    def partition_keys(self, table: Any) -> list[Hashable] | None:
+        """Return the partition of each row, or None if the table has none."""
+
+    @abstractmethod
+    def path_of(self, partition: Any, name: str) -> str:
+        """Return where a file of a partition is to be."""
+
+    @abstractmethod
+    def partition_values(self, partition: Any) -> tuple[tuple[str, str | None], ...]:
+        """Return what the table is told about a partition."""
+
+    @abstractmethod
+    def open_output(self, path: str) -> IO[bytes]:
+        """Open a new file."""
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Delete a file that the table does not know."""
+
+
+class LakeWriter(SinkWriter):
+    """Writes the records of an epoch to files, one or more for each partition.
+
+    What is written and not handed over when the writer closes is deleted. A process that is killed leaves files that the table does not
+    know; the table's own cleaning (VACUUM, orphan files) takes them away.
+    """
+
+    def __init__(self, context: WriterContext, layout: Layout, target_size: int) -> None:
+        self._layout = layout
+        self._application = application_of(context)
+        self._prefix = f"part-{context.job_id[:8]}-{context.operator_id[:8]}-{context.subtask}"
+        self._rows_to_arrow = ArrowRows(row_type(layout.schema), layout.schema)
+        self._target_size = target_size
+        self._attempt = ""
+        self._count = 0
+        self._rows: list[Sequence[Any]] = []
+        self._open: dict[Any, _OpenFile] = {}
+        self._finished: list[DataFile] = []
+
+    def begin(self, epoch: EpochContext) -> None:
+        """Start an epoch: its files carry the attempt in their names."""
+        self._attempt = hashlib.sha256(epoch.attempt.encode()).hexdigest()[:16]
+        self._count = 0
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        """Take records."""
+        self._rows += self._rows_to_arrow.values(values)
+        if len(self._rows) >= _ROWS_PER_GROUP:
+            self._flush()
+
+    def prepare_commit(self) -> list[Any]:
+        """Finish all files and hand them over."""
+        self._flush()
+        for partition in list(self._open):
+            self._finish(partition)
+        files, self._finished = self._finished, []
+        return files
+
+    def close(self) -> None:
+        """Delete what was not handed over."""
+        written = [each.path for each in self._open.values()]
+        for each in self._open.values():
+            with contextlib.suppress(Exception):  # it is given up
+                each.abandon()
+        for path in [*written, *(file.path for file in self._finished)]:
+            with contextlib.suppress(Exception):
+                self._layout.delete(path)
+        self._open, self._finished, self._rows = {}, [], []
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        table = self._rows_to_arrow.table(self._rows)
+        self._rows = []
+        keys = self._layout.partition_keys(table)
+        if keys is None:
+            self._write(None, table)
+            return
+        places: dict[Hashable, list[int]] = {}
+        for place, key in enumerate(keys):
+            places.setdefault(key, []).append(place)
+        for key, found in places.items():
+            self._write(key, table.take(found))
+
+    def _write(self, partition: Any, table: Any) -> None:
+        file = self._open.get(partition)
+        if file is None:
+            if len(self._open) >= _MOST_OPEN:
+                self._finish(max(self._open, key=lambda each: self._open[each].size))
+            self._count += 1
+            name = f"{self._prefix}-{self._attempt}-{self._count}.parquet"
+            path = self._layout.path_of(partition, name)
+            stream = self._layout.open_output(path)
+            file = self._open[partition] = _OpenFile(path, stream, self._layout.file_schema)
+        file.write(table.select(self._layout.file_schema.names))
+        if file.size >= self._target_size:
+            self._finish(partition)
+
+    def _finish(self, partition: Any) -> None:
+        file = self._open.pop(partition)
+        metadata, size = file.finish()
+        self._finished.append(
+            DataFile(
+                file.path,
+                size,
+                metadata.num_rows,
+                self._application,
+                self._layout.partition_values(partition),
+                json.dumps(statistics(metadata)),
+            )
+        )
+
+
+class _OpenFile:
+    """A Parquet file that is being written."""
+
+    def __init__(self, path: str, stream: IO[bytes], schema: Any) -> None:
+        import pyarrow.parquet as pq
+
+        self.path = path
+        self._stream = stream
+        self._metadata: list[Any] = []
+        self._writer = pq.ParquetWriter(stream, schema, metadata_collector=self._metadata)
+
+    @property
+    def size(self) -> int:
+        return int(self._stream.tell())
+
+    def write(self, table: Any) -> None:
+        self._writer.write_table(table)
+
+    def finish(self) -> tuple[Any, int]:
+        """Write the footer; return it, and the size of the file."""
+        self._writer.close()
+        size = self.size
+        self._stream.close()
+        return self._metadata[0], size
+
+    def abandon(self) -> None:
+        self._writer.close()
+        self._stream.close()
+
+
+def statistics(metadata: Any) -> dict[str, Any]:
+    """Return the statistics of a file as Delta Lake writes them: numbers of rows and nulls, bounds of numbers and short texts."""
+    nulls: dict[str, int] = {}
+    bounds: dict[str, list[Any]] = {}
+    unbounded: set[str] = set()
+    for group in range(metadata.num_row_groups):
+        for index in range(metadata.num_columns):
+            column = metadata.row_group(group).column(index)
+            name, found = column.path_in_schema, column.statistics
+            if "." in name or found is None:
+                continue
+            if found.has_null_count:
+                nulls[name] = nulls.get(name, 0) + found.null_count
+            if not found.has_min_max:
+                if found.null_count != column.num_values:
+                    unbounded.add(name)
+            elif all(map(_is_plain, (found.min, found.max))):
+                low, high = bounds.setdefault(name, [found.min, found.max])
+                bounds[name] = [min(low, found.min), max(high, found.max)]
+            else:
+                unbounded.add(name)
+    known = {name: each for name, each in bounds.items() if name not in unbounded}
+    return {
+        "numRecords": metadata.num_rows,
+        "minValues": {name: low for name, (low, _) in known.items()},
+        "maxValues": {name: high for name, (_, high) in known.items()},
+        "nullCount": nulls,
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a bound can be told exactly: long texts would have to be cut, times rounded."""
+    if isinstance(value, str):
+        return len(value) <= 32
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def application_of(context: WriterContext) -> str:
+    """Return the name under which the sink of a job commits."""
+    return f"penstock-{context.job_id}-{context.operator_id}"
+
+
+def digest_of(files: Iterable[DataFile]) -> str:
+    """Return what tells the files of one attempt at an epoch from those of any other."""
+    names = "\n".join(sorted(file.path for file in files))
+    return hashlib.sha256(names.encode()).hexdigest()
+
+
+def check_target_size(target_file_size: Any) -> int:
+    """Check the size at which a file is full."""
+    if not isinstance(target_file_size, int) or isinstance(target_file_size, bool):
+        raise ArgumentTypeError(
+            "the size of files is not a number of bytes",
+            detail=f"target_file_size={target_file_size!r}",
+        )
+    if target_file_size < 1:
+        raise ArgumentError(
+            "the size of files must be positive", detail=f"target_file_size={target_file_size}"
+        )
+    return target_file_size

@@ -1,0 +1,182 @@
+"""A sink of an Iceberg table: exactly once, one snapshot for each checkpoint."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Hashable, Mapping, Sequence
+from typing import IO, Any, Final
+
+from penstock.connectors.formats.field_types import arrow_schema
+from penstock.connectors.formats.field_types import row_type as row_type_of
+from penstock.connectors.lake.data_files import (
+    TARGET_FILE_SIZE,
+    DataFile,
+    LakeWriter,
+    Layout,
+    check_target_size,
+    digest_of,
+)
+from penstock.connectors.lake.iceberg_tables import TableName, pyiceberg
+from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
+from penstock.errors import ArgumentError, UnsupportedOperationError
+
+# What a snapshot says about itself.
+_APPLICATION = "penstock.application"
+_EPOCH = "penstock.epoch"
+_FILES = "penstock.files"
+
+_MOST_TRIES: Final = 10  # others may commit at the same time
+
+
+class IcebergSink(Sink):
+    """Appends records to an Iceberg table.
+
+    `catalog` are pyiceberg's properties of the catalog, `identifier` is the table's name in it. The table is created when there is none, with
+    the columns of `row_type` and without partitions; one that is there need not be described. Records are Rows, tuples, dicts
+    or objects with its fields.
+    """
+
+    def __init__(
+        self,
+        catalog: Mapping[str, str],
+        identifier: str | Sequence[str],
+        row_type: Any = None,
+        *,
+        target_file_size: int = TARGET_FILE_SIZE,
+    ) -> None:
+        self.name = TableName(catalog, identifier)
+        self.target_file_size = check_target_size(target_file_size)
+        declared = None
+        if row_type is not None:
+            declared = arrow_schema(row_type_of(row_type), utc_timestamp=True)
+        table = self.name.open_table()
+        if table is None:
+            if declared is None:
+                raise ArgumentError(
+                    f"there is no Iceberg table {self.name}, and nothing says what its columns are",
+                    hint="IcebergSink(catalog, name, row_type=Types.ROW_NAMED([...], [...])) creates it",
+                )
+            table = self._create(declared)
+        schema = table_schema(table)
+        if declared is not None and declared.names != schema.names:
+            raise ArgumentError(
+                f"the Iceberg table {self.name} has other columns",
+                detail=f"it has {schema.names}; the sink is to write {declared.names}",
+                hint="leave the row type out to write what the table has",
+            )
+        IcebergLayout(table)  # refuses partitions that cannot be written
+
+    def _create(self, schema: Any) -> Any:
+        catalog = self.name.open_catalog()
+        catalog.create_namespace_if_not_exists(self.name.parts[:-1])
+        return catalog.create_table_if_not_exists(self.name.parts, schema)
+
+    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+        """Create the writer of one subtask."""
+        return LakeWriter(context, IcebergLayout(self.name.require_table()), self.target_file_size)
+
+    def create_committer(self) -> Committer:
+        """Create what adds files to the table."""
+        return IcebergCommitter(self.name)
+
+
+def table_schema(table: Any) -> Any:
+    """Return the schema of a table for files that are added to it: without field ids, which belong to files of Iceberg's own writers."""
+    return pyiceberg("io.pyarrow").schema_to_pyarrow(table.schema(), include_field_ids=False)
+
+
+class IcebergLayout(Layout):
+    """Files in the table's own place; each has rows of one partition."""
+
+    def __init__(self, table: Any) -> None:
+        self.schema = self.file_schema = table_schema(table)
+        self._table = table
+        self._io = table.io
+        schema, transforms = table.schema(), pyiceberg("transforms")
+        self._keys = []
+        for field in table.spec().fields:
+            source = schema.find_field(field.source_id)
+            if not field.transform.preserves_order and not isinstance(
+                field.transform, transforms.IdentityTransform
+            ):
+                raise UnsupportedOperationError(
+                    f"files cannot be added to an Iceberg table with the partition {field.transform}({source.name})",
+                    detail="which partition a file belongs to is seen from the bounds of its columns",
+                    hint="partition by the column itself, by truncate, or by year, month, day or hour",
+                )
+            self._keys.append((source.name, field.transform.pyarrow_transform(source.field_type)))
+
+    def partition_keys(self, table: Any) -> list[Hashable] | None:
+        """Return what the table's transforms make of each row."""
+        if not self._keys:
+            return None
+        columns = [
+            transform(table[name].combine_chunks()).to_pylist() for name, transform in self._keys
+        ]
+        return list(zip(*columns, strict=True))
+
+    def partition_values(self, partition: Any) -> tuple[tuple[str, str | None], ...]:
+        """Return nothing: the table sees it from the file."""
+        return ()
+
+    def path_of(self, partition: Any, name: str) -> str:
+        """Return a path where the table keeps its data."""
+        location: str = self._table.location_provider().new_data_location(
+            f"{uuid.uuid4().hex}-{name}"
+        )
+        return location
+
+    def open_output(self, path: str) -> IO[bytes]:
+        """Open a new file."""
+        stream: IO[bytes] = self._io.new_output(path).create()
+        return stream
+
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+        self._io.delete(path)
+
+
+class IcebergCommitter(Committer):
+    """Adds the files of an epoch to the table, in one snapshot. A commit that comes again is known by what the snapshots say."""
+
+    def __init__(self, name: TableName) -> None:
+        self._name = name
+
+    def commit(self, request: CommitRequest) -> Any:
+        """Append the files, unless the table has them."""
+        files: list[DataFile] = request.committables
+        if not files:
+            return
+        refused = pyiceberg("exceptions").CommitFailedException
+        digest = digest_of(files)
+        for attempt in range(_MOST_TRIES):
+            table = self._name.require_table()
+            if _has(table, files[0].application, digest):
+                return
+            try:
+                table.add_files(
+                    [file.path for file in files],
+                    snapshot_properties={
+                        _APPLICATION: files[0].application,
+                        _EPOCH: str(request.epoch),
+                        _FILES: digest,
+                    },
+                    check_duplicate_files=False,  # it would read all manifests; the snapshots tell
+                )
+            except refused:
+                if attempt == _MOST_TRIES - 1:
+                    raise
+                time.sleep(0.05 * 2**attempt)
+            else:
+                return
+
+
+def _has(table: Any, application: str, digest: str) -> bool:
+    """Whether one of the table's snapshots has added these files."""
+    return any(
+        snapshot.summary is not None
+        and snapshot.summary.get(_FILES) == digest
+        and snapshot.summary.get(_APPLICATION) == application
+        for snapshot in reversed(table.snapshots())
+    )

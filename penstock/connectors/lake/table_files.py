@@ -1,0 +1,139 @@
+"""Reading a table file by file: what sources of Delta Lake and Iceberg share."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.connectors.formats.arrow_rows import to_rows
+from penstock.connectors.source import (
+    Boundedness,
+    ReadLimits,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
+from penstock.errors import ArgumentError, ArgumentTypeError
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Files of a table, and the state of the table (a version, a snapshot) up to which they are all there is."""
+
+    splits: tuple[SourceSplit, ...]
+    seen: Any
+
+
+class TableSource(Source):
+    """The rows of a table, as Rows; if it is unbounded, also those that are added later."""
+
+    carries_timestamps = False
+
+    def __init__(self, *, unbounded: bool, discovery_interval_ms: int) -> None:
+        if not isinstance(unbounded, bool):
+            raise ArgumentTypeError("unbounded is True or False", detail=f"it is {unbounded!r}")
+        if not isinstance(discovery_interval_ms, int) or isinstance(discovery_interval_ms, bool):
+            raise ArgumentTypeError(
+                "the interval of discovery is a number of milliseconds",
+                detail=f"discovery_interval_ms={discovery_interval_ms!r}",
+            )
+        if discovery_interval_ms < 1:
+            raise ArgumentError(
+                "the interval of discovery must be positive",
+                detail=f"discovery_interval_ms={discovery_interval_ms}",
+            )
+        self.unbounded = unbounded
+        self.discovery_interval_ms = discovery_interval_ms
+
+    def get_boundedness(self) -> Boundedness:
+        """Whether it ends with what the table has."""
+        return Boundedness.CONTINUOUS_UNBOUNDED if self.unbounded else Boundedness.BOUNDED
+
+    @abstractmethod
+    def first_files(self) -> Found:
+        """Return the files to begin with."""
+
+    @abstractmethod
+    def later_files(self, seen: Any) -> Found:
+        """Return the files that were added since."""
+
+    @abstractmethod
+    def batches(self, split: SourceSplit, size: int) -> Iterator[Any]:
+        """Read a file: Arrow batches, the same rows in the same order every time."""
+
+    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+        """Create what finds files."""
+        return TableEnumerator(self, restored)
+
+    def create_reader(self) -> SourceReader:
+        """Create what reads files."""
+        return TableReader(self.batches)
+
+
+class TableEnumerator(SplitEnumerator):
+    """Finds the files of a table; remembers up to which state of the table it has found them."""
+
+    def __init__(self, source: TableSource, restored: Any) -> None:
+        self._source = source
+        self._begun = restored is not None
+        self._seen = None if restored is None else restored[0]
+        self._next_look = 0.0
+
+    def discover(self) -> Iterable[SourceSplit]:
+        """Look for files, not more often than the interval says."""
+        if self._begun and not self._source.unbounded:
+            return []
+        if self._begun and time.monotonic() < self._next_look:
+            return []
+        self._next_look = time.monotonic() + self._source.discovery_interval_ms / 1000
+        source = self._source
+        found = source.later_files(self._seen) if self._begun else source.first_files()
+        self._begun, self._seen = True, found.seen
+        return found.splits
+
+    def no_more_splits(self) -> bool:
+        """Whether the files of a bounded source were found."""
+        return self._begun and not self._source.unbounded
+
+    def snapshot(self) -> Any:
+        """Return the state of the table up to which files were found."""
+        return (self._seen,) if self._begun else None
+
+
+class TableReader(SourceReader):
+    """Reads files; a position is the number of rows that were read of a file."""
+
+    def __init__(self, batches: Callable[[SourceSplit, int], Iterator[Any]]) -> None:
+        self._batches = batches
+
+    def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
+        """Yield rows from a position on."""
+        at = 0
+        for batch in self._batches(split, limits.batch_size):
+            before, at = at, at + batch.num_rows
+            if at <= position:
+                continue
+            rest = batch.slice(max(0, position - before))
+            for start in range(0, rest.num_rows, limits.batch_size):
+                part = rest.slice(start, limits.batch_size)
+                position += part.num_rows
+                yield SourceBatch(to_rows(part), position)
+
+
+def check_columns(columns: Any, available: list[str], table: str) -> list[str]:
+    """Return the columns to read: those that are asked for, or all."""
+    if columns is None:
+        return available
+    wanted = [columns] if isinstance(columns, str) else list(columns)
+    missing = [name for name in wanted if name not in available]
+    if missing or not wanted:
+        raise ArgumentError(
+            f"{table} has not all the columns that are to be read",
+            detail=f"missing are {missing}, there are {available}",
+        )
+    return wanted

@@ -1,0 +1,1 @@
+"""Redis: a sink, and what its lookups share with it."""

@@ -1,0 +1,129 @@
+"""Connections to Redis, and calls that are made again when the server is away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from penstock.common.extras import optional_module
+from penstock.connectors.retrying import Backoff
+from penstock.errors import ArgumentError, ArgumentTypeError, ConnectionFailedError
+
+T = TypeVar("T")
+Connect = str | Callable[[], Any]
+_SCHEMES = ("redis", "rediss", "unix")
+
+
+def check_connect(url: Any) -> Connect:
+    """Return a URL, or a function that makes a client, if it looks like one."""
+    if callable(url):
+        return url  # type: ignore[no-any-return]
+    if not isinstance(url, str):
+        raise ArgumentTypeError(
+            "the url is neither a str nor a function that makes a client", detail=f"it is {url!r}"
+        )
+    if urlsplit(url).scheme not in _SCHEMES:
+        raise ArgumentError(
+            "the url is not one of Redis",
+            detail=f"it is {without_password(url)!r}",
+            hint="it begins with redis://, rediss:// or unix://",
+        )
+    return url
+
+
+def without_password(url: str) -> str:
+    """Return a URL that may be shown.
+
+    >>> without_password("redis://ada:geheim@host:6379/0")
+    'redis://host:6379/0'
+    """
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+class RedisCalls:
+    """A client that is made when it is first used. Calls are made again while the server is away, loads its data, or has no master."""
+
+    def __init__(self, connect: Connect, *, cluster: bool, backoff: Backoff) -> None:
+        self._connect = connect
+        self._cluster = cluster
+        self._backoff = backoff
+        self._client: Any = None
+        self._redis = optional_module("redis", extra="redis", needed_by="the Redis connector")
+        self._stopped = threading.Event()
+        self.retries = 0  # for metrics
+
+    @property
+    def name(self) -> str:
+        """The server, for messages."""
+        return without_password(self._connect) if isinstance(self._connect, str) else "Redis"
+
+    def call(self, function: Callable[[Any], T]) -> T:
+        """Call a function of the client, until the server answers; what it does must bear to be done twice."""
+        errors = self._redis.exceptions
+        away = (
+            errors.ConnectionError,
+            errors.TimeoutError,
+            errors.BusyLoadingError,
+            errors.ReadOnlyError,
+            errors.TryAgainError,
+            errors.ClusterDownError,
+            OSError,
+        )
+        pauses = self._backoff.pauses()
+        while True:
+            try:
+                return function(self._open())
+            except away as error:
+                if isinstance(error, errors.AuthenticationError | errors.AuthorizationError):
+                    raise self._failed(error, "check the user and the password") from error
+                pause = next(pauses, None)
+                if pause is None:
+                    raise self._failed(error, "check that the server runs") from error
+            self.retries += 1
+            self._stopped.wait(pause)
+
+    def pipeline(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Have commands done, not as a transaction; return the answers, with an exception for each command that was refused."""
+        errors = self._redis.exceptions
+        # Such an answer says nothing of the command: the server has no time, or is not the master any more.
+        passing = (errors.BusyLoadingError, errors.ReadOnlyError, errors.ClusterDownError)
+
+        def send(client: Any) -> list[Any]:
+            with client.pipeline(transaction=False) as pipeline:
+                for command in commands:
+                    pipeline.execute_command(*command)
+                answers: list[Any] = pipeline.execute(raise_on_error=False)
+            for answer in answers:
+                if isinstance(answer, Exception) and (
+                    isinstance(answer, passing) or not isinstance(answer, errors.ResponseError)
+                ):
+                    raise answer
+            return answers
+
+        return self.call(send)
+
+    def _failed(self, error: Exception, hint: str) -> ConnectionFailedError:
+        return ConnectionFailedError(
+            f"{self.name} had no answer for {self._backoff.within_ms} ms",
+            detail=f"{type(error).__name__}: {error}",
+            hint=f"{hint}; retry_timeout_ms says how long it is waited for",
+        )
+
+    def _open(self) -> Any:
+        if self._client is None:
+            if not isinstance(self._connect, str):
+                self._client = self._connect()
+            else:
+                kind = self._redis.RedisCluster if self._cluster else self._redis.Redis
+                self._client = kind.from_url(self._connect)
+        return self._client
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._stopped.set()
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()

@@ -1,0 +1,138 @@
+"""Commands that are done exactly once, after the checkpoint that has them is durable.
+
+Redis has no transactions that can be prepared by one process and committed by another. So the commands themselves are what is handed over, and the
+driver has a script do them. The server runs a script as a whole: it looks whether these commands were done, does them, and notes that they are
+done, in the same breath. A commit that comes again, after a crash of whoever, finds the note and does nothing.
+
+The notes of a subtask are a hash and a list beside it, of the last commits only: nothing older can come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from penstock.connectors.redis.client import RedisCalls
+from penstock.connectors.redis.commands import Command, show
+from penstock.connectors.rejections import FAIL, RejectedRecord
+from penstock.connectors.sink import CommitRequest, Committer
+from penstock.connectors.staged_sinks import (
+    StagedOutput,
+    delete_staged,
+    is_staged,
+    unpickled,
+)
+from penstock.errors import RecordError
+
+# A script holds up everybody else on the server: many small ones, each of which is done once.
+_CHUNK = 2000
+_NOTES_KEPT = 256
+
+# KEYS: the notes, their order. ARGV: the commit, the number of its chunk (from 1), how many notes to keep, then for each command the number of its parts
+# and the parts. What the commands that were refused were told is kept with the note, so that it is known again when the commit is repeated.
+_SCRIPT = """
+local done = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
+local chunk = tonumber(ARGV[2])
+local told = ARGV[1] .. '#' .. ARGV[2]
+if done >= chunk then
+  return redis.call('HGET', KEYS[1], told) or ''
+end
+local at, number, refused = 4, 0, {}
+while at <= #ARGV do
+  local parts = tonumber(ARGV[at])
+  local answer = redis.pcall(unpack(ARGV, at + 1, at + parts))
+  if type(answer) == 'table' and answer.err then
+    refused[#refused + 1] = number .. ' ' .. answer.err
+  end
+  at = at + parts + 1
+  number = number + 1
+end
+redis.call('HSET', KEYS[1], ARGV[1], chunk)
+local text = table.concat(refused, '\\n')
+if text ~= '' then
+  redis.call('HSET', KEYS[1], told, text)
+end
+if done == 0 then
+  redis.call('LPUSH', KEYS[2], ARGV[1])
+  while redis.call('LLEN', KEYS[2]) > tonumber(ARGV[3]) do
+    local old = redis.call('RPOP', KEYS[2])
+    for each = 1, tonumber(redis.call('HGET', KEYS[1], old) or '0') do
+      redis.call('HDEL', KEYS[1], old .. '#' .. each)
+    end
+    redis.call('HDEL', KEYS[1], old)
+  end
+end
+return text
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedCommands:
+    """What one subtask wants done of one epoch."""
+
+    operator_id: str
+    attempt: str  # of this attempt at the epoch alone
+    output: StagedOutput
+
+
+class RedisCommitter(Committer):
+    """Has the server do commands, each once."""
+
+    def __init__(
+        self,
+        calls: RedisCalls,
+        prefix: str,
+        on_rejected: str | Callable[[RejectedRecord], Any],
+    ) -> None:
+        self._calls = calls
+        self._prefix = prefix
+        self._on_rejected = on_rejected
+
+    def commit(self, request: CommitRequest) -> Any:
+        """Have all commands done that are not; those of a subtask keep their order."""
+        for staged in request.committables:
+            if is_staged(staged.output):  # else it was done, and its file deleted
+                self._commit_one(staged)
+        for staged in request.committables:
+            delete_staged(staged.output)
+
+    def _commit_one(self, staged: StagedCommands) -> None:
+        output = staged.output
+        notes = f"{self._prefix}:{output.job_id}:{staged.operator_id}:{output.subtask}"
+        commands = (each for batch in unpickled(output) for each in batch)
+        for number, chunk in enumerate(_chunks(commands, _CHUNK), 1):
+            arguments: list[Any] = [staged.attempt, number, _NOTES_KEPT]
+            for command in chunk:
+                arguments += [len(command), *command]
+            told = self._calls.call(
+                lambda client, given=arguments: client.eval(  # type: ignore[misc]
+                    _SCRIPT, 2, notes, f"{notes}:order", *given
+                )
+            )
+            if told:
+                self._refused(chunk, told.decode() if isinstance(told, bytes) else told)
+
+    def _refused(self, chunk: Sequence[Command], told: str) -> None:
+        for line in told.split("\n"):
+            number, _, reason = line.partition(" ")
+            command = chunk[int(number)]
+            if self._on_rejected == FAIL:
+                raise RecordError(
+                    f"{self._calls.name} refused a command",
+                    detail=f"{reason}; the command: {show(command)}",
+                    hint="the others of its epoch are done; set on_rejected to a function to go on without it",
+                )
+            assert callable(self._on_rejected)
+            target = f"{self._calls.name}, command {show(command)},"
+            self._on_rejected(RejectedRecord(command, target, None, reason))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._calls.close()
+
+
+def _chunks(commands: Iterator[Command], size: int) -> Iterator[list[Command]]:
+    while chunk := list(islice(commands, size)):
+        yield chunk

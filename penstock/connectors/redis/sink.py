@@ -1,0 +1,221 @@
+"""A sink whose records become commands of Redis.
+
+At least once, commands are sent in pipelines as they come, and a checkpoint waits for all answers. Exactly once, they are kept until the checkpoint is
+durable; then the driver has the server do them, together with a note that they are done: see `committer`.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from penstock.connectors.arguments import check_callable, check_int, check_text
+from penstock.connectors.batching import Batch, BatchLimits
+from penstock.connectors.delivery import DeliveryGuarantee
+from penstock.connectors.redis.client import Connect, RedisCalls, check_connect
+from penstock.connectors.redis.commands import commands_of, show, size_of
+from penstock.connectors.redis.committer import RedisCommitter, StagedCommands
+from penstock.connectors.rejections import (
+    FAIL,
+    OnRejected,
+    RejectedRecord,
+    Rejections,
+    check_on_rejected,
+)
+from penstock.connectors.retrying import Backoff
+from penstock.connectors.sink import Committer, EpochContext, Sink, SinkWriter, WriterContext
+from penstock.connectors.staged_sinks import StagingBuffer
+from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+
+_MOST_PARTS = 7000  # Lua passes on 8000 arguments at most
+
+
+class RedisSink(Sink):
+    """Has Redis do what a mapper makes of each record.
+
+    `mapper` returns a tuple such as `("SET", key, value, "EX", 60)`, a list of such tuples, or None. `url` is one of redis-py (`redis://`, `rediss://`,
+    `unix://`), or a function that makes a client, for Sentinel for instance; with `cluster=True` it is that of any node of a cluster.
+
+    AT_LEAST_ONCE sends commands together: `max_batch` of them, `linger_ms` after the first one at the latest. After a failure those since the last
+    checkpoint are done again, which changes nothing for SET, HSET, SADD, ZADD, EXPIRE or DEL. EXACTLY_ONCE is for those that do not bear
+    it, such as INCRBY, LPUSH, XADD or PUBLISH: commands wait for their checkpoint, and are done once, in the order of each subtask.
+    It needs one server (or one master): transactions of a cluster do not go beyond a node.
+
+    A server that is away is waited for, for `retry_timeout_ms`. A command that it refuses fails the job, or its record is given to
+    `on_rejected`: a function of a RejectedRecord, or (at least once) another sink.
+
+    >>> RedisSink("redis://localhost", lambda user: ("HSET", f"user:{user['id']}", "name", user["name"])).guarantee
+    <DeliveryGuarantee.AT_LEAST_ONCE: 1>
+    """
+
+    def __init__(
+        self,
+        url: Connect,
+        mapper: Callable[[Any], Any],
+        *,
+        delivery_guarantee: DeliveryGuarantee = DeliveryGuarantee.AT_LEAST_ONCE,
+        max_batch: int = 1000,
+        linger_ms: int = 100,
+        retry_timeout_ms: int = 120_000,
+        cluster: bool = False,
+        on_rejected: OnRejected = FAIL,
+        marker_prefix: str = "penstock:commits",
+    ) -> None:
+        self.connect = check_connect(url)
+        self.mapper = check_callable("mapper", mapper, "the record")
+        if not isinstance(delivery_guarantee, DeliveryGuarantee):
+            raise ArgumentTypeError(
+                "the guarantee is not a DeliveryGuarantee", detail=f"it is {delivery_guarantee!r}"
+            )
+        self.guarantee = delivery_guarantee
+        self.limits = BatchLimits(
+            check_int("max_batch", max_batch, 1), 4 << 20, check_int("linger_ms", linger_ms, 0)
+        )
+        self.retry_timeout_ms = check_int("retry_timeout_ms", retry_timeout_ms, 0)
+        self.cluster = bool(cluster)
+        self.on_rejected = check_on_rejected(on_rejected)
+        self.marker_prefix = check_text("marker_prefix", marker_prefix)
+        if self.exactly_once and self.cluster:
+            raise ArgumentError(
+                "a cluster of Redis cannot take commands exactly once",
+                detail="what is done and the note that it is done may be on different nodes",
+                hint="use AT_LEAST_ONCE with commands that may be done twice, or a server without cluster",
+            )
+        if self.exactly_once and isinstance(self.on_rejected, Sink):
+            raise ArgumentError(
+                "refused commands cannot go to a sink where commands are done exactly once",
+                detail="they are done by the driver, after the checkpoint",
+                hint="set on_rejected to a function",
+            )
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether commands wait for their checkpoint."""
+        return self.guarantee is DeliveryGuarantee.EXACTLY_ONCE
+
+    def calls(self) -> RedisCalls:
+        """Return a connection."""
+        backoff = Backoff(50, 2000, within_ms=self.retry_timeout_ms)
+        return RedisCalls(self.connect, cluster=self.cluster, backoff=backoff)
+
+    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+        """Create the writer of one subtask."""
+        if self.exactly_once:
+            return _StagingWriter(self, context)
+        return _PipelineWriter(self, context, restored)
+
+    def create_committer(self) -> Committer | None:
+        """Create what has commands done, or the committer of the sink for refused records."""
+        if self.exactly_once:
+            assert not isinstance(self.on_rejected, Sink)
+            return RedisCommitter(self.calls(), self.marker_prefix, self.on_rejected)
+        if isinstance(self.on_rejected, Sink):
+            return self.on_rejected.create_committer()
+        return None
+
+    def merge_writer_states(self, states: Any) -> Any:
+        """Merge states of the sink for refused records."""
+        if isinstance(self.on_rejected, Sink):
+            return self.on_rejected.merge_writer_states(states)
+        return super().merge_writer_states(states)
+
+
+class _PipelineWriter(SinkWriter):
+    """Sends commands in pipelines. They are no transactions: another client may see some of them before the others."""
+
+    def __init__(self, sink: RedisSink, context: WriterContext, restored: Any) -> None:
+        self._mapper = sink.mapper
+        self._calls = sink.calls()
+        self._batch = Batch(sink.limits)
+        self._flushes = sink.guarantee is not DeliveryGuarantee.NONE
+        self._in_epoch = False
+        self._rejections = Rejections(sink.on_rejected, context, restored)
+        if context.metrics is not None:
+            context.metrics.gauge("numRetries", lambda: self._calls.retries)
+
+    def begin(self, epoch: EpochContext) -> None:
+        self._in_epoch = True
+        self._rejections.begin(epoch)
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        mapper, add = self._mapper, self._batch.add
+        for value in values:
+            for command in commands_of(mapper(value), value):
+                if add((command, value), size_of(command)):
+                    self._flush()
+
+    def _flush(self) -> None:
+        items = self._batch.take()
+        if not items:
+            return
+        answers = self._calls.pipeline([command for command, _ in items])
+        refused = [
+            RejectedRecord(
+                value, f"{self._calls.name}, command {show(command)},", None, str(answer)
+            )
+            for (command, value), answer in zip(items, answers, strict=True)
+            if isinstance(answer, Exception)
+        ]
+        if refused:
+            self._rejections.take(refused)
+
+    def next_wakeup(self) -> int | None:
+        both = (self._batch.due_ms, self._rejections.next_wakeup())
+        return min((each for each in both if each is not None), default=None)
+
+    def wake_up(self) -> None:
+        self._flush()
+        self._rejections.wake_up()
+
+    def prepare_commit(self) -> list[Any]:
+        if self._flushes:
+            self._flush()
+        self._in_epoch = False
+        return self._rejections.prepare_commit()
+
+    def snapshot(self) -> Any:
+        return self._rejections.snapshot()
+
+    def close(self) -> None:
+        if len(self._batch) and not self._in_epoch:  # without a guarantee: this is the last moment
+            self._flush()
+        self._calls.close()
+        self._rejections.close()
+
+
+class _StagingWriter(SinkWriter):
+    """Keeps the commands of an epoch: in the committable if they are few, in a file if they are many."""
+
+    def __init__(self, sink: RedisSink, context: WriterContext) -> None:
+        self._mapper = sink.mapper
+        self._context = context
+        self._buffer = StagingBuffer(context)
+        self._epoch = EpochContext(0, "")
+
+    def begin(self, epoch: EpochContext) -> None:
+        self._epoch = epoch
+        self._buffer.begin(epoch)
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        mapper = self._mapper
+        commands = [each for value in values for each in commands_of(mapper(value), value)]
+        for command in commands:
+            if len(command) > _MOST_PARTS:
+                raise RecordError(
+                    f"a command {command[0]} has too many arguments to be done exactly once",
+                    detail=f"it has {len(command)}, a script can pass on {_MOST_PARTS}",
+                    hint="let the mapper make several commands of it",
+                )
+        if commands:
+            self._buffer.write(pickle.dumps(commands, 5))
+
+    def prepare_commit(self) -> list[Any]:
+        context = self._context
+        return [
+            StagedCommands(context.operator_id, self._epoch.attempt, output)
+            for output in self._buffer.finish()
+        ]
+
+    def close(self) -> None:
+        self._buffer.close()

@@ -1,0 +1,135 @@
+"""What to do with records that a system outside refuses for good.
+
+A sink has no side output. It fails the job, which is the default, calls a function, or writes what was refused to another sink, which has the
+guarantees that it has elsewhere: its committables are those of the refusing sink.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.connectors.sink import EpochContext, Sink, SinkWriter, WriterContext
+from penstock.errors import ArgumentError, RecordError
+from penstock.metrics.metricbase import Counter
+
+FAIL = "fail"
+OnRejected = str | Sink | Callable[["RejectedRecord"], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRecord:
+    """A record that a system outside has refused for good.
+
+    `target` tells where it was to go, `status` and `reason` what was answered. As text it is a line of JSON.
+
+    >>> str(RejectedRecord({"n": 1}, "http://host/in", 422, "n is too small"))
+    '{"target": "http://host/in", "status": 422, "reason": "n is too small", "record": {"n": 1}}'
+    """
+
+    record: Any
+    target: str
+    status: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        fields = {
+            "target": self.target,
+            "status": self.status,
+            "reason": self.reason,
+            "record": self.record,
+        }
+        return json.dumps(fields, default=str)
+
+
+def check_on_rejected(value: Any) -> OnRejected:
+    """Return what is to be done with refused records, if it can be done."""
+    if value == FAIL or isinstance(value, Sink) or callable(value):
+        checked: OnRejected = value
+        return checked
+    raise ArgumentError(
+        "on_rejected cannot be done",
+        detail=f"it is {value!r}",
+        hint='give "fail", a function of a RejectedRecord, or another sink',
+    )
+
+
+class Rejections:
+    """Deals with refused records in a task. The methods are those of the writer that it belongs to."""
+
+    def __init__(self, on_rejected: OnRejected, context: WriterContext, restored: Any) -> None:
+        self._on_rejected = on_rejected
+        self._context = context
+        self._restored = restored
+        self._writer: SinkWriter | None = None
+        self._epoch: EpochContext | None = None
+        self._begun = False
+        metrics = context.metrics
+        self._count: Counter | None = (
+            None if metrics is None else metrics.counter("numRecordsRejected")
+        )
+
+    def begin(self, epoch: EpochContext) -> None:
+        """Take note of the epoch."""
+        self._epoch = epoch
+
+    def take(self, rejected: Sequence[RejectedRecord]) -> None:
+        """Fail, or hand the records on."""
+        if self._count is not None:
+            self._count.inc(len(rejected))
+        if self._on_rejected == FAIL:
+            first = rejected[0]
+            raise RecordError(
+                f"{first.target} refused a record",
+                detail=f"{'' if first.status is None else f'{first.status}: '}{first.reason}; the record: {_short(first.record)}",
+                hint="mend the record before the sink, or set on_rejected to a function or to another sink",
+            )
+        if isinstance(self._on_rejected, Sink):
+            self._begun_writer(self._on_rejected).write(list(rejected), None, -(2**63))
+            return
+        assert callable(self._on_rejected)
+        for each in rejected:
+            self._on_rejected(each)
+
+    def _begun_writer(self, sink: Sink) -> SinkWriter:
+        if self._writer is None:
+            self._writer = sink.create_writer(self._context, self._restored)
+            self._restored = None
+        if not self._begun:
+            assert self._epoch is not None
+            self._writer.begin(self._epoch)
+            self._begun = True
+        return self._writer
+
+    def prepare_commit(self) -> list[Any]:
+        """Return the committables of the other sink."""
+        if self._writer is None or not self._begun:
+            return []
+        self._begun = False
+        return self._writer.prepare_commit()
+
+    def snapshot(self) -> Any:
+        """Return the state of the other sink's writer."""
+        return self._restored if self._writer is None else self._writer.snapshot()
+
+    def next_wakeup(self) -> int | None:
+        """Return when the other sink's writer has something to do."""
+        return None if self._writer is None or not self._begun else self._writer.next_wakeup()
+
+    def wake_up(self) -> None:
+        """Wake the other sink's writer if its moment has come."""
+        if self._writer is not None and self._begun:
+            self._writer.wake_up()
+
+    def close(self) -> None:
+        """Close the other sink's writer."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+
+def _short(record: Any, most: int = 300) -> str:
+    text = repr(record)
+    return text if len(text) <= most else f"{text[:most]}..."

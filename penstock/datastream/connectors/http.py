@@ -1,0 +1,8 @@
+"""Records to an HTTP server."""
+
+from __future__ import annotations
+
+from penstock.connectors.http.sink import HttpSink
+from penstock.connectors.rejections import RejectedRecord
+
+__all__ = ["HttpSink", "RejectedRecord"]

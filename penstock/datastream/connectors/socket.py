@@ -1,0 +1,7 @@
+"""Records from a TCP socket."""
+
+from __future__ import annotations
+
+from penstock.connectors.socket import SocketSource
+
+__all__ = ["SocketSource"]

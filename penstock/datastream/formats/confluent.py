@@ -1,0 +1,35 @@
+"""Messages whose schemas are in a registry, in Confluent's wire format. `pip install penstock[schema-registry]`."""
+
+from __future__ import annotations
+
+from penstock.connectors.formats.confluent import (
+    ConfluentRegistryAvroDeserializationSchema,
+    ConfluentRegistryAvroSerializationSchema,
+    ConfluentRegistryJsonDeserializationSchema,
+    ConfluentRegistryJsonSerializationSchema,
+)
+from penstock.connectors.formats.confluent_protobuf import (
+    ConfluentRegistryProtobufDeserializationSchema,
+    ConfluentRegistryProtobufSerializationSchema,
+)
+from penstock.connectors.formats.registry import (
+    RegisteredSchema,
+    SchemaReference,
+    SchemaRegistry,
+    SchemaRegistryError,
+    SubjectNameStrategy,
+)
+
+__all__ = [
+    "ConfluentRegistryAvroDeserializationSchema",
+    "ConfluentRegistryAvroSerializationSchema",
+    "ConfluentRegistryJsonDeserializationSchema",
+    "ConfluentRegistryJsonSerializationSchema",
+    "ConfluentRegistryProtobufDeserializationSchema",
+    "ConfluentRegistryProtobufSerializationSchema",
+    "RegisteredSchema",
+    "SchemaReference",
+    "SchemaRegistry",
+    "SchemaRegistryError",
+    "SubjectNameStrategy",
+]

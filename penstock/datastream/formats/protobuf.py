@@ -1,0 +1,10 @@
+"""Protobuf messages. Needs protobuf: `pip install penstock[protobuf]`."""
+
+from __future__ import annotations
+
+from penstock.connectors.formats.protobuf import (
+    ProtobufDeserializationSchema,
+    ProtobufSerializationSchema,
+)
+
+__all__ = ["ProtobufDeserializationSchema", "ProtobufSerializationSchema"]

@@ -1,0 +1,7 @@
+"""Raw messages: one value without any envelope."""
+
+from __future__ import annotations
+
+from penstock.connectors.formats.raw import RawDeserializationSchema, RawSerializationSchema
+
+__all__ = ["RawDeserializationSchema", "RawSerializationSchema"]
