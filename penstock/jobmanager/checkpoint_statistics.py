@@ -268,9 +268,14 @@ def _summary(triggered_ms: int, subtasks: Sequence[SubtaskRecord]) -> Json:
 
 def _subtask_to_json(triggered_ms: int, index: int, subtask: SubtaskRecord | None) -> Json:
     if subtask is None:
-        return {"index": index, "status": "pending_or_failed"}
+        return {
+            "className": "pending",
+            "index": index,
+            "status": "pending_or_failed",
+        }
     figures = subtask.figures
     return {
+        "className": "completed",
         "index": index,
         "status": "completed",
         "ack_timestamp": subtask.acknowledged_ms,

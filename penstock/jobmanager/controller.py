@@ -13,12 +13,28 @@ from typing import Any
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.errors import JobCancelledError, JobExecutionError, JobInterrupted
+from penstock.common.logs.scope import LogScope, working_for
+from penstock.errors import (
+    JobCancelledError,
+    JobExecutionError,
+    JobInterrupted,
+    PenstockError,
+)
 from penstock.graph.execution_graph import ExecutionJobVertex
 from penstock.graph.task_id import TaskId
+from penstock.jobmanager.diagnosis.gathering import examine
+from penstock.jobmanager.failures import explain_exception
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.job_description import (
+    describe_accumulators,
+    describe_places,
+    describe_settings,
+    describe_slots,
+)
 from penstock.jobmanager.job_master import JobMaster
-from penstock.jobmanager.live_metrics import LiveMetrics, describe_report
+from penstock.jobmanager.live_metrics import LiveMetrics, describe_reports
+from penstock.jobmanager.resources.resource_manager import resource_manager
+from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo, SplitTime
 
 _FOREVER_MS = 2**63 - 1  # as Flink says that there is no interval
 
@@ -56,17 +72,23 @@ class LocalJobController:
         self._thread.start()
 
     def _run(self) -> None:
-        started = time.monotonic()
         try:
-            self.master.run()
-            runtime = int((time.monotonic() - started) * 1000)
-            result = JobExecutionResult(self.get_job_id(), runtime, self.get_accumulators())
+            result = self._execute()
         except BaseException as error:  # noqa: BLE001 - it is handed to whoever waits for the result
             self._result.set_exception(error)
         else:
             self._result.set_result(result)
         finally:
             self._ended.set_result(None)
+
+    def _execute(self) -> JobExecutionResult:
+        """Run the job to its end."""
+        started = time.monotonic()
+        job = self.master.job
+        with working_for(lambda: LogScope(job.job_id, job.name)):
+            self.master.run()
+        runtime = int((time.monotonic() - started) * 1000)
+        return JobExecutionResult(self.get_job_id(), runtime, self.get_accumulators())
 
     def get_job_id(self) -> JobID:
         """Return the job's identity."""
@@ -96,6 +118,11 @@ class LocalJobController:
     def cancel(self) -> Future[None]:
         """Cancel the job at once."""
         self.master.cancel()
+        return self._ended
+
+    def suspend(self) -> Future[None]:
+        """Stop the job where it is, so that another JobManager goes on with it from its last checkpoint."""
+        self.master.suspend()
         return self._ended
 
     def wait(self) -> JobExecutionResult:
@@ -150,6 +177,47 @@ class LocalJobController:
         """
         return self.master.request_rescale(parallelism, vertices)
 
+    def inspect(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
+        """Ask something about a task or a slot that runs: stack samples, a thread dump, the end of its log.
+
+        The result is what the request's docstring says; an error if the job runs in epochs, or that task does not run now.
+        """
+        return self.master.inspect(target, request)
+
+    def slots(self) -> list[SlotInfo]:
+        """Return the slots that run: where, in which process, and what. None of a job in epochs."""
+        return self.master.slots()
+
+    def split_times(self) -> dict[TaskId, tuple[SplitTime, ...]]:
+        """Return how far the splits of sources had come in event time at the last checkpoint, by task."""
+        return self.master.split_times()
+
+    def backlogs(self) -> dict[str, tuple[int, str]]:
+        """Return what waits for sources without an end, by vertex, and what that counts."""
+        return self.master.backlogs()
+
+    def diagnose(self, now_ms: int) -> dict[str, Any]:
+        """Return what there is to say about the job and what helps, as JSON values; takes a second or so."""
+        return examine(self, now_ms).to_json()
+
+    def _error(self) -> str | None:
+        """Return what the job ended with, as whoever waits for its result is told, if that is an error."""
+        if not self._result.done():
+            return None
+        error = self._result.exception()
+        if error is None:
+            return None
+        return str(error) if isinstance(error, PenstockError) else explain_exception(error)
+
+    def _totals(self) -> dict[str, Any]:
+        """Return the accumulators as the result has them, in JSON values."""
+        accumulators = self.get_accumulators()
+        plain = (int, float, str, bool, type(None))
+        return {
+            name: value if isinstance(value, plain) else str(value)
+            for name, value in accumulators.items()
+        }
+
     def describe(self) -> dict[str, Any]:
         """Return what there is to know of the job, as JSON values."""
         master, job = self.master, self.master.job
@@ -169,8 +237,16 @@ class LocalJobController:
             "checkpoint_config": _describe_checkpoints(job),
             "status_times": {each.name: time for each, time in graph.timestamps},
             "failure": graph.failure,
+            "exceptions": graph.failures.to_json(),
+            "error": self._error(),
+            "totals": self._totals(),
             "vertices": [_describe_vertex(vertex, master.live) for vertex in graph.vertices],
+            "edges": _describe_edges(job),
             "latency": _describe_latency(master),
+            "settings": describe_settings(job),
+            "places": describe_places(master.slots()),
+            "accumulators": describe_accumulators(job, master.metrics),
+            "slots": describe_slots(resource_manager().use()),
         }
 
 
@@ -191,9 +267,27 @@ def _describe_checkpoints(job: Job) -> dict[str, Any]:
             "enabled": not checkpoints.temporary,
             "delete_on_cancellation": checkpoints.temporary or not checkpoints.retain_on_cancel,
         },
+        "state_changelog_enabled": False,
+        "changelog_periodic_materialization_interval": _FOREVER_MS,
+        "changelog_storage": "none",
         "state_backend": job.settings.state_backend.name,
         "checkpoint_storage": "temporary" if checkpoints.temporary else checkpoints.directory,
     }
+
+
+def _describe_edges(job: Job) -> list[dict[str, Any]]:
+    """Return how records go from vertex to vertex, with the names that Flink's plans have for the ways."""
+    vertices = job.plan.vertices
+    return [
+        {
+            "source": vertex.id,
+            "target": vertices[output.target_vertex].id,
+            "strategy": output.partitioning.NAME,
+            "side_tag": output.side_tag,
+        }
+        for vertex in vertices
+        for output in vertex.outputs
+    ]
 
 
 def _describe_latency(master: JobMaster) -> dict[str, float] | None:
@@ -204,15 +298,13 @@ def _describe_latency(master: JobMaster) -> dict[str, float] | None:
 
 def _describe_vertex(vertex: ExecutionJobVertex, live: LiveMetrics) -> dict[str, Any]:
     start_ms, end_ms = vertex.span()
+    reports = [live.subtask(TaskId(vertex.id, subtask)) for subtask in range(len(vertex.subtasks))]
     return {
         **vertex.to_json(),
         "start_ms": start_ms,
         "end_ms": end_ms,
         "figures": None if live.empty else live.vertex(vertex.id).to_json(),
-        "reports": [
-            describe_report(live.subtask(TaskId(vertex.id, subtask)))
-            for subtask in range(len(vertex.subtasks))
-        ],
+        **describe_reports(reports),
         "operators": [
             {"id": operator.operator_id, "uid": operator.uid, "name": operator.name}
             for operator in vertex.job_vertex.operators

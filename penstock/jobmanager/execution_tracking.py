@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 
 from penstock.common.job_status import JobStatus
+from penstock.errors import PenstockError
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.graph.execution_state import ExecutionState, status_may_follow
+from penstock.graph.failure_history import FailureEntry
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.task_id import TaskId
+from penstock.jobmanager.failures import explain_exception
 from penstock.jobmanager.running.driver import EpochFailedError
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 
+_RAISED = re.compile(r"([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|[A-Z]\w*))(?::|$)")
 # What lies between a running job and an end that it did not reach by itself.
 _BEFORE = {JobStatus.CANCELED: JobStatus.CANCELLING, JobStatus.FAILED: JobStatus.FAILING}
 
@@ -23,6 +28,10 @@ def follow(
 
     `error` is what it failed with: the subtask that it came from has FAILED, the others are CANCELED.
     """
+    if (
+        error is not None and graph.status is not JobStatus.FAILING
+    ):  # it ends for what it fails with
+        graph = graph.with_failure(_entry(graph, error, now_ms))
     if status in _BEFORE and not status_may_follow(graph.status, status):
         graph = graph.with_status(_BEFORE[status], now_ms)
     failure = None if error is None else str(error.__cause__ or error)
@@ -34,7 +43,7 @@ def follow(
             return graph  # the rest goes on
         case JobStatus.FAILING | JobStatus.FAILED:
             return _canceled(_failed(graph, error, now_ms), now_ms)
-        case JobStatus.CANCELED:
+        case JobStatus.CANCELED | JobStatus.SUSPENDED:
             return _canceled(graph, now_ms)
         case JobStatus.FINISHED:  # also what an earlier run of the job has done to the end
             return graph.advance_all(ExecutionState.FINISHED, now_ms)
@@ -106,6 +115,54 @@ def _scheduled(graph: ExecutionGraph, now_ms: int) -> ExecutionGraph:
     if all(each.current.state.is_terminal for vertex in graph.vertices for each in vertex.subtasks):
         graph = graph.restart_all(now_ms)
     return graph.advance_all(ExecutionState.SCHEDULED, now_ms)
+
+
+def _entry(graph: ExecutionGraph, error: EpochFailedError, now_ms: int) -> FailureEntry:
+    """Return what is remembered of a failure."""
+    cause = error.__cause__ or error
+    tasks = None if error.tasks is None else len(error.tasks)
+    if not isinstance(cause, TaskFailedError):
+        told = str(cause) if isinstance(cause, PenstockError) else explain_exception(cause)
+        return FailureEntry(now_ms, _class_name(cause), told, tasks=tasks)
+    failure = cause.failure
+    text = failure.all_frames.rstrip() or failure.traceback.rstrip() or failure.message
+    name = _raised_class(text) or "TaskFailedError"
+    if failure.task is None:
+        return FailureEntry(now_ms, name, text, tasks=tasks)
+    vertex, subtask = failure.task
+    execution, parallelism = graph.execution(vertex, subtask), len(graph.vertex(vertex).subtasks)
+    return FailureEntry(
+        now_ms,
+        name,
+        text,
+        vertex,
+        subtask,
+        execution.attempt,
+        f"{graph.vertex(vertex).job_vertex.name} ({subtask + 1}/{parallelism})",
+        tasks,
+    )
+
+
+def _class_name(error: BaseException) -> str:
+    kind = type(error)
+    return (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
+
+
+def _raised_class(stacktrace: str) -> str | None:
+    """Return the class that a traceback ends with: the last line that begins at the margin names it.
+
+    >>> _raised_class(chr(10).join(["Traceback:", "  File 'a.py'", "shop.NoStock: none left", "  at all"]))
+    'shop.NoStock'
+    """
+    for line in reversed(stacktrace.splitlines()):
+        found = _RAISED.match(line)
+        if found is not None:
+            return found[1]
+    return None
 
 
 def _failed(graph: ExecutionGraph, error: EpochFailedError | None, now_ms: int) -> ExecutionGraph:

@@ -33,7 +33,7 @@ def explain_failure(
     elif isinstance(cause, PenstockError):
         message = str(cause)
     elif cause is not None:
-        message = _explain_exception(cause)
+        message = explain_exception(cause)
     else:
         message = error.detail or error.message
     detail = f"{error.message} of job '{job.name}' ({job.job_id})"
@@ -53,7 +53,7 @@ def _explain_task(job: Job, failure: TaskFailure) -> str:
     return f"{failure.traceback.rstrip()}\n{where}".rstrip()
 
 
-def _explain_exception(error: BaseException) -> str:
+def explain_exception(error: BaseException) -> str:
     """Tell an exception that is none of ours; the whole is in `__cause__`."""
     java = getattr(error, "java_exception", None)
     if java is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.checkpoint.signing import Signer
 from penstock.common.autoscaler_settings import AutoscalerSettings
+from penstock.common.python_dependencies import PythonDependencies
 from penstock.connectors.source import Boundedness
 from penstock.graph.deployment import JobSettings, VertexDeployment
 from penstock.graph.job_graph import JobGraph
@@ -66,11 +67,16 @@ class Job:
     restart_strategy: Any  # one of penstock.common.restart_strategy
     epoch_interval_ms: int = 1000
     spark_options: dict[str, str] = field(default_factory=dict)
-    python_files: tuple[str, ...] = ()
+    dependencies: PythonDependencies = field(default_factory=PythonDependencies)
+    environments_directory: str | None = (
+        None  # of what is made of dependencies; None: a cache of the user
+    )
     autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
     mode: str = "auto"
     network: NetworkSettings = field(default_factory=NetworkSettings)
     barriers: BarrierSettings = field(default_factory=BarrierSettings)
+    leader: int | None = None  # the token of the leader that runs it, where one is elected
+    slot_timeout_s: float | None = None  # how long it waits for slots; None: as long as is usual
 
     def sources(self) -> list[tuple[str, str, Any, int]]:
         """Return (vertex id, operator id, source, parallelism) of each source."""

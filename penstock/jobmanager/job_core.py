@@ -18,7 +18,7 @@ from typing import Any
 
 from penstock.checkpoint.handles import DamagedStateError
 from penstock.common.job_status import JobStatus
-from penstock.errors import FencedError, PenstockError, RestoreRefusedError
+from penstock.errors import FencedError, JobCancelledError, PenstockError, RestoreRefusedError
 from penstock.jobmanager.checkpoint_failures import CheckpointFailures
 from penstock.jobmanager.job_messages import (
     Acquire,
@@ -46,6 +46,7 @@ from penstock.jobmanager.job_messages import (
     SetAsideCheckpoint,
     SetStatus,
     Start,
+    Suspended,
     TakeRequest,
     TargetChecked,
     TellRestart,
@@ -84,12 +85,15 @@ class JobCore:
         *,
         tolerable_failures: int = 0,
         interval_s: float = 0.0,
+        elected: bool = False,
     ) -> None:
         self._restart_strategy = restart_strategy
         self._checkpoint_failures = CheckpointFailures(tolerable_failures)
         self._interval_s = interval_s  # after which a checkpoint that failed is tried again
+        self._elected = elected  # whether another JobManager goes on with it if this one may not
         self.phase = Phase.CREATED
         self.cancelled = False
+        self.suspended = False
         self.restarts = 0
         # From each failure to the first checkpoint completed after it, in seconds.
         self.recovery_seconds: list[float] = []
@@ -117,6 +121,7 @@ class JobCore:
             DelayOver: self._delay_over,
             Failed: self._failed,
             Cancelled: self._cancel,
+            Suspended: self._suspend,
         }
 
     def handle(self, event: Event) -> list[Instruction]:
@@ -236,6 +241,8 @@ class JobCore:
         if self.phase is Phase.ENDED:
             raise self._out_of_order(event)
         if event.at_start and not self._has_run:
+            if self.cancelled and isinstance(event.cause, JobCancelledError):
+                return self._end(JobStatus.CANCELED)
             return self._end(
                 JobStatus.FAILED, event.error, fenced=isinstance(event.cause, FencedError)
             )
@@ -275,6 +282,10 @@ class JobCore:
         self.cancelled = True
         return []
 
+    def _suspend(self, _: Suspended) -> list[Instruction]:
+        self.cancelled = self.suspended = True
+        return []
+
     def _end(
         self,
         status: JobStatus,
@@ -284,6 +295,9 @@ class JobCore:
         fenced: bool = False,
     ) -> list[Instruction]:
         self.phase = Phase.ENDED
+        if (self.suspended and status is not JobStatus.FINISHED) or (fenced and self._elected):
+            # How it ends is for the next leader to find out.
+            status, verdict, fenced = JobStatus.SUSPENDED, None, self._elected
         unanswered = tuple(each for each in (self._savepoint, self._rescaling) if each is not None)
         self._savepoint = self._rescaling = None
         return [End(status, error, verdict, fenced, unanswered)]

@@ -15,11 +15,11 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common import clock
 from penstock.common.job_status import JobStatus
-from penstock.errors import JobCancelledError
+from penstock.errors import JobCancelledError, JobRequestError, JobSuspendedError
 from penstock.graph import execution_graph as graphs
 from penstock.graph.execution_graph import ExecutionGraph
-from penstock.graph.placement import count_slots
 from penstock.graph.settings import check_parallelism
+from penstock.graph.stage import SlotDemand
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager import execution_tracking as tracking
 from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
@@ -52,6 +52,7 @@ from penstock.jobmanager.job_messages import (
     SetAsideCheckpoint,
     SetStatus,
     Start,
+    Suspended,
     TakeRequest,
     TargetChecked,
     TellRestart,
@@ -64,6 +65,7 @@ from penstock.jobmanager.progress import Progress
 from penstock.jobmanager.replanning import fitted_to, rescaled
 from penstock.jobmanager.reporting import Reporting
 from penstock.jobmanager.requests import RescaleRequest, SavepointRequest
+from penstock.jobmanager.resources.demand import shared_demand, slot_demand
 from penstock.jobmanager.restart_strategies import create_restart_strategy
 from penstock.jobmanager.restore_checks import check_restore
 from penstock.jobmanager.running.checkpoints import StepHook
@@ -75,6 +77,7 @@ from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
 from penstock.jobmanager.savepoints import SavepointService, savepoint_target
 from penstock.jobmanager.starting_point import find_start, refused_fallback, set_aside
 from penstock.jobmanager.writer_states import check_writer_states
+from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo, SplitTime
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
 from penstock.runtime.state.backends import remove_local_state
 from penstock.runtime.task.stage_messages import SlotReport
@@ -125,6 +128,7 @@ class JobMaster:
             create_restart_strategy(job.restart_strategy, checkpointing=checkpointing),
             tolerable_failures=job.checkpoints.tolerable_failures,
             interval_s=self._driver.interval_s,
+            elected=job.leader is not None,
         )
         self._reporting = Reporting(job, progress, cluster.cores)
         self.savepoints = SavepointService(self._state_io, self._run_all, job.checkpoints.signer)
@@ -157,7 +161,7 @@ class JobMaster:
 
     @property
     def live(self) -> LiveMetrics:
-        """What subtasks told last; of a job in epochs nothing."""
+        """What subtasks told last; those of epochs when the last one was completed."""
         return self._reporting.live
 
     @property
@@ -174,7 +178,8 @@ class JobMaster:
     def status(self) -> JobStatus:
         """The job's status: a terminal one when nothing of the job is under way any more."""
         status = self.execution_graph.status
-        if self._mailbox.cancelled and not status.is_terminal_state():
+        cancelled = self._mailbox.cancelled and not self._mailbox.suspended
+        if cancelled and not status.is_terminal_state():
             return JobStatus.CANCELLING
         return status
 
@@ -183,6 +188,16 @@ class JobMaster:
         self._mailbox.cancel()
         if not graceful:
             self._cluster.cancel(self.job.job_id)
+
+    def warm_up(self) -> None:
+        """Start what the job's tasks will need, before the job: Spark and its Python workers."""
+        # Under a name of its own: whatever ends the job does not end this.
+        self._cluster.map(f"standby-{self.job.job_id}", f"standby of {self.job.name}", abs, [0])
+
+    def suspend(self) -> None:
+        """Stop the job where it is and leave its checkpoints, for another driver to go on with; unless it is cancelled already."""
+        self._mailbox.suspend()
+        self._cluster.cancel(self.job.job_id)
 
     def request_savepoint(
         self, directory: str | None, *, stops: bool = False, drains: bool = False
@@ -210,15 +225,50 @@ class JobMaster:
         self._mailbox.add(request)
         return request.result
 
+    def inspect(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
+        """Ask something about a task or a slot that runs."""
+        if self.execution_graph.status.is_terminal_state():
+            over: Future[Any] = Future()
+            over.set_exception(JobRequestError(f"job '{self.job.name}' is over"))
+            return over
+        return self._driver.inspect(target, request)
+
+    def slots(self) -> list[SlotInfo]:
+        """Return the slots that run and can be asked."""
+        return self._driver.slots()
+
+    def split_times(self) -> dict[TaskId, tuple[SplitTime, ...]]:
+        """Return how far the splits of sources had come in event time at the last checkpoint, by task."""
+        found: dict[TaskId, tuple[SplitTime, ...]] = {}
+        for source in self._driver.sources:
+            found |= source.split_times()
+        return found
+
+    def backlogs(self) -> dict[str, tuple[int, str]]:
+        """Return what waits for sources without an end, by vertex, and what that counts: of tasks that stay, and where it is known."""
+        found = {}
+        for source in self._driver.sources if self._driver.slots() else ():
+            if source.bounded:
+                continue
+            try:
+                backlog = source.backlog()
+                if backlog is not None:
+                    found[source.vertex] = (backlog, source.backlog_unit)
+            except Exception as error:  # noqa: BLE001 - it is being restored, or what it reads is away: then it is not known
+                _log.debug("the backlog of '%s' is not known: %s", source.operator_id, error)
+        return found
+
     # Events in, instructions out
 
     def run(self) -> None:
-        """Run the job until it finishes, fails for good or is cancelled."""
+        """Run the job until it finishes, fails for good, is cancelled or suspended."""
         events: deque[Event] = deque([Start()])
         try:
             while events:
                 event = events.popleft()
-                if self._mailbox.cancelled:
+                if self._mailbox.suspended:
+                    self._core.handle(Suspended())
+                elif self._mailbox.cancelled:
                     self._core.handle(Cancelled())
                 for instruction in self._core.handle(event):
                     events.extend(self._carry_out(instruction))
@@ -259,7 +309,7 @@ class JobMaster:
                 self._set_status(status, error)
             case Acquire():
                 if not self.job.checkpoints.temporary:
-                    self.store.acquire(self.job.name)
+                    self.store.acquire(self.job.name, leader=self.job.leader)
                 self._take_way(self._find_way(self.job))
                 return [Acquired()]
             case Restore():
@@ -302,22 +352,26 @@ class JobMaster:
             self._driver.close()
             self._driver = self._create_driver(way)
 
-    def _find_way(self, job: Job) -> DriverKind:
+    def _find_way(self, job: Job, *, waits: bool = True) -> DriverKind:
         """Return the way to run a plan: as stages that stay, if it is to and there is room for them.
 
-        One that may run in epochs as well does so if there is no room, and it is told why.
+        One that may run in epochs as well does so if there is no room, and it is told why. One that may not waits for room, unless it
+        runs already.
         """
-        if not wants_stages(job.mode, batch=job.settings.batch_mode, bounded=job.bounded):
-            return EpochDriver
-        wanted = count_slots(job.job_graph)
-        try:
-            check_room(wanted, self._cluster.room(wanted, lambda: self._mailbox.cancelled))
-        except NoRoomError as error:
-            if job.mode != AUTO:
-                raise
-            _log.warning("job '%s' runs in epochs: %s", job.name, error.message)
-            return EpochDriver
-        return PipelinedDriver
+        if wants_stages(job.mode, batch=job.settings.batch_mode, bounded=job.bounded):
+            try:
+                self._take_room(slot_demand(job, waits=waits))
+            except NoRoomError as error:
+                if job.mode != AUTO:
+                    raise
+                _log.warning("job '%s' runs in epochs: %s", job.name, error.message)
+            else:
+                return PipelinedDriver
+        self._take_room(shared_demand(job))
+        return EpochDriver
+
+    def _take_room(self, demand: SlotDemand) -> None:
+        check_room(demand.slots, self._cluster.room(demand, lambda: self._mailbox.cancelled))
 
     def _restore(self) -> list[Event]:
         start = find_start(self.store, self.job.checkpoints)
@@ -348,7 +402,7 @@ class JobMaster:
                 job = rescaled(job, step)
             if before is not None:
                 check_writer_states(job, before)
-            way = self._find_way(job)
+            way = self._find_way(job, waits=False)
         except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
             _log.warning("job '%s' is not rescaled (%s): %s", self.job.name, request.reason, error)
             return [RescaleRefused(error)]
@@ -396,13 +450,15 @@ class JobMaster:
     # What the driver tells
 
     def on_deploy(self, tasks: Collection[TaskId] | None = None) -> None:
-        """Take note that subtasks are handed to the processes that run them."""
-        self._reporting.live.forget(tasks)
+        """Take note that subtasks are handed to the processes that run them; None: all, for one epoch."""
+        if tasks is not None:
+            self._reporting.live.forget(tasks)
         self.execution_graph = tracking.deployed(self.execution_graph, clock.now_ms(), tasks)
 
-    def on_running(self, tasks: Collection[TaskId]) -> None:
-        """Take note that subtasks are open and connected."""
-        self.execution_graph = tracking.running(self.execution_graph, tasks, clock.now_ms())
+    def on_running(self, tasks: Collection[TaskId], at_ms: int | None = None) -> None:
+        """Take note that subtasks run, since a time; None: now."""
+        when = clock.now_ms() if at_ms is None else at_ms
+        self.execution_graph = tracking.running(self.execution_graph, tasks, when)
 
     def on_restart(self, tasks: Collection[TaskId], failure: TaskFailure | None) -> None:
         """Take note that a part of the job is started again."""
@@ -455,7 +511,7 @@ class JobMaster:
             self._sweep()
         if not end.fenced:
             steps.append(lambda: self._clean_up(status))
-        for step in [*steps, self.store.release]:
+        for step in [*steps, lambda: self._cluster.release(self.job.job_id), self.store.release]:
             try:
                 step()
             except Exception:  # noqa: BLE001 - how the job ended is known: this changes nothing
@@ -473,6 +529,10 @@ class JobMaster:
     def _raise(self, end: End) -> None:
         if end.status is JobStatus.CANCELED:
             raise JobCancelledError(f"job '{self.job.name}' was cancelled")
+        if end.status is JobStatus.SUSPENDED:
+            raise JobSuspendedError(
+                f"job '{self.job.name}' runs here no more: this JobManager does not lead"
+            )
         if end.error is None:
             return
         cause = root_cause(end.error)

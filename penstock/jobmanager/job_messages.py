@@ -94,6 +94,11 @@ class Failed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Suspended(Event):
+    """This JobManager leads no more. May come at any time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cancelled(Event):
     """Somebody wants the job to end; it does at the next decision."""
 

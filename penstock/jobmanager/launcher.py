@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from penstock import pyflink_compat
 from penstock.checkpoint.signing import Signer
@@ -11,7 +12,12 @@ from penstock.common import options
 from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.common.configuration import Configuration
 from penstock.common.job_id import JobID
-from penstock.common.python_dependencies import split_python_files
+from penstock.common.logs.setup import LogSettings, log_in_jobmanager
+from penstock.common.python_dependencies import (
+    add_to_import_path,
+    dependencies_of,
+    local_path,
+)
 from penstock.common.restart_strategy import from_configuration
 from penstock.common.temporary import create_directory
 from penstock.errors import ArgumentError, ConfigurationError
@@ -21,14 +27,18 @@ from penstock.graph.deployment import JobSettings
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
+from penstock.jobmanager.high_availability.services import HighAvailability
+from penstock.jobmanager.high_availability.standby import CreateMaster, campaign_of, stand_by
 from penstock.jobmanager.job import CheckpointSettings, Job, Program
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.network_settings import barrier_settings, network_settings
 from penstock.jobmanager.progress import create_progress
+from penstock.jobmanager.resources.resource_manager import resource_manager
 from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.jobmanager.running.modes import wants_stages
 from penstock.jobmanager.starting_point import find_recovery
 from penstock.runtime.state.backends import backend_settings
+from penstock.spark.dependencies import TaskEnvironment
 from penstock.spark.pipe import SparkPipe
 from penstock.spark.session import STAGE_DEFAULTS
 
@@ -42,21 +52,40 @@ def submit(
     step_hooks: Sequence[StepHook] = (),
 ) -> LocalJobController:
     """Start a program as a job of this process; tests watch the steps of its checkpoints with hooks."""
-    from penstock.rest.publish import publish
+    log_in_jobmanager(configuration.get(options.LOG_FORMAT), configuration.get(options.LOG_DIR))
 
-    job = create_job(transformations, settings, configuration, job_name)
-    progress = create_progress(job.name, configuration.get(options.PROGRESS))
-    controller = LocalJobController(JobMaster(job, progress, _spark(job), step_hooks))
+    def create(given: Configuration, job_id: str | None, leader: int | None) -> JobMaster:
+        job = create_job(transformations, settings, given, job_name, job_id=job_id)
+        # Enumerators and committers run in this process, and may import what tasks do.
+        add_to_import_path(path for path in job.dependencies.files if local_path(path) is not None)
+        progress = create_progress(job.name, given.get(options.PROGRESS))
+        job = replace(job, leader=leader)
+        return JobMaster(job, progress, spark_of(job), step_hooks)
+
+    return start(create, configuration)
+
+
+def start(create: CreateMaster, configuration: Configuration) -> LocalJobController:
+    """Start a job and make it reachable; in a highly available cluster it runs in the process that leads, which may be another."""
+    from penstock.rest.publish import publish, serve
+
+    services = HighAvailability.from_configuration(configuration)
+    if services is None:
+        controller = LocalJobController(create(configuration, None, None))
+    else:
+        campaign = campaign_of(services, lambda found: serve(found, configuration))
+        controller = stand_by(campaign, create, configuration)
     publish(controller, configuration)
     controller.start()
     return controller
 
 
-def _spark(job: Job) -> SparkPipe:
+def spark_of(job: Job) -> SparkPipe:
     """Return Spark as a place for a job; if this job is the first, Spark is started with what its way to run needs."""
     stays = wants_stages(job.mode, batch=job.settings.batch_mode, bounded=job.bounded)
     defaults = STAGE_DEFAULTS if stays else {}
-    return SparkPipe({**defaults, **job.spark_options}, job.python_files)
+    environment = TaskEnvironment(job.dependencies, job.environments_directory)
+    return SparkPipe({**defaults, **job.spark_options}, resource_manager(), environment)
 
 
 def create_job(
@@ -64,8 +93,13 @@ def create_job(
     settings: GraphSettings,
     configuration: Configuration,
     job_name: str,
+    *,
+    job_id: str | None = None,
 ) -> Job:
-    """Compile a program and gather all that its JobMaster must know."""
+    """Compile a program and gather all that its JobMaster must know.
+
+    `job_id` is the id of a job whose options say none: neither penstock.job-id, nor checkpoints of a job that it goes on with.
+    """
     state_backend = backend_settings(configuration)
     autoscaler = AutoscalerSettings.from_configuration(configuration)
     restart_strategy = from_configuration(
@@ -73,7 +107,7 @@ def create_job(
         checkpointing_enabled=configuration.get(options.CHECKPOINT_INTERVAL) is not None,
     )
     plans = compile_program(transformations, settings)
-    checkpoints, job_id = _checkpoint_settings(configuration)
+    checkpoints, job_id = _checkpoint_settings(configuration, job_id)
     batch = plans.stage_plan.runtime_mode == "BATCH"
     interval = configuration.get(options.AUTO_WATERMARK_INTERVAL).to_millis()
     for vertex in plans.stage_plan.vertices:
@@ -99,8 +133,12 @@ def create_job(
             job_parameters=dict(configuration.get(options.GLOBAL_JOB_PARAMETERS)),
             state_backend=state_backend,
             pyflink_names=pyflink_compat.is_installed(),
-            log_level=configuration.get(options.PYTHON_LOG_LEVEL),
-            log_overrides=dict(configuration.get(options.PYTHON_LOG_OVERRIDES)),
+            logs=LogSettings(
+                level=configuration.get(options.PYTHON_LOG_LEVEL),
+                overrides=dict(configuration.get(options.PYTHON_LOG_OVERRIDES)),
+                form=configuration.get(options.LOG_FORMAT),
+                collected=configuration.get(options.LOG_COLLECT),
+            ),
             journal=configuration.get(options.REPLAY_JOURNAL) and not checkpoints.temporary,
         ),
         checkpoints=checkpoints,
@@ -108,14 +146,23 @@ def create_job(
         epoch_interval_ms=configuration.get(options.EPOCH_INTERVAL).to_millis(),
         spark_options=options.spark_options(configuration),
         autoscaler=autoscaler,
-        python_files=split_python_files(configuration.get(options.PYTHON_FILES)),
+        dependencies=dependencies_of(configuration.to_dict()),
+        environments_directory=configuration.get(options.PYTHON_ENVIRONMENTS_DIR),
         mode=configuration.get(options.EXECUTION_MODE),
         network=network_settings(configuration),
         barriers=barrier_settings(configuration),
+        slot_timeout_s=_slot_timeout_s(configuration),
     )
 
 
-def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettings, str]:
+def _slot_timeout_s(configuration: Configuration) -> float | None:
+    timeout = configuration.get(options.SLOT_REQUEST_TIMEOUT)
+    return None if timeout is None else timeout.to_millis() / 1000
+
+
+def _checkpoint_settings(
+    configuration: Configuration, given_id: str | None
+) -> tuple[CheckpointSettings, str]:
     """Return where checkpoints go, and the job's id."""
     interval = configuration.get(options.CHECKPOINT_INTERVAL)
     directory = configuration.get(options.CHECKPOINT_DIR)
@@ -155,7 +202,7 @@ def _checkpoint_settings(configuration: Configuration) -> tuple[CheckpointSettin
             else configuration.get(options.CHECKPOINT_TIMEOUT).to_millis(),
             tolerable_failures=configuration.get(options.CHECKPOINT_TOLERABLE_FAILURES),
         ),
-        job_id or str(JobID()),
+        job_id or given_id or str(JobID()),
     )
 
 

@@ -1,6 +1,7 @@
-"""What the subtasks of a pipelined job told last, and what that adds up to: by vertex, and for the job.
+"""What the subtasks of a job told last, and what that adds up to: by vertex, and for the job.
 
-The thread that drives the job takes reports, any thread may ask.
+Subtasks that stay tell it once a second, those of epochs with every epoch that is completed. The thread that drives the job takes reports,
+any thread may ask.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from penstock.graph.task_id import TaskId
+from penstock.runtime.metrics import added
+from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task import task_metrics as names
 from penstock.runtime.task.stage_messages import SlotReport
 from penstock.runtime.task.task_metrics import LatencyHistogram, merged, number
@@ -83,12 +86,26 @@ class LiveMetrics:
         # By slot, which is known by a task of it: the shares of time that its subtasks together have worked.
         self._busy: dict[TaskId, list[float]] = {}
         self._last_share: float | None = None
+        self.flows = False  # whether it was subtasks that stay who told it
+
+    def take_epoch(self, acks: Iterable[TaskAck], seconds: float) -> None:
+        """Take what the subtasks of an epoch told, which was completed so many seconds after the one before.
+
+        They count from the beginning of the epoch: what they counted before comes on top.
+        """
+        reports = {} if self.flows else dict(self._reports)
+        for ack in acks:
+            if ack.report:
+                reports[ack.task] = _after_epoch(reports.get(ack.task, {}), ack.report, seconds)
+        self._reports = reports
+        self.flows = False
 
     def take(self, report: SlotReport, now_ms: int) -> None:
         """Take the report of a slot in the place of the one before."""
         if not report.metrics:
             return
-        reports = dict(self._reports)  # others read the one that is there
+        reports = dict(self._reports) if self.flows else {}  # others read the one that is there
+        self.flows = True
         busy = 0.0
         for task, metrics in report.metrics.items():
             reports[task] = metrics
@@ -109,10 +126,11 @@ class LiveMetrics:
         self._last_share = None
         if not self._reports:
             self._latencies = deque()
+            self.flows = False
 
     @property
     def empty(self) -> bool:
-        """Whether no subtask has reported, as in a job that runs in epochs."""
+        """Whether no subtask has reported."""
         return not self._reports
 
     def subtask(self, task: TaskId) -> Mapping[str, Any]:
@@ -141,13 +159,51 @@ class LiveMetrics:
         return self._last_share
 
 
-def describe_report(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a subtask reported as JSON values, by Flink's names."""
-    found: dict[str, Any] = {}
-    for name, value in report.items():
-        if name == names.LATENCY:
-            for source, histogram in (value or {}).items():
-                found[f"latency.source_id.{source}"] = histogram.to_json()
-        elif isinstance(value, int | float | str):
-            found[name] = value
+def _after_epoch(
+    before: Mapping[str, Any], report: Mapping[str, Any], seconds: float
+) -> dict[str, Any]:
+    """Return the report of a subtask after one more epoch: counts since the first one, the rest of this one."""
+    busy = min(_SECOND, number(report, names.TOTAL_BUSY) / max(seconds, 1e-9))
+    found = dict(report)
+    for name in (*names.RATES, names.TOTAL_BUSY):
+        found[name] = number(before, name) + number(report, name)
+        if name != names.TOTAL_BUSY:
+            found[name] = int(found[name])
+    operators = before.get(names.OPERATORS, {})
+    found[names.OPERATORS] = {
+        operator: {
+            name: added(then, each)
+            if (then := operators.get(operator, {}).get(name)) is not None
+            else each
+            for name, each in measured.items()
+        }
+        for operator, measured in report.get(names.OPERATORS, {}).items()
+    }
+    late = [each[names.LATE][1] for each in found[names.OPERATORS].values() if names.LATE in each]
+    if late:
+        found[names.LATE] = sum(late)
+    shares = {names.BUSY: round(busy), names.BACK_PRESSURED: 0, names.IDLE: 1000 - round(busy)}
+    found |= {**shares, names.SOFT_BACK_PRESSURED: 0, names.HARD_BACK_PRESSURED: 0}
+    names.complete(found, names.counts_of(before), seconds)
     return found
+
+
+def describe_reports(reports: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return what subtasks reported as JSON values, each with an entry for each of them.
+
+    `reports` are their own figures by Flink's names, `operator_reports` what their operators have measured (by operator id and name: kind,
+    value, and what labels there are), `latencies` how long records took to them (by the id of the vertex that they came from), `processes`
+    where they run and what their process uses.
+    """
+    return {
+        "reports": [
+            {name: value for name, value in each.items() if isinstance(value, int | float | str)}
+            for each in reports
+        ],
+        "operator_reports": [each.get(names.OPERATORS, {}) for each in reports],
+        "latencies": [
+            {source: found.to_json() for source, found in each.get(names.LATENCY, {}).items()}
+            for each in reports
+        ],
+        "processes": [each.get(names.PROCESS, {}) for each in reports],
+    }

@@ -22,6 +22,7 @@ class Mailbox:
         self._closed: Callable[[], Exception] | None = None
         self._wakers: list[Callable[[], None]] = []
         self.cancelled = False
+        self.suspended = False
 
     # For other threads
 
@@ -38,6 +39,11 @@ class Mailbox:
         """Ask for the job's end."""
         self.cancelled = True
         self._wake_up()
+
+    def suspend(self) -> None:
+        """Ask for the job's end here, because another JobManager goes on with it; one that is cancelled already ends for good."""
+        self.suspended = self.suspended or not self.cancelled
+        self.cancel()
 
     def _wake_up(self) -> None:
         self._wake.set()

@@ -72,8 +72,8 @@ class LiveReport:
 
     @classmethod
     def of(cls, job: Job, live: LiveMetrics) -> LiveReport | None:
-        """Summarise what subtasks told last; None if none has told anything, as in epochs."""
-        if live.empty:
+        """Summarise what subtasks told last; None if none has told anything, or all run in epochs."""
+        if live.empty or not live.flows:
             return None
         figures = {vertex.id: live.vertex(vertex.id) for vertex in job.plan.vertices}
         ends = [vertex.id for vertex in job.plan.vertices if not vertex.outputs]

@@ -46,7 +46,7 @@ class Reporting:
 
     def on_trigger(self, driver: Driver) -> None:
         """Take note that a checkpoint is begun: of epochs it is the time before their first record."""
-        if self.live.empty:
+        if not self.live.flows:
             self.scaling.before_epoch(driver.sources)
 
     def on_report(self, report: SlotReport) -> None:
@@ -65,6 +65,9 @@ class Reporting:
         assert manifest is not None
         self._dispose_of_claimed(job, manifest)
         counts = self._totals.take(driver.acks)
+        if not self.live.flows:
+            since = span.started_s if self._completed_s is None else self._completed_s
+            self.live.take_epoch(driver.acks, span.ended_s - since)
         self.progress.on_epoch(EpochReport.of(job, manifest, counts, span.ended_s - span.started_s))
         decision = self._observe(job, driver, counts, span)
         if decision is None:

@@ -19,6 +19,7 @@ from penstock.connectors.source import (
     SplitProgress,
 )
 from penstock.graph.task_id import TaskId
+from penstock.runtime.inspection.requests import SplitTime
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +31,15 @@ class Discovered:
     splits: tuple[SourceSplit, ...]
     state: Any
     no_more_splits: bool
+    told: tuple[SplitProgress, ...] = ()  # the finished splits that the state knows of
+
+
+@dataclass(frozen=True, slots=True)
+class _NotTold:
+    """An enumerator's memory, and the finished splits that it does not know of yet."""
+
+    state: Any
+    finished: tuple[SplitProgress, ...]
 
 
 class SourceCoordinator:
@@ -58,6 +68,8 @@ class SourceCoordinator:
         self._redelivered = False
         # Ids of splits that have ended, in the time until a complete checkpoint says so.
         self._ended: set[str] = set()
+        # Splits that a durable checkpoint knows to be finished, until the enumerator's memory does; if it wants to know.
+        self._finished: tuple[SplitProgress, ...] = ()
         self._taken: Discovered | None = None  # the last, if looks are taken one by one
         self._looking = threading.Lock()  # whoever holds it may ask the enumerator
         self._last_backlog: int | None = None
@@ -65,14 +77,20 @@ class SourceCoordinator:
 
     def restore(self, snapshot: SourceSnapshot | None, *, foreign: bool = False) -> None:
         """Start from a checkpoint, or from the beginning; a `foreign` checkpoint is another job's."""
+        before = self._enumerator
         self.close()
         self._taken = None
         self._ended = set()
         self._looking = (
             threading.Lock()
         )  # a look at the enumerator before this one may be under way
+        self._finished = ()
         restored = snapshot.load_enumerator() if snapshot is not None else None
+        if isinstance(restored, _NotTold):
+            restored, self._finished = restored.state, restored.finished
         self._enumerator = self.source.create_enumerator(self.parallelism, restored)
+        if snapshot is None and before is not None:
+            self._enumerator.take_over(before)
         self._splits = [[] for _ in range(self.parallelism)]
         # Another job may have read other things under the same operator id.
         self._complete = snapshot is not None and snapshot.complete and not foreign
@@ -80,7 +98,9 @@ class SourceCoordinator:
         if snapshot is None:
             return
         for subtask in range(snapshot.parallelism):
-            unfinished = [split for split in snapshot.load_splits(subtask) if not split.finished]
+            splits = snapshot.load_splits(subtask)
+            self._keep_finished(splits)
+            unfinished = [split for split in splits if not split.finished]
             if foreign:
                 unfinished = [
                     replace(progress, split=self.source.adopt_split(progress.split))
@@ -92,14 +112,22 @@ class SourceCoordinator:
                 for split in unfinished:
                     self._assign(split)
 
+    def _keep_finished(self, progress: Sequence[SplitProgress]) -> None:
+        assert self._enumerator is not None
+        if type(self._enumerator).observe_finished is not SplitEnumerator.observe_finished:
+            self._finished += tuple(each for each in progress if each.finished)
+
     def discover(self) -> None:
         """Look for new splits and assign them."""
-        self._add(self._find())
+        self._add(self._find(self._finished))
+        self._finished = ()
 
-    def _find(self) -> tuple[SourceSplit, ...]:
+    def _find(self, finished: tuple[SplitProgress, ...]) -> tuple[SourceSplit, ...]:
         enumerator = self._enumerator
         assert enumerator is not None
         enumerator.observe([each.split for splits in self._splits for each in self._open(splits)])
+        if finished:
+            enumerator.observe_finished(finished)
         return tuple(enumerator.discover())
 
     def _add(self, found: Sequence[SourceSplit]) -> list[tuple[int, SplitProgress]]:
@@ -124,13 +152,17 @@ class SourceCoordinator:
         enumerator = self._enumerator
         assert enumerator is not None
         with self._looking:
-            return Discovered(self._find(), enumerator.snapshot(), enumerator.no_more_splits())
+            told = self._finished
+            splits = self._find(told)
+            return Discovered(splits, enumerator.snapshot(), enumerator.no_more_splits(), told)
 
     def take(self, found: Discovered) -> dict[TaskId, SourceAssignment]:
         """Assign what was found; return, by task, what is new to it."""
         before = self.assignments()
         added = self._add(found.splits)
         self._taken = found
+        known = set(map(id, found.told))
+        self._finished = tuple(each for each in self._finished if id(each) not in known)
         return self._changes(before, added)
 
     def _changes(
@@ -204,6 +236,17 @@ class SourceCoordinator:
                 self._looking.release()
         return self._last_backlog
 
+    def split_times(self) -> dict[TaskId, tuple[SplitTime, ...]]:
+        """Return how far splits had come in event time at the last checkpoint, by task. By any thread."""
+        return {
+            TaskId(self.vertex, subtask): tuple(
+                SplitTime(each.split.split_id, each.watermark, each.idle, not each.idle)
+                for each in list(splits)
+                if not each.finished
+            )
+            for subtask, splits in enumerate(list(self._splits))
+        }
+
     @property
     def backlog_unit(self) -> str:
         """What the backlog counts."""
@@ -222,8 +265,9 @@ class SourceCoordinator:
         """Return what the checkpoint must know about the next epoch."""
         assert self._enumerator is not None
         self._complete = self._complete or self.no_more_splits
+        state = self._enumerator.snapshot() if self._taken is None else self._taken.state
         return SourcePlan(
-            enumerator=self._enumerator.snapshot() if self._taken is None else self._taken.state,
+            enumerator=_NotTold(state, self._finished) if self._finished else state,
             splits={subtask: tuple(splits) for subtask, splits in enumerate(self._splits)},
             complete=self._complete,
         )
@@ -253,6 +297,7 @@ class SourceCoordinator:
         later = [each for each in self._splits[subtask] if each.split.split_id not in told]
         self._splits[subtask] = [each for each in progress if not each.finished] + later
         self._ended.difference_update(each.split.split_id for each in progress if each.finished)
+        self._keep_finished(progress)
         if redelivered and not self._redelivered:
             self._redelivered = True
             _log.info(
@@ -260,6 +305,18 @@ class SourceCoordinator:
                 "numRecordsRedelivered counts them",
                 self.operator_id,
                 redelivered,
+            )
+
+    def on_checkpoint(self, progress: Sequence[SplitProgress]) -> None:
+        """Let the enumerator know how far a durable checkpoint has read. What it makes of that is nobody's condition."""
+        assert self._enumerator is not None
+        try:
+            self._enumerator.on_checkpoint(progress)
+        except Exception:  # noqa: BLE001 - nothing that the job needs depends on it
+            _log.warning(
+                "source '%s' could not take note of a checkpoint; the job goes on",
+                self.operator_id,
+                exc_info=True,
             )
 
     def close(self) -> None:

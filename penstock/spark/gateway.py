@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from penstock.common import temporary
+from penstock.common.standard_output import write_out
 from penstock.errors import PenstockError
 
 _MAIN_CLASS = "org.apache.spark.api.python.PythonGatewayServer"
@@ -213,7 +214,6 @@ def relay_output(stream: IO[bytes]) -> None:
 
 def _write(text: str) -> None:
     try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        write_out(sys.stdout, [text])
     except (ValueError, OSError):
         """The terminal is gone; there is nobody to tell."""

@@ -9,32 +9,38 @@ to generate, and workers need no pyarrow. Bytes go through 1.5 to 2 times as fas
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.common.python_dependencies import PythonDependencies
 from penstock.errors import JobCancelledError, PenstockError
 from penstock.graph.deployment import LevelDeployment
-from penstock.graph.stage import Room, StageDeployment
+from penstock.graph.stage import Room, SlotDemand, StageDeployment
 from penstock.runtime.network.buffers import Row
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.local_pipe import deliver
+from penstock.spark.dependencies import TaskEnvironment
+from penstock.spark.logs import with_address
 from penstock.spark.session import (
-    add_python_files,
     cancel_jobs,
     count_cores,
+    count_tasks,
     get_context,
     has_dynamic_allocation,
     in_job_group,
-    wait_for_tasks,
+    registration_s,
 )
 from penstock.spark.stage import OnEnd, SparkStage, run_barrier_stage
 from penstock.spark.stage_body import slot_of, stage_body
+from penstock.spark.task_events import TaskStarted, count_active, started_tasks, watched
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
@@ -42,12 +48,18 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _OWN_THREADS = 4
+# How long an epoch waits for stages of other jobs that are to start, and how often it looks.
+_LET_START_S = 10.0
+_LOOK_S = 0.05
 
 
 def build_pipe(
     context: SparkContext, levels: Sequence[LevelDeployment]
 ) -> list[RDD[tuple[int, Row]]]:
-    """Return one RDD per level; the rows of the last are the ACKs of the epoch."""
+    """Return one RDD per level; the rows of the last are the ACKs of the epoch.
+
+    They run with the interpreter that the context has now.
+    """
     slots = levels[0].slots
     stages = [
         context.parallelize(range(slots), slots).mapPartitionsWithIndex(stage_body(levels[0]))
@@ -55,14 +67,19 @@ def build_pipe(
     for level in levels[1:]:
         arriving = stages[-1].partitionBy(level.slots, slot_of)
         stages.append(arriving.mapPartitionsWithIndex(stage_body(level)))
+    stages[-1]._jrdd  # noqa: B018, SLF001 - else PySpark makes it when it is collected
     return stages
 
 
 def run_pipe(
-    context: SparkContext, levels: Sequence[LevelDeployment], on_ack: Callable[[TaskAck], None]
+    context: SparkContext,
+    levels: Sequence[LevelDeployment],
+    on_ack: Callable[[TaskAck], None],
+    environment: TaskEnvironment | None = None,
 ) -> None:
     """Run one epoch, then hand over its ACKs; raises TaskFailedError if a task's user code failed."""
-    stages = build_pipe(context, levels)
+    with contextlib.nullcontext() if environment is None else environment.applied(context):
+        stages = build_pipe(context, levels)
     try:
         pairs = stages[-1].collect()
     finally:
@@ -84,32 +101,67 @@ def _delete_shuffle_files(context: SparkContext, stages: Sequence[RDD[tuple[int,
         cleaner.get().doCleanupShuffle(shuffled.dependencies().head().shuffleId(), False)
 
 
+class Slots(Protocol):
+    """Who gives the jobs of this process their slots: the ResourceManager."""
+
+    @property
+    def in_use(self) -> bool:
+        """Whether any job holds slots."""
+
+    def share_at_once(self, demand: SlotDemand) -> bool:
+        """Let a job share, if that is all that it wants and nobody holds slots; return whether it was so."""
+
+    def acquire(
+        self,
+        demand: SlotDemand,
+        capacity: Callable[[], int],
+        interrupted: Callable[[], bool],
+        *,
+        arriving_s: float = 0.0,
+    ) -> int:
+        """Give a job its slots and return how many it holds."""
+
+    def release(self, job_id: str) -> None:
+        """Take back the slots of a job."""
+
+    def is_full(self, capacity: int) -> bool:
+        """Whether jobs hold all slots."""
+
+
 class SparkPipe:
     """Runs the epochs and stages of jobs on the Spark context of this process."""
 
-    def __init__(self, options: Mapping[str, str], python_files: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        slots: Slots,
+        environment: TaskEnvironment | None = None,
+    ) -> None:
         self._options = options
-        self._python_files = python_files
+        self._environment = environment or TaskEnvironment(PythonDependencies())
+        self._slots = slots
+        self._over: set[str] = (
+            set()
+        )  # jobs that were cancelled: what they are about to start comes too late
 
     @contextmanager
     def _under_way(self, run: _Run, name: str) -> Iterator[SparkContext]:
         """Run Spark jobs so that `cancel` ends them at any moment, also while Spark itself is being started."""
         with _lock:
             _runs.append(run)
+            run.cancelled |= run.works and run.job_id in self._over
         try:
             context = self._connect()
             if run.cancelled:
-                raise JobCancelledError(f"'{name}' was cancelled while Spark was started")
-            with in_job_group(context, run.group, name):
+                raise JobCancelledError(f"'{name}' was cancelled before it was started")
+            with in_job_group(context, run.group, name, run.job_id):
                 yield context
         finally:
             with _lock:
                 _runs.remove(run)
 
     def _connect(self) -> SparkContext:
-        context = get_context(self._options)
-        add_python_files(context, self._python_files)
-        return context
+        return get_context(self._options)
 
     def run(
         self,
@@ -119,14 +171,25 @@ class SparkPipe:
         on_ack: Callable[[TaskAck], None],
     ) -> None:
         """Run one epoch. Its ACKs are known when the Spark job ends, all at once."""
-        if self._is_full():
-            raise PenstockError(
-                f"the pipelined jobs of this process hold all {_held()} cores of Spark: '{name}' would never run",
-                hint="cancel one of them, give Spark more cores (spark.master, spark.cores.max), or set their "
-                "penstock.execution.mode to epochs",
-            )
-        with self._under_way(_Run.new(job_id), name) as context:
-            run_pipe(context, levels, on_ack)
+        run = _Run.new(job_id)
+        with self._under_way(run, name) as context:
+            _let_stages_start(context)
+            slots = max((level.slots for level in levels), default=1)
+            self._environment.prepare(context, slots, lambda: run.cancelled)
+            told = [replace(each, settings=with_address(context, each.settings)) for each in levels]
+            run_pipe(context, told, on_ack, self._environment)
+
+    def watching(
+        self, job_id: str, on_started: Callable[[int, int, int], None]
+    ) -> contextlib.AbstractContextManager[None]:
+        """Tell of the tasks of a job's epoch that Spark has started: their level, their slot, and when."""
+
+        def look() -> list[TaskStarted]:
+            with _lock:
+                groups = [run.group for run in _runs if run.job_id == job_id and run.is_epoch]
+            return started_tasks(self._connect(), groups[-1]) if groups else []
+
+        return watched(look, lambda each: on_started(each.stage, each.task, each.launched_ms))
 
     def map(
         self, job_id: str, name: str, function: Callable[[Any], Any], items: Sequence[Any]
@@ -135,9 +198,13 @@ class SparkPipe:
         if self._is_full():
             with ThreadPoolExecutor(_OWN_THREADS, "penstock-map") as threads:
                 return list(threads.map(function, items))
-        with self._under_way(_Run.new(job_id, is_epoch=False), name) as context:
-            tasks = context.parallelize(list(items), max(len(items), 1))
-            results: list[Any] = tasks.map(_Guarded(function)).collect()
+        run = _Run.new(job_id, is_epoch=False)
+        with self._under_way(run, name) as context:
+            self._environment.prepare(context, len(items), lambda: run.cancelled)
+            with self._environment.applied(context):
+                tasks = context.parallelize(list(items), max(len(items), 1)).map(_Guarded(function))
+                tasks._jrdd  # noqa: B018, SLF001 - made with the interpreter of now
+            results: list[Any] = tasks.collect()
         for result in results:
             if isinstance(result, _Refusal):
                 raise result.error
@@ -146,6 +213,8 @@ class SparkPipe:
     def cancel(self, job_id: str, *, epoch_only: bool = False) -> None:
         """Cancel what runs for a job: its epoch, and with it all else, unless `epoch_only`."""
         with _lock:
+            if not epoch_only:
+                self._over.add(job_id)
             runs = [run for run in _runs if run.job_id == job_id]
             runs = [run for run in runs if run.is_epoch or not epoch_only]
             for run in runs:
@@ -155,15 +224,28 @@ class SparkPipe:
 
     # Stages that stay
 
-    def room(self, wanted: int, interrupted: Callable[[], bool]) -> Room:
-        """Return how many slots there are; waits for executors that are on their way."""
+    def room(self, demand: SlotDemand, interrupted: Callable[[], bool]) -> Room:
+        """Give a job slots; waits for executors that are on their way, and for its turn."""
+        if self._slots.share_at_once(demand):
+            return Room(0)  # Spark need not be there yet
         context = self._connect()
-        if has_dynamic_allocation(context):
+        if has_dynamic_allocation(
+            context
+        ):  # nothing holds slots, and there are as many as it takes
             return Room(
                 None, "Spark's dynamic allocation is on, with which it runs no barrier stages"
             )
-        held = _held(besides=self)
-        return Room(max(0, wait_for_tasks(context, wanted + held, interrupted) - held))
+        granted = self._slots.acquire(
+            demand,
+            lambda: count_tasks(context),
+            interrupted,
+            arriving_s=registration_s(context),
+        )
+        return Room(granted)
+
+    def release(self, job_id: str) -> None:
+        """Take back the slots of a job."""
+        self._slots.release(job_id)
 
     def host(self) -> str:
         """Return the address at which executors reach this process."""
@@ -177,11 +259,14 @@ class SparkPipe:
         self, job_id: str, name: str, deployment: StageDeployment, on_end: OnEnd
     ) -> SparkStage:
         """Start a stage, in a thread and a job group of its own."""
-        run = _Run.new(job_id, slots=deployment.slots, holder=self)
+        run = _Run.new(job_id, slots=deployment.slots)
 
         def work() -> None:
             with self._under_way(run, name) as context:
-                run_barrier_stage(context, deployment)
+                self._environment.prepare(context, deployment.slots, lambda: run.cancelled)
+                settings = with_address(context, deployment.settings)
+                told = replace(deployment, settings=settings)
+                run_barrier_stage(context, told, environment=self._environment)
 
         def end() -> None:
             run.cancelled = True
@@ -193,8 +278,7 @@ class SparkPipe:
 
     def _is_full(self) -> bool:
         """Whether stages hold all cores, so that nothing else would ever run."""
-        held = _held()
-        return held > 0 and held >= wait_for_tasks(self._connect(), 0, lambda: True)
+        return self._slots.in_use and self._slots.is_full(count_tasks(self._connect()))
 
     def cores(self) -> int | None:
         """Return how many tasks can run at once, or None if that is not known."""
@@ -223,33 +307,42 @@ class _Guarded:
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """One call of `run` or `map`, or a stage of so many slots, with a job group of its own."""
+    """One call of `run` or `map`, or a stage, with a job group of its own."""
 
     job_id: str
     group: str
     is_epoch: bool
-    slots: int = 0
-    holder: SparkPipe | None = None  # of its slots
+    starting: int = 0  # how many tasks it waits for to start all at once
     cancelled: bool = False
 
+    @property
+    def works(self) -> bool:
+        """Whether tasks of the job run in it: not so in what is done around them, also after the job."""
+        return self.is_epoch or self.starting > 0
+
     @classmethod
-    def new(
-        cls,
-        job_id: str,
-        *,
-        is_epoch: bool = True,
-        slots: int = 0,
-        holder: SparkPipe | None = None,
-    ) -> _Run:
+    def new(cls, job_id: str, *, is_epoch: bool = True, slots: int = 0) -> _Run:
         """Return one that is not under way yet."""
-        return cls(job_id, f"{job_id}-{uuid.uuid4().hex[:8]}", is_epoch, slots, holder)
+        return cls(job_id, f"{job_id}-{uuid.uuid4().hex[:8]}", is_epoch, slots)
 
 
 _lock = threading.Lock()
 _runs: list[_Run] = []  # what is under way, of all jobs of this process: they share its Spark
 
 
-def _held(besides: SparkPipe | None = None) -> int:
-    """Return how many cores stages hold for as long as their jobs run."""
-    with _lock:
-        return sum(run.slots for run in _runs if besides is None or run.holder is not besides)
+def _let_stages_start(context: SparkContext) -> None:
+    """Keep an epoch back while a stage that was given its slots waits for them: it needs all of them at one moment.
+
+    Spark gives cores that become free to whoever takes one at a time; tasks of epochs would always be quicker. One that does not
+    start even so is waited for no more: its executors may be gone.
+    """
+    until = time.monotonic() + _LET_START_S
+    while True:
+        with _lock:
+            waiting = [run for run in _runs if run.starting and not run.cancelled]
+        for run in waiting:
+            if count_active(context, run.group) >= run.starting or time.monotonic() >= until:
+                run.starting = 0
+        if not any(run.starting for run in waiting):
+            return
+        time.sleep(_LOOK_S)

@@ -9,14 +9,12 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.common import temporary
-from penstock.common.python_dependencies import as_shippable
 from penstock.errors import PenstockError
 from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output, stopping
 from penstock.spark.masters import check_master
@@ -54,10 +52,7 @@ _LOCAL_DEFAULTS = {
 # A worker process that dies is no reason to fail the epoch: Spark tries the task again.
 _DEFAULT_MASTER = "local[*,4]"
 
-_EXECUTORS_POLL_S = 0.1
-
 _lock = threading.Lock()
-_shipped: set[str] = set()
 
 
 def get_context(options: Mapping[str, str] | None = None) -> SparkContext:
@@ -79,6 +74,12 @@ def start_recording_classes(archive: Path) -> SparkContext:
         return _start(
             {"spark.master": "local[2]"}, [f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable"]
         )
+
+
+def active_context() -> SparkContext | None:
+    """Return the Spark context of this process, if one was started and its JVM lives."""
+    active = _active()
+    return None if active is None or _has_died(active) else active
 
 
 def _active() -> SparkContext | None:
@@ -174,35 +175,40 @@ def _ship_package(context: SparkContext) -> None:
     context.addPyFile(str(archive))
 
 
-def add_python_files(context: SparkContext, paths: Sequence[str]) -> None:
-    """Send modules and archives of the user to the workers; each once."""
-    for path in paths:
-        if path not in _shipped:
-            context.addPyFile(as_shippable(path))
-            _shipped.add(path)
-
-
 def _stop(context: SparkContext) -> None:
     if context._jsc is not None:  # noqa: SLF001 - already stopped otherwise
         stopping.set()
         context.stop()
 
 
+def stop_context() -> None:
+    """Stop the Spark context of this process, if there is one: its executors are free for others."""
+    with _lock:
+        context = _active()
+        if context is not None:
+            _stop(context)
+
+
 @contextlib.contextmanager
-def in_job_group(context: SparkContext, group: str, description: str) -> Iterator[None]:
-    """Run Spark jobs of this thread under a group, so that `cancel_jobs` finds them."""
+def in_job_group(context: SparkContext, group: str, description: str, pool: str) -> Iterator[None]:
+    """Run Spark jobs of this thread under a group, so that `cancel_jobs` finds them.
+
+    Where Spark schedules fairly (spark.scheduler.mode), each pool has an equal share of the cores.
+    """
     context.setJobGroup(group, description, interruptOnCancel=True)
+    context.setLocalProperty("spark.scheduler.pool", pool)
     try:
         yield
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
+        context.setLocalProperty("spark.scheduler.pool", None)
 
 
 def cancel_jobs(group: str) -> None:
     """Cancel the Spark jobs of a group, also one that is to start only now."""
-    context = _active()
+    context = getattr(_active(), "_jsc", None)  # None also while it is being started
     if context is not None:
-        context._jsc.sc().cancelJobGroupAndFutureJobs(group)  # noqa: SLF001 - Python has it not
+        context.sc().cancelJobGroupAndFutureJobs(group)  # Python has it not
 
 
 def is_local(context: SparkContext) -> bool:
@@ -215,29 +221,18 @@ def has_dynamic_allocation(context: SparkContext) -> bool:
     return bool(context.getConf().get("spark.dynamicAllocation.enabled") == "true")
 
 
-def wait_for_tasks(
-    context: SparkContext,
-    wanted: int,
-    interrupted: Callable[[], bool],
-    seconds: float | None = None,
-) -> int:
-    """Return how many tasks can run at once; wait for executors while there are fewer than wanted, at most for `seconds`.
-
-    By default that is the time that Spark itself waits for them.
-    """
+def count_tasks(context: SparkContext) -> int:
+    """Return how many tasks can run at once on the executors that are there."""
     backend = context._jsc.sc()  # noqa: SLF001 - there is no public way to count
     profile = backend.resourceProfileManager().defaultResourceProfile()
-    if seconds is None:
-        seconds = 0.0 if is_local(context) else _registration_s(context)
-    until = time.monotonic() + seconds
-    while True:
-        tasks: int = backend.maxNumConcurrentTasks(profile)
-        if tasks >= wanted or time.monotonic() >= until or interrupted():
-            return tasks
-        time.sleep(_EXECUTORS_POLL_S)
+    tasks: int = backend.maxNumConcurrentTasks(profile)
+    return tasks
 
 
-def _registration_s(context: SparkContext) -> float:
+def registration_s(context: SparkContext) -> float:
+    """Return how long executors may take to come: as long as Spark itself waits for them."""
+    if is_local(context):
+        return 0.0
     conf = context._jsc.sc().conf()  # noqa: SLF001 - it knows Spark's units of time
     name = "spark.scheduler.maxRegisteredResourcesWaitingTime"
     milliseconds: int = conf.getTimeAsMs(name, "30s")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.graph.stage import StageDeployment
+from penstock.spark.dependencies import TaskEnvironment
 from penstock.spark.stage_body import RunSlot, barrier_body
 
 if TYPE_CHECKING:
@@ -52,8 +54,14 @@ class SparkStage:
 
 
 def run_barrier_stage(
-    context: SparkContext, deployment: StageDeployment, run: RunSlot | None = None
+    context: SparkContext,
+    deployment: StageDeployment,
+    run: RunSlot | None = None,
+    environment: TaskEnvironment | None = None,
 ) -> None:
     """Run a stage until its slots have ended; raises what Spark says if one fails. `run` is for tests: see `barrier_body`."""
-    slots = context.parallelize(range(deployment.slots), deployment.slots)
-    slots.barrier().mapPartitions(barrier_body(deployment, run)).collect()
+    with contextlib.nullcontext() if environment is None else environment.applied(context):
+        slots = context.parallelize(range(deployment.slots), deployment.slots)
+        stage = slots.barrier().mapPartitions(barrier_body(deployment, run))
+        stage._jrdd  # noqa: B018, SLF001 - else PySpark makes it when it is collected
+    stage.collect()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError
 from penstock.graph.deployment import JobSettings, LevelDeployment
 from penstock.graph.stage import StageDeployment
 from penstock.spark.addresses import own_address
+
+if TYPE_CHECKING:
+    from pyspark import TaskContext
 
 RunSlot = Callable[[StageDeployment, int, str], None]  # what it is told, its number, its host
 Body = Callable[[int, Iterable[Any]], Iterator[Any]]
@@ -28,7 +31,7 @@ def stage_body(level: LevelDeployment) -> Body:
 
         from penstock.runtime.task.slot_task import run_slot
 
-        _prepare(level.settings)
+        _prepare(level.settings, TaskContext.get())
         attempt = f"{TaskContext.get().taskAttemptId()}{uuid.uuid4().hex[:8]}"
         rows = () if level.level == 0 else (row for _, row in pairs)
         for row in run_slot(level, slot, attempt, rows):
@@ -54,7 +57,7 @@ def barrier_body(
         if context.attemptNumber() > 0:
             raise PenstockError("Spark has started a task of a stage again: the driver does that")
         _require_network()
-        _prepare(deployment.settings)
+        _prepare(deployment.settings, context)
         slot = context.partitionId()
         seen = context.getTaskInfos()[slot].address.rpartition(":")[0].strip("[]")
         _run_slot(run)(deployment, slot, own_address(seen, deployment.driver))
@@ -83,15 +86,17 @@ def _require_network() -> None:
         ) from error
 
 
-def _prepare(settings: JobSettings) -> None:
-    """Make a worker ready for the user's modules: names of pyflink, levels of loggers."""
-    from penstock.common.python_dependencies import set_log_levels
+def _prepare(settings: JobSettings, context: TaskContext) -> None:
+    """Make a worker ready for the user's modules: names of pyflink, logging."""
+    from penstock.common.logs.scope import LogScope
+    from penstock.common.logs.setup import log_in_task
 
     if settings.pyflink_names:
         from penstock import pyflink_compat
 
         pyflink_compat.install()
-    set_log_levels(settings.log_level, settings.log_overrides)
+    about = {"stage": context.stageId(), "task": context.taskAttemptId()}
+    log_in_task(settings.logs, LogScope(settings.job_id, settings.job_name), about)
 
 
 def slot_of(target: int) -> int:

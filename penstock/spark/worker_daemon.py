@@ -7,6 +7,7 @@ threads before the fork, so pyarrow and pandas stay out.
 from __future__ import annotations
 
 import gc
+import os
 
 import pyspark.daemon
 import pyspark.worker
@@ -17,6 +18,8 @@ import penstock.runtime.task.slot_task  # noqa: F401 - loaded for the workers
 from penstock.runtime.operators.registry import preload
 
 if __name__ == "__main__":
+    # A task has one core: the slots of a machine share it by themselves.
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
     preload()
     gc.freeze()
     pyspark.daemon.manager()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.handles import StateChain
@@ -42,12 +42,14 @@ from penstock.checkpoint.messages import (
 from penstock.checkpoint.retention import orphaned
 from penstock.common import clock
 from penstock.connectors.sink import CommitRequest, Committer
+from penstock.connectors.source import SplitProgress
 from penstock.errors import CheckpointError, FencedError, PenstockError
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpoint_failures import CheckpointFailures
 from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.checkpoint_plan import (
+    create_committer,
     create_committers,
     expected_channels,
     operator_plans,
@@ -95,7 +97,7 @@ class Checkpoints:
         self._what = "checkpoint" if tasks_stay else "epoch"
         # By vertex: a source is the head of its chain.
         self._heads = {each.id: each.operators[0].operator_id for each in job.plan.vertices}
-        self._committers: dict[str, Committer] = create_committers(job)
+        self._committers: dict[str, Committer] = create_committers(job, tasks_stay=tasks_stay)
         self._operators = operator_plans(job, self._committers)
         self._channels = expected_channels(job)
         self._parallelism = Counter(task.vertex for task in self._channels)
@@ -224,6 +226,13 @@ class Checkpoints:
                 self._store.check_lease()
                 self._committer(plan.operator).clean_up(requests, self._job.job_id)
 
+    def abandon(self, tasks: Collection[TaskId]) -> None:
+        """Give up what sinks in some tasks have written since the last checkpoint: only these tasks go back to it."""
+        for plan in self._operators:
+            subtasks = {task.subtask for task in tasks if task.vertex == plan.vertex}
+            if plan.committer and subtasks:
+                self._committer(plan.operator).abandon(subtasks, self._job.job_id)
+
     def commit_wakeup(self) -> int | None:
         """Return when (epoch milliseconds) a checkpoint is due because sinks have output that waits for one."""
         wakeups = [
@@ -339,14 +348,20 @@ class Checkpoints:
         self._failures.on_success()
         self._statistics.on_complete(outcome.epoch, self._path_of(self.manifest), clock.now_ms())
         self.acks = self._collected.pop(outcome.epoch, [])
-        for ack in self.acks:
-            for source in self.sources:
-                if source.vertex == ack.task.vertex and ack.progress is not None:
-                    counted = ack.metrics.get(source.operator_id, {})
-                    _, redelivered = counted.get(REDELIVERED, ("counter", 0))
-                    source.advance(ack.task.subtask, ack.progress, redelivered)
+        for source in self.sources:
+            self._advance(source)
         self._sweep_if_due()
         self._outcomes.append(outcome)
+
+    def _advance(self, source: SourceCoordinator) -> None:
+        durable: list[SplitProgress] = []
+        for ack in self.acks:
+            if source.vertex == ack.task.vertex and ack.progress is not None:
+                counted = ack.metrics.get(source.operator_id, {})
+                _, redelivered = counted.get(REDELIVERED, ("counter", 0))
+                source.advance(ack.task.subtask, ack.progress, redelivered)
+                durable += ack.progress
+        source.on_checkpoint(durable)
 
     def _aborted(self, outcome: EpochAborted) -> None:
         self._collected.pop(outcome.epoch, None)
@@ -406,8 +421,7 @@ class Checkpoints:
     def _committer(self, operator: str) -> Committer:
         committer = self._committers.get(operator)
         if committer is None:
-            sink = self._job.sinks().get(operator)
-            created = sink.create_committer() if sink is not None else None
+            created = create_committer(self._job, operator, tasks_stay=self._tasks_stay)
             if created is None:
                 raise CheckpointError(
                     f"the checkpoint has output of sink '{operator}' to commit, and the job has no such sink",

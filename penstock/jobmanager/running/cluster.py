@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.graph.stage import Room, StageDeployment
+from penstock.graph.stage import Room, SlotDemand, StageDeployment
 from penstock.jobmanager.running.epochs.pipe import Pipe
 
 OnEnd = Callable[[BaseException | None], None]
@@ -24,8 +24,14 @@ class RunningStage(Protocol):
 class Cluster(Pipe, Protocol):
     """Where the tasks of jobs run."""
 
-    def room(self, wanted: int, interrupted: Callable[[], bool]) -> Room:
-        """Return what there is for stages. Waits a while for the slots that are wanted, unless somebody wants something else."""
+    def room(self, demand: SlotDemand, interrupted: Callable[[], bool]) -> Room:
+        """Give a job the slots that it asks for, in place of what it has; waits for them until somebody wants something else.
+
+        Raises NoRoomError. The job holds them until `release`.
+        """
+
+    def release(self, job_id: str) -> None:
+        """Take back what a job was given."""
 
     def host(self) -> str:
         """Return the address of this process at which slots reach it."""

@@ -9,8 +9,9 @@ takes the ACKs as they come in. To whoever uses a driver both look the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.manifest import Manifest
@@ -20,6 +21,7 @@ from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
 from penstock.jobmanager.sources import SourceCoordinator
+from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo
 from penstock.runtime.network.messages import TaskAck, TaskFailure
 from penstock.runtime.task.stage_messages import SlotReport
 
@@ -52,8 +54,8 @@ class Listener(Protocol):
     def on_deploy(self, tasks: Collection[TaskId] | None = None) -> None:
         """Subtasks, all if none are named, are handed to the processes that run them. Epochs do that for every checkpoint."""
 
-    def on_running(self, tasks: Collection[TaskId]) -> None:
-        """Subtasks that stay are open and connected."""
+    def on_running(self, tasks: Collection[TaskId], at_ms: int | None = None) -> None:
+        """Subtasks that stay are open and connected, or those of an epoch were started, at a time; None: now."""
 
     def on_restart(self, tasks: Collection[TaskId], failure: TaskFailure | None) -> None:
         """Subtasks of a part of the job were given up, and that part is started again, while the rest goes on.
@@ -134,6 +136,12 @@ class Driver(Protocol):
 
     def settle(self) -> None:
         """Bring the last checkpoint up to date, so that another plan repeats nothing; raises EpochFailedError."""
+
+    def inspect(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
+        """Ask something about a task or a slot that runs. By any thread."""
+
+    def slots(self) -> list[SlotInfo]:
+        """Return the slots that run and can be asked. By any thread."""
 
     def replan(self, job: Job) -> None:
         """Give up the plan and take up another one of the same program, which is to be restored next."""

@@ -261,8 +261,9 @@ class Journal:
             assignments=_dump(beginning.assignments, None),
             flows=beginning.flows,
         )
-        self._prune(record.before, job.checkpoints.retained, record.plan)
+        # First, as it may take the place of the last record that names an old plan.
         self._write(record_name(record.epoch), record)
+        self._prune(record.before, job.checkpoints.retained, record.plan)
         return record
 
     def _note_failure(
@@ -306,7 +307,7 @@ class Journal:
                 sinks=frozenset(e.operator_id for e in operators if e.spec.writes_to is not None),
                 retained=job.checkpoints.retained,
                 script_directory=_script_directory(),
-                python_files=job.python_files,
+                python_files=job.dependencies.files,
             ),
             self._signer,
         )

@@ -30,7 +30,7 @@ def wants_stages(mode: str, *, batch: bool, bounded: bool) -> bool:
 
 def check_room(wanted: int, room: Room) -> None:
     """Refuse to run as stages that stay where there is no room for them."""
-    if room.obstacle is not None:
+    if room.obstacle is not None and wanted > 0:
         raise NoRoomError(
             f"the job cannot run pipelined: {room.obstacle}",
             hint="set spark.dynamicAllocation.enabled to false, or penstock.execution.mode to epochs",

@@ -5,27 +5,30 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
 
-from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.common import clock
+from penstock.errors import UnsupportedOperationError
+from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
-from penstock.jobmanager.running.checkpoints import StepHook
+from penstock.jobmanager.running.checkpoints import Checkpoints, StepHook
 from penstock.jobmanager.running.driver import Interrupts, Listener, Span
 from penstock.jobmanager.running.epochs.pacing import Pacing, discover
 from penstock.jobmanager.running.epochs.pipe import EpochPipe, EpochSettings, Pipe
 from penstock.jobmanager.running.epochs.runner import EpochRunner
 from penstock.jobmanager.running.journal import Journal
-from penstock.jobmanager.sources import SourceCoordinator
-from penstock.runtime.network.messages import TaskAck
+from penstock.jobmanager.running.plan_view import PlanView
+from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo
 from penstock.savepoint.state_io import SnapshotStateIO
 
 _log = logging.getLogger(__name__)
 
 
-class EpochDriver:
+class EpochDriver(PlanView):
     """Runs a job in epochs."""
 
     def __init__(
@@ -47,49 +50,41 @@ class EpochDriver:
         self._journal = Journal(store)
         self._pacing = Pacing(job, interrupts)
         self._runner = self._create_runner()
-        self._handed_over: Manifest | None = None  # by the plan before this one
         self._attempt = 0
         self._anew = True  # whether no epoch has been completed since the plan was restored
         _warn_of_alignment(job)
 
     def _create_runner(self) -> EpochRunner:
-        pipe = EpochPipe(self._job, self._store, self._state_io, self._pipe, self._journal)
+        pipe = EpochPipe(
+            self._job, self._store, self._state_io, self._pipe, self._journal, self._listener
+        )
         return EpochRunner(self._job, self._store, pipe, self._listener, self._step_hooks)
 
     @property
-    def coordinator(self) -> CheckpointCoordinator:
-        """What decides about the plan's checkpoints; its `base` is the last completed one."""
-        return self._runner.coordinator
-
-    @property
-    def manifest(self) -> Manifest | None:
-        """The last completed checkpoint, also while another plan is taken up."""
-        return self._runner.manifest or self._handed_over
-
-    @property
-    def sources(self) -> Sequence[SourceCoordinator]:
-        """The sources of the plan."""
-        return self._runner.sources
-
-    @property
-    def acks(self) -> Sequence[TaskAck]:
-        """The ACKs of the last epoch."""
-        return self._runner.last_acks
-
-    @property
-    def finished(self) -> bool:
-        """Whether the last epoch was the last of the job."""
-        return self._runner.finished
-
-    @property
-    def interval_s(self) -> float:
-        """How long an epoch reads, if there is so much to read."""
-        return self._job.interval_s
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints of the plan."""
+        return self._runner.checkpoints
 
     @property
     def tolerates_failures(self) -> bool:
         """Whether it counts failed checkpoints itself: no, an epoch that fails is run again."""
         return False
+
+    def inspect(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
+        """Refuse: between two epochs there is no slot, and in one nobody answers but at its end."""
+        result: Future[Any] = Future()
+        result.set_exception(
+            UnsupportedOperationError(
+                "a job that runs in epochs cannot be looked at while it works",
+                detail="its tasks are started for each epoch, and end with it",
+                hint="set penstock.execution.mode to pipelined",
+            )
+        )
+        return result
+
+    def slots(self) -> list[SlotInfo]:
+        """Return nothing: no slot stays."""
+        return []
 
     def restore(self, manifest: Manifest | None, *, attempt: int, at_once: bool) -> None:
         """Go back to a checkpoint, None is the beginning."""
@@ -105,14 +100,14 @@ class EpochDriver:
             return False
         started = time.monotonic()
         if savepoint is not None:
-            discover(self._runner.sources)
+            discover(self._runner.checkpoints.sources)
         self._runner.run_epoch(
             self._settings(savepoint),
             flush=savepoint is not None,
             drain=savepoint is not None and savepoint.drains,
         )
         self._anew = False
-        self._pacing.ended(started, self._runner.sources)
+        self._pacing.ended(started, self._runner.checkpoints.sources)
         self._listener.on_completed(Span(started, time.monotonic()))
         return True
 

@@ -51,7 +51,9 @@ class Pacing:
         while True:
             if self._interrupts.interrupted():
                 return False
-            if self._trigger_has_come(runner.sources) and self._is_due(runner, first=first):
+            if self._trigger_has_come(runner.checkpoints.sources) and self._is_due(
+                runner, first=first
+            ):
                 return True
             self._interrupts.wait(POLL_S)
 
@@ -67,14 +69,14 @@ class Pacing:
 
     @staticmethod
     def _is_due(runner: EpochRunner, *, first: bool) -> bool:
-        discover(runner.sources)
-        if first or any(source.has_data() for source in runner.sources):
+        discover(runner.checkpoints.sources)
+        if first or any(source.has_data() for source in runner.checkpoints.sources):
             return True
         wakeup = runner.next_wakeup()
         if wakeup is not None and wakeup <= clock.now_ms():
             return True
         # All splits are read, and what is left is to tell the operators so.
-        return all(source.no_more_splits for source in runner.sources)
+        return all(source.no_more_splits for source in runner.checkpoints.sources)
 
 
 def discover(sources: Sequence[SourceCoordinator]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +17,7 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.restore_points import restore_points
+from penstock.jobmanager.running.driver import Listener
 from penstock.jobmanager.running.journal import Journal
 from penstock.runtime.network.messages import TaskAck
 from penstock.savepoint.state_io import SnapshotStateIO
@@ -27,6 +30,14 @@ class Pipe(Protocol):
 
     def run(self, job_id: str, name: str, levels: Sequence[LevelDeployment], on_ack: OnAck) -> None:
         """Run one epoch to its end; hand over each ACK as it becomes known. Raises what a task failed with."""
+
+    def watching(
+        self, job_id: str, on_started: Callable[[int, int, int], None]
+    ) -> AbstractContextManager[None]:
+        """Tell of the tasks of a job's epoch while it runs, if it takes long: their level, their slot, and when they were started.
+
+        Another thread calls, and never after the `with` statement.
+        """
 
     def map(
         self, job_id: str, name: str, function: Callable[[Any], Any], items: Sequence[Any]
@@ -63,7 +74,9 @@ class EpochPipe:
         state_io: SnapshotStateIO,
         pipe: Pipe,
         journal: Journal,
+        listener: Listener,
     ) -> None:
+        self._listener = listener
         self._job = job
         self._store = store
         self._state_io = state_io
@@ -92,16 +105,33 @@ class EpochPipe:
             state_io=self._state_io,
             staging=self._store.staging,
         )
+        telling, told = threading.Lock(), False
         with (
             CheckpointExpiredError.after(job.checkpoints.timeout_ms, self._give_up),
             self._journal.entry(job, base, levels) as entry,
         ):
 
             def note(ack: TaskAck) -> None:
+                nonlocal told
+                with telling:
+                    told = True
                 entry.note(ack)
                 on_ack(ack)
 
-            self._pipe.run(job.job_id, job.name, levels, note)
+            def started(level: int, slot: int, launched_ms: int) -> None:
+                tasks = [
+                    vertex.task(slot - vertex.slot_offset)
+                    for vertex in levels[level].vertices
+                    if 0 <= slot - vertex.slot_offset < vertex.parallelism
+                ]
+                with (
+                    telling
+                ):  # one thread at a time tells what happens: from the first ACK on, the other
+                    if not told:
+                        self._listener.on_running(tasks, launched_ms)
+
+            with self._pipe.watching(job.job_id, started):
+                self._pipe.run(job.job_id, job.name, levels, note)
 
     def _give_up(self) -> None:
         self._pipe.cancel(self._job.job_id, epoch_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.connectors.source import SourceAssignment
@@ -14,7 +13,6 @@ from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.checkpoints import Checkpoints, StepHook
 from penstock.jobmanager.running.driver import Listener
 from penstock.jobmanager.running.epochs.pipe import EpochSettings, OnAck
-from penstock.jobmanager.sources import SourceCoordinator
 from penstock.runtime.network.messages import TaskAck
 
 
@@ -45,49 +43,24 @@ class EpochRunner:
     ) -> None:
         self._pipe = pipe
         self._listener = listener
-        self._checkpoints = Checkpoints(job, store, self._run_pipe, listener, step_hooks)
+        self.checkpoints = Checkpoints(job, store, self._run_pipe, listener, step_hooks)
         self._settings = EpochSettings()  # of the epoch under way
         self._drain = False  # whether the epoch under way is the one that drains the job
 
-    @property
-    def coordinator(self) -> CheckpointCoordinator:
-        """What decides about the epochs."""
-        return self._checkpoints.coordinator
-
-    @property
-    def sources(self) -> list[SourceCoordinator]:
-        """The sources of the plan."""
-        return self._checkpoints.sources
-
-    @property
-    def manifest(self) -> Manifest | None:
-        """The last completed checkpoint."""
-        return self._checkpoints.manifest
-
-    @property
-    def last_acks(self) -> list[TaskAck]:
-        """The ACKs of the last completed epoch."""
-        return self._checkpoints.acks
-
-    @property
-    def finished(self) -> bool:
-        """Whether the last completed epoch was the last of the job."""
-        return self._checkpoints.finished
-
     def restore(self, manifest: Manifest | None) -> None:
         """Go back to a checkpoint: commit its output again, delete what failed attempts left, rewind sources."""
-        self._checkpoints.restore(manifest)
+        self.checkpoints.restore(manifest)
 
     def sweep(self) -> None:
         """Delete what failed attempts left; only between epochs."""
-        self._checkpoints.sweep()
+        self.checkpoints.sweep()
 
     def next_wakeup(self) -> int | None:
         """Return when (epoch milliseconds) an epoch is due even if no record comes: for timers, idleness, sinks."""
-        manifest = self.manifest
+        manifest = self.checkpoints.manifest
         wakeups = [
             None if manifest is None else manifest.next_wakeup,
-            self._checkpoints.commit_wakeup(),
+            self.checkpoints.commit_wakeup(),
         ]
         return min((wakeup for wakeup in wakeups if wakeup is not None), default=None)
 
@@ -100,20 +73,20 @@ class EpochRunner:
         """
         self._settings = settings or EpochSettings()
         self._drain = drain
-        self._checkpoints.trigger(flush=flush)
+        self.checkpoints.trigger(flush=flush)
 
     def _run_pipe(self, epoch: int) -> None:
         assignments: dict[TaskId, SourceAssignment] = {}
-        for source in self.sources:
+        for source in self.checkpoints.sources:
             assignments |= source.assignments(drain=self._drain)
         if self._listener is not None:
             self._listener.on_deploy()
 
         def on_ack(ack: TaskAck) -> None:
-            self._checkpoints.on_ack(epoch, ack)
+            self.checkpoints.on_ack(epoch, ack)
 
-        self._pipe.run(epoch, self.manifest, assignments, self._settings, on_ack)
+        self._pipe.run(epoch, self.checkpoints.manifest, assignments, self._settings, on_ack)
 
     def close(self) -> None:
         """Release enumerators and committers."""
-        self._checkpoints.close()
+        self.checkpoints.close()

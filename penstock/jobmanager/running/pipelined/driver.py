@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
-from penstock.checkpoint.coordinator import CheckpointCoordinator, Phase
+from penstock.checkpoint.coordinator import Phase
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.messages import EpochCompleted
@@ -20,6 +21,7 @@ from penstock.jobmanager.alignment import AlignmentGroups
 from penstock.jobmanager.checkpoint_failures import CheckpointExpiredError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.requests import SavepointRequest
+from penstock.jobmanager.resources.demand import slot_demand
 from penstock.jobmanager.restore_points import restore_points
 from penstock.jobmanager.running.checkpoints import Checkpoints, Outcome, StepHook
 from penstock.jobmanager.running.cluster import Cluster
@@ -30,8 +32,9 @@ from penstock.jobmanager.running.pipelined.discovery import Discovery, Look
 from penstock.jobmanager.running.pipelined.interval_notes import IntervalNotes
 from penstock.jobmanager.running.pipelined.stage_watch import NowRunning, StageFailed, StagePhase
 from penstock.jobmanager.running.pipelined.stages import Heard, StageAttempt, Stages
+from penstock.jobmanager.running.plan_view import PlanView
 from penstock.jobmanager.sources import SourceCoordinator
-from penstock.runtime.network.messages import TaskAck
+from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo
 from penstock.runtime.task.stage_messages import (
     Aborted,
     Acknowledged,
@@ -53,7 +56,7 @@ _LONGEST_WAIT_S: Final = 1.0
 _FIRST_LOOK_S: Final = 1.0
 
 
-class PipelinedDriver:
+class PipelinedDriver(PlanView):
     """Runs a job as stages that stay."""
 
     def __init__(
@@ -80,7 +83,6 @@ class PipelinedDriver:
         self._checkpoints = self._create_checkpoints()
         self._journal = Journal(store)
         self._notes = IntervalNotes(self._journal, job, state_io)
-        self._handed_over: Manifest | None = None  # by the plan before this one
         self._attempt = 0
         self._how = Trigger(0, 0)  # how the next checkpoint is triggered, but for its number
         self._last: int | None = None  # the checkpoint that was begun when all sources had finished
@@ -104,39 +106,24 @@ class PipelinedDriver:
         )
 
     @property
-    def coordinator(self) -> CheckpointCoordinator:
-        """What decides about the plan's checkpoints; its `base` is the last completed one."""
-        return self._checkpoints.coordinator
-
-    @property
-    def manifest(self) -> Manifest | None:
-        """The last completed checkpoint, also while another plan is taken up."""
-        return self._checkpoints.manifest or self._handed_over
-
-    @property
-    def sources(self) -> Sequence[SourceCoordinator]:
-        """The sources of the plan."""
-        return self._checkpoints.sources
-
-    @property
-    def acks(self) -> Sequence[TaskAck]:
-        """The ACKs of the last completed checkpoint."""
-        return self._checkpoints.acks
-
-    @property
-    def finished(self) -> bool:
-        """Whether the last completed checkpoint is the last of the job."""
-        return self._checkpoints.finished
-
-    @property
-    def interval_s(self) -> float:
-        """The time from one checkpoint to the next, if there is no hurry."""
-        return self._job.interval_s
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints of the plan."""
+        return self._checkpoints
 
     @property
     def tolerates_failures(self) -> bool:
         """Whether it counts failed checkpoints itself: yes, the tasks go on."""
         return True
+
+    # For whoever looks at it, from any thread
+
+    def inspect(self, target: TaskId | SlotId, request: InspectionRequest) -> Future[Any]:
+        """Ask something about a task or a slot."""
+        return self._stages.inspections.ask(target, request)
+
+    def slots(self) -> list[SlotInfo]:
+        """Return the slots that run."""
+        return self._stages.slots()
 
     # Starting and starting again
 
@@ -177,6 +164,7 @@ class PipelinedDriver:
         vertices = {vertex for each in failed for vertex in each.layout.vertices}
         sources = [source for source in self.sources if source.vertex in vertices]
         self._stages.end(failed)
+        self._checkpoints.abandon([task for each in failed for task in each.layout.placement])
         for source in sources:
             self._checkpoints.restore_source(source, self._checkpoints.manifest)
         self._discover_first(sources)
@@ -208,9 +196,8 @@ class PipelinedDriver:
 
     def _lay_out(self) -> tuple[StageLayout, ...]:
         graph = self._job.job_graph
-        wanted = count_slots(graph)
-        room = self._cluster.room(wanted, lambda: self._interrupts.cancelled)
-        check_room(wanted, room)
+        room = self._cluster.room(slot_demand(self._job), lambda: self._interrupts.cancelled)
+        check_room(count_slots(graph), room)
         return lay_out(graph, room.slots)
 
     def _discover_first(self, sources: Sequence[SourceCoordinator]) -> None:

@@ -78,7 +78,7 @@ class StageWatch:
         self.cause: BaseException | None = None  # set exactly if it has FAILED
         self._sources = frozenset(task for task in sources if task in layout.placement)
         self._addresses: dict[int, str] = {}
-        self._running: set[int] = set()
+        self.places: dict[int, SlotRunning] = {}  # of slots that run, where that is
         self._finished: set[TaskId] = set()
         self.gone: set[int] = set()  # slots that have failed or are lost
         self.traces: list[SlotTrace] = []  # what slots have noted that failed after another
@@ -119,8 +119,8 @@ class StageWatch:
         """A slot runs."""
         if self.phase is not StagePhase.STARTING:
             return []
-        self._running.add(report.slot)
-        if len(self._running) == self.layout.slots:
+        self.places[report.slot] = report
+        if len(self.places) == self.layout.slots:
             self.phase = StagePhase.RUNNING
         hosted = [t for t, slot in self.layout.placement.items() if slot == report.slot]
         return [NowRunning(tuple(hosted))]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from penstock.errors import JobRequestError
 from penstock.graph.deploy_stages import deploy_stage
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.placement import StageLayout
@@ -17,6 +18,7 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.java_errors import explain_java
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.cluster import Cluster, RunningStage
+from penstock.jobmanager.running.pipelined.inspections import Inspection, Inspections
 from penstock.jobmanager.running.pipelined.stage_watch import (
     Consequence,
     SlotLostError,
@@ -24,7 +26,9 @@ from penstock.jobmanager.running.pipelined.stage_watch import (
     StageWatch,
     Tell,
 )
+from penstock.runtime.inspection.requests import SlotId, SlotInfo
 from penstock.runtime.network.driver_endpoint import ConnectionLost, DriverEndpoint
+from penstock.runtime.network.inspection import Answer
 from penstock.runtime.network.keys import make_keys
 from penstock.runtime.task.stage_messages import (
     Command,
@@ -64,6 +68,13 @@ class StageAttempt:
         """Its place in the plan."""
         return self.watch.layout
 
+    def slot_of(self, target: TaskId | SlotId) -> int | None:
+        """Return the number of a slot, or of the one that hosts a task, if it is one of this attempt."""
+        if isinstance(target, TaskId):
+            return self.layout.placement.get(target)
+        here = target.stage == self.layout.stage and 0 <= target.slot < self.layout.slots
+        return target.slot if here else None
+
 
 @dataclass(frozen=True, slots=True)
 class Heard:
@@ -82,6 +93,7 @@ class Stages:
         self._endpoint: DriverEndpoint | None = None
         self._attempts: dict[str, StageAttempt] = {}  # by token
         self._ended: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
+        self.inspections = Inspections(self.wake)
 
     @property
     def attempts(self) -> list[StageAttempt]:
@@ -166,6 +178,7 @@ class Stages:
                 _log.warning("a stage has not ended %.0f s after it was cancelled", _PATIENCE_S)
         for attempt in attempts:
             self._attempts.pop(attempt.token, None)
+            self.inspections.on_ended(attempt.token)
             if self._endpoint is not None:
                 self._endpoint.close_stage(attempt.token)
 
@@ -219,6 +232,7 @@ class Stages:
 
     def close(self) -> None:
         """End everything."""
+        self.inspections.close()
         self.end(self.attempts)
         if self._endpoint is not None:
             endpoint, self._endpoint = self._endpoint, None
@@ -232,11 +246,15 @@ class Stages:
             time.sleep(min(seconds, _TURN_S))
             return []
         heard = []
+        for inspection in self.inspections.take():
+            self._ask(inspection)
         # First what slots have told: one that fails tells why, and then its stage ends.
         ends = self._note_ends()
         for arrival in self._endpoint.poll(0.0 if ends else seconds):
             attempt = self._attempts.get(arrival.stage)
-            if attempt is not None:
+            if isinstance(arrival.message, Answer):
+                self.inspections.on_answer(arrival.message)
+            elif attempt is not None:
                 heard.append(self._sort_out(attempt, arrival.slot, arrival.message))
         ends += self._note_ends() if not ends else []
         for attempt, error in ends:
@@ -268,6 +286,34 @@ class Stages:
             case _:
                 return Heard(attempt, message)
         return Heard(attempt, None, tuple(follows))
+
+    def _ask(self, inspection: Inspection) -> None:
+        """Send a question to the slot that it is about."""
+        target = inspection.target
+        for attempt in self.attempts:
+            slot = attempt.slot_of(target)
+            if slot is None or slot not in attempt.watch.listening or self._endpoint is None:
+                continue
+            if self._endpoint.ask(attempt.token, slot, inspection.question):
+                self.inspections.sent(inspection, attempt.token)
+            else:  # its first word on that connection ends a `hear`
+                self.inspections.postpone(inspection)
+            return
+        what = f"task {target}" if isinstance(target, TaskId) else str(target)
+        self.inspections.refuse(inspection, JobRequestError(f"{what} does not run now"))
+
+    def slots(self) -> list[SlotInfo]:
+        """Return the slots that run. By any thread."""
+        return [
+            SlotInfo(
+                SlotId(attempt.layout.stage, slot),
+                where.host,
+                where.process,
+                tuple(t for t, s in attempt.layout.placement.items() if s == slot),
+            )
+            for attempt in self.attempts
+            for slot, where in sorted(attempt.watch.places.copy().items())
+        ]
 
     def _note_ends(self) -> list[tuple[StageAttempt, BaseException | None]]:
         ends: list[tuple[StageAttempt, BaseException | None]] = []

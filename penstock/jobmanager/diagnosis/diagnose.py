@@ -1,0 +1,18 @@
+"""Asks all rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.jobmanager.diagnosis.figures import JobFigures
+from penstock.jobmanager.diagnosis.findings import Diagnosis
+from penstock.jobmanager.diagnosis.rules import RULES
+
+_OVER = frozenset({"FINISHED", "CANCELED", "FAILED", "SUSPENDED"})
+
+
+def diagnose(job: JobFigures, unknown: Iterable[str] = ()) -> Diagnosis:
+    """Return what the rules find; `unknown` is what could not be looked at. Of a job that is over there is nothing to say."""
+    if job.status in _OVER:
+        return Diagnosis((), (f"the job is {job.status.lower()}", *unknown))
+    return Diagnosis.of((finding for rule in RULES for finding in rule(job)), unknown)

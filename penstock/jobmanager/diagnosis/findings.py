@@ -1,0 +1,120 @@
+"""What a diagnosis finds, and how it is told."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Severity(enum.IntEnum):
+    """How much a finding matters."""
+
+    INFO = 0  # worth knowing
+    WARNING = 1  # it costs speed, time or money, or will become a problem
+    CRITICAL = 2  # the job does not do its work, or will soon stop doing it
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to know about a job: what it is, why that is said, and what helps.
+
+    `figures` are the numbers behind it, by name.
+    """
+
+    rule: str
+    severity: Severity
+    title: str
+    detail: str
+    hint: str
+    vertex: str | None = None
+    subtask: int | None = None
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "rule": self.rule,
+            "severity": self.severity.name.lower(),
+            "title": self.title,
+            "detail": self.detail,
+            "hint": self.hint,
+            "vertex": self.vertex,
+            "subtask": self.subtask,
+            "figures": self.figures,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """All findings, what matters most first, and what could not be looked at."""
+
+    findings: tuple[Finding, ...]
+    unknown: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding], unknown: Iterable[str] = ()) -> Diagnosis:
+        """Put findings in order."""
+        ordered = sorted(findings, key=lambda each: -each.severity)
+        return cls(tuple(ordered), tuple(unknown))
+
+    @property
+    def health(self) -> str:
+        """The job's health in a word: ok, info, warning or critical."""
+        return self.findings[0].severity.name.lower() if self.findings else "ok"
+
+    @property
+    def headline(self) -> str:
+        """The one sentence to read."""
+        return self.findings[0].title if self.findings else "nothing stands out"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "health": self.health,
+            "headline": self.headline,
+            "findings": [each.to_json() for each in self.findings],
+            "unknown": list(self.unknown),
+        }
+
+
+def percent(share: float) -> str:
+    """Return a share as people read it.
+
+    >>> percent(0.873), percent(0.004), percent(1)
+    ('87 %', '0.4 %', '100 %')
+    """
+    return f"{share:.1%}".replace("%", " %") if share < 0.01 else f"{share:.0%}".replace("%", " %")
+
+
+def duration(millis: float) -> str:
+    """Return a time as people read it.
+
+    >>> duration(320), duration(4_200), duration(250_000), duration(3 * 3_600_000), duration(90 * 3_600_000)
+    ('320 ms', '4.2 s', '4 min', '3.0 h', '3.8 days')
+    """
+    if millis < 1000:
+        return f"{millis:.0f} ms"
+    seconds = millis / 1000
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} days"
+
+
+def size(number: float) -> str:
+    """Return bytes as people read them.
+
+    >>> size(512), size(20_480), size(3 << 30)
+    ('512 B', '20.0 KB', '3.0 GB')
+    """
+    if number < 1024:
+        return f"{number:.0f} B"
+    for unit in ("KB", "MB", "GB"):
+        number /= 1024
+        if number < 1024:
+            return f"{number:.1f} {unit}"
+    return f"{number / 1024:.1f} TB"

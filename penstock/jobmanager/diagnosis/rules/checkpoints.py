@@ -1,0 +1,205 @@
+"""Checkpoints that fail, are slow or large, and why; or that there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.jobmanager.diagnosis.figures import CheckpointFigures, JobFigures
+from penstock.jobmanager.diagnosis.findings import Finding, Severity, duration, percent, size
+
+_SLOW_OF_INTERVAL: Final = 0.5
+_SLOW_OF_TIMEOUT: Final = 0.5
+_SLOW_MS: Final = 1000  # what is faster is fast
+_LARGE: Final = 256 << 20  # bytes that one checkpoint adds
+_WHOLE: Final = 0.7  # of the state, from which on a checkpoint writes nearly all of it
+_UNEVEN: Final = 3.0  # the slowest subtask against the average
+
+
+def failed_checkpoints(job: JobFigures) -> Iterator[Finding]:
+    """Say that checkpoints fail, and what the last reason was."""
+    failed = [each for each in job.checkpoints if each.failed]
+    if not failed:
+        return
+    last = failed[-1]
+    since = [each for each in job.completed if each.number > last.number]
+    timeout = job.timeout_ms is not None and "was not complete after" in (last.reason or "")
+    yield Finding(
+        "failed-checkpoints",
+        Severity.INFO if since else Severity.CRITICAL,
+        f"{len(failed)} of the last {len(job.checkpoints)} checkpoints failed",
+        f"the last one, number {last.number}: {last.reason or 'no reason is known'}"
+        + (f"; {len(since)} were completed since" if since else "; none was completed since"),
+        "they take longer than execution.checkpointing.timeout: see what makes them slow"
+        if timeout
+        else "without a checkpoint a failure repeats all since the last one, and sinks that commit show nothing",
+        figures={"failed": len(failed), "checkpoint": last.number},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What the slowest subtask of a checkpoint spent its time with."""
+
+    vertex: str
+    subtask: int
+    millis: float
+    phase: str
+    phase_millis: float
+    figures: Mapping[str, Any]
+
+
+def slow_checkpoints(job: JobFigures) -> Iterator[Finding]:
+    """Say that the last checkpoint took long, where, and with what. In epochs its time is that of the epoch's work."""
+    if not job.completed or not job.pipelined:
+        return
+    last = job.completed[-1]
+    if last.duration_ms < _SLOW_MS:
+        return
+    of_interval = last.duration_ms / job.interval_ms if job.interval_ms else 0.0
+    of_timeout = last.duration_ms / job.timeout_ms if job.timeout_ms else 0.0
+    if of_interval < _SLOW_OF_INTERVAL and of_timeout < _SLOW_OF_TIMEOUT:
+        return
+    slowest = _slowest(last)
+    yield Finding(
+        "slow-checkpoints",
+        Severity.WARNING,
+        f"checkpoints take {duration(last.duration_ms)}" + _of_what(job, of_interval, of_timeout),
+        _where(job, last, slowest),
+        _hint(job, slowest),
+        None if slowest is None else slowest.vertex,
+        None if slowest is None else slowest.subtask,
+        figures={"checkpoint": last.number, "duration_ms": last.duration_ms}
+        | ({} if slowest is None else {"phase": slowest.phase, "phase_ms": slowest.phase_millis}),
+    )
+
+
+def _of_what(job: JobFigures, of_interval: float, of_timeout: float) -> str:
+    if of_timeout >= _SLOW_OF_TIMEOUT and job.timeout_ms:
+        return f", {percent(of_timeout)} of the timeout"
+    assert job.interval_ms is not None
+    return f", {percent(of_interval)} of the interval of {duration(job.interval_ms)}"
+
+
+_PHASES: Final[dict[str, Callable[[Mapping[str, Any]], float]]] = {
+    "start delay": lambda each: each["start_delay"],
+    "alignment": lambda each: each["alignment"]["duration"],
+    "sync": lambda each: each["checkpoint"]["sync"],
+    "async": lambda each: each["checkpoint"]["async"],
+}
+_MEANINGS: Final = {
+    "start delay": "until the first barrier came",
+    "alignment": "from its first barrier to its last",
+    "sync": "with taking hold of its state, while it processed nothing",
+    "async": "with writing to storage",
+}
+_HINTS: Final = {
+    "start delay": "barriers wait behind records: fix the bottleneck, or let them overtake "
+    "(execution.checkpointing.unaligned.enabled)",
+    "alignment": "one of its inputs is slower than the others: fix the bottleneck or the skew before it, or let barriers overtake "
+    "(execution.checkpointing.unaligned.enabled)",
+    "sync": "the hashmap backend pickles what has changed before it goes on: with rocksdb this takes no time that depends on the "
+    "state (state.backend.type)",
+    "async": "storage is slow, or much is written: see its size; a smaller state, expiring entries or rocksdb, which writes only new "
+    "files, help",
+}
+
+
+def _hint(job: JobFigures, slowest: _Part | None) -> str:
+    if slowest is None:
+        return "its subtasks told no figures"
+    if job.unaligned and slowest.phase in {"start delay", "alignment"}:
+        return "barriers overtake records already: one call of your code takes long, or a slot has no time left; see its flame graph"
+    return _HINTS[slowest.phase]
+
+
+def _subtasks(checkpoint: CheckpointFigures) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for vertex, figures in checkpoint.vertices.items():
+        for each in figures["subtasks"]:
+            if each["status"] == "completed":
+                yield vertex, each
+
+
+def _slowest(checkpoint: CheckpointFigures) -> _Part | None:
+    found = max(
+        _subtasks(checkpoint), key=lambda each: each[1]["end_to_end_duration"], default=None
+    )
+    if found is None:
+        return None
+    vertex, figures = found
+    millis = {phase: float(read(figures)) for phase, read in _PHASES.items()}
+    phase = max(millis, key=millis.__getitem__)
+    return _Part(
+        vertex, figures["index"], figures["end_to_end_duration"], phase, millis[phase], figures
+    )
+
+
+def _where(job: JobFigures, checkpoint: CheckpointFigures, slowest: _Part | None) -> str:
+    if slowest is None:
+        return f"checkpoint {checkpoint.number}"
+    label = job.vertex(slowest.vertex).label if _known(job, slowest.vertex) else slowest.vertex
+    text = (
+        f"subtask {slowest.subtask} of '{label}' was the last; it spent {duration(slowest.phase_millis)} "
+        f"{_MEANINGS[slowest.phase]}"
+    )
+    written = slowest.figures["checkpointed_size"]
+    if slowest.phase == "async" and slowest.phase_millis > 0 and written:
+        text += f", {size(written)} at {size(written / slowest.phase_millis * 1000)} a second"
+    sizes = [each["state_size"] for _, each in _subtasks(checkpoint)]
+    average = sum(sizes) / len(sizes)
+    if average and slowest.figures["state_size"] > _UNEVEN * average:
+        text += f"; it has {percent(slowest.figures['state_size'] / sum(sizes))} of all state"
+    return text
+
+
+def _known(job: JobFigures, vertex: str) -> bool:
+    return any(each.id == vertex for each in job.vertices)
+
+
+def large_checkpoints(job: JobFigures) -> Iterator[Finding]:
+    """Say that checkpoints write much, and which vertex most of it."""
+    if not job.completed:
+        return
+    last = job.completed[-1]
+    if last.written < _LARGE:
+        return
+    share = last.written / max(last.size, 1)
+    by_vertex = {
+        vertex: sum(
+            each["checkpointed_size"] for each in figures["subtasks"] if "state_size" in each
+        )
+        for vertex, figures in last.vertices.items()
+    }
+    worst = max(by_vertex, key=by_vertex.__getitem__, default=None)
+    text = f"of {size(last.size)} of state it wrote {percent(min(share, 1.0))}"
+    if worst is not None and _known(job, worst):
+        part = by_vertex[worst] / max(sum(by_vertex.values()), 1)
+        text += f"; {percent(part)} of that came from '{job.vertex(worst).label}'"
+    whole = share >= _WHOLE and job.state_backend == "hashmap"
+    yield Finding(
+        "large-checkpoints",
+        Severity.INFO,
+        f"the last checkpoint wrote {size(last.written)}",
+        text,
+        "nearly all state is written each time: rocksdb writes only what is new (state.backend.type)"
+        if whole
+        else "a longer interval writes less, as what changes twice is written once; state that expires stays small",
+        worst,
+        figures={"written": last.written, "state": last.size, "checkpoint": last.number},
+    )
+
+
+def no_checkpoints(job: JobFigures) -> Iterator[Finding]:
+    """Say that a job that may run for long takes none."""
+    hour = 3_600_000
+    if job.status != "RUNNING" or job.interval_ms is not None or job.running_ms < hour // 6:
+        return
+    yield Finding(
+        "no-checkpoints",
+        Severity.WARNING,
+        "the job takes no checkpoints",
+        f"it has run for {duration(job.running_ms)}: a failure begins from the start, and sinks that commit show nothing before "
+        "its end",
+        "set execution.checkpointing.interval and execution.checkpointing.dir",
+    )

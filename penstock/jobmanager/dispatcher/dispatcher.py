@@ -1,0 +1,288 @@
+"""The Dispatcher: takes jobs from clients, keeps them in a job store, and has a JobMaster run each in this process."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from penstock.common import temporary
+from penstock.common.configuration import Configuration
+from penstock.errors import FencedError, JobRequestError
+from penstock.jobmanager.controller import LocalJobController
+from penstock.jobmanager.dispatcher.job_store import JobStore
+from penstock.jobmanager.dispatcher.packing import unpack_program
+from penstock.jobmanager.dispatcher.submission import FILES, Submission
+from penstock.jobmanager.job import Job
+from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.launcher import create_job
+from penstock.jobmanager.progress import QuietProgress
+from penstock.jobmanager.running.cluster import Cluster
+
+_log = logging.getLogger(__name__)
+
+# Of the session, and of no job: where it listens, how its leader is found
+_OF_THE_SESSION = ("rest.", "high-availability", "execution.target")
+# Of the session, and for all jobs: they run in its Spark application
+_OF_ITS_SPARK = "spark."
+
+
+class NotLeaderError(JobRequestError):
+    """This JobManager does not take jobs: another one leads, or none does yet."""
+
+
+class JobRegistry(Protocol):
+    """Where jobs are made visible: the REST API's `PublishedJobs`."""
+
+    def publish(self, controller: LocalJobController, /) -> None:
+        """Add a job. One that goes on under the id of an ended one takes its place."""
+
+    def withdraw(self, controller: LocalJobController, /) -> None:
+        """Let go of a job. It stays visible if it has ended."""
+
+
+class Phase(enum.Enum):
+    """Where a Dispatcher is: a standby until it recovers, and again when it is suspended."""
+
+    STANDBY = "standby"
+    LEADING = "leading"
+    CLOSED = "closed"
+
+
+@dataclass(slots=True)
+class _RunningJob:
+    """A job that was started, what it was started from, and the directory of the files that came along."""
+
+    controller: LocalJobController
+    digest: str
+    directory: str | None
+    ended: Future[None] = field(default_factory=Future)
+
+
+class Dispatcher:
+    """Takes jobs and runs them, each by a JobMaster in a thread of its own.
+
+    A job is in the store from before it is started until it has ended for good. One that fails for ever concerns no other. A
+    Dispatcher is a standby until `recover` makes it the leader and starts what the store has; `suspend` stops the jobs without
+    ending them, for another Dispatcher to go on with. All methods may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        registry: JobRegistry,
+        create_cluster: Callable[[Job], Cluster],
+        configuration: Configuration | None = None,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._create_cluster = create_cluster
+        self._configuration = configuration or Configuration()
+        self._lock = threading.RLock()
+        self._jobs: dict[str, _RunningJob] = {}
+        self.phase = Phase.STANDBY
+        self._leader: int | None = None
+
+    # Jobs come
+
+    def submit(self, submission: Submission) -> str:
+        """Start a job and return its id; when this returns, the job is in the store.
+
+        The same submission a second time changes nothing, so a client may repeat one that got no answer. The id is another than
+        the submission's if the job goes on from the checkpoints of an earlier one.
+        """
+        with self._lock:
+            self._check_leading()
+            known = self._jobs.get(submission.job_id)
+            if known is not None:
+                return self._known(submission, known)
+            started = self._prepare(submission)
+            job_id = str(started.controller.get_job_id())
+            if job_id in self._jobs:
+                self._discard(started)
+                return self._known(replace(submission, job_id=job_id), self._jobs[job_id])
+            self._store.put(replace(submission, job_id=job_id))
+            self._start(started)
+            return job_id
+
+    def recover(self, leader: int | None = None) -> list[str]:
+        """Become the leader and start the jobs of the store; return their ids. A job that cannot be started stays in the store.
+
+        `leader` is the token of one that was elected: it takes the jobs from all that were elected before it.
+        """
+        with self._lock:
+            if self.phase is Phase.CLOSED:
+                raise NotLeaderError("the JobManager is shutting down")
+            self.phase = Phase.LEADING
+            self._leader = leader
+            for submission in self._store.all():
+                if submission.job_id in self._jobs:
+                    continue
+                try:
+                    self._start(self._prepare(submission))
+                except Exception:  # noqa: BLE001 - it is told, and concerns no other job
+                    _log.exception(
+                        "job '%s' (%s) cannot be started", submission.name, submission.job_id
+                    )
+            return list(self._jobs)
+
+    def _prepare(self, submission: Submission) -> _RunningJob:
+        """Return a job that is ready to start: nothing of it runs yet."""
+        directory = _write_files(submission)
+        try:
+            program = unpack_program(submission.program)
+            job = create_job(
+                program.transformations,
+                program.settings,
+                self._configuration_of(submission, directory),
+                submission.name,
+                job_id=submission.job_id,
+            )
+            job = replace(job, leader=self._leader)
+            controller = LocalJobController(
+                JobMaster(job, QuietProgress(), self._create_cluster(job))
+            )
+        except BaseException:
+            _delete(directory)
+            raise
+        return _RunningJob(controller, _digest(submission), directory)
+
+    def _configuration_of(self, submission: Submission, directory: str | None) -> Configuration:
+        """Return a job's options: what the session sets for all, and above that its own."""
+        merged = {
+            key: value
+            for key, value in self._configuration.to_dict().items()
+            if not key.startswith(_OF_THE_SESSION)
+        }
+        for key, value in submission.configuration.items():
+            if key.startswith(_OF_ITS_SPARK) and value != merged.get(key):
+                _log.warning("option '%s' of job '%s' is the session's", key, submission.name)
+            elif not key.startswith(_OF_THE_SESSION):
+                merged[key] = value if directory is None else value.replace(FILES, f"{directory}/")
+        return Configuration.from_dict(merged)
+
+    def _start(self, started: _RunningJob) -> None:
+        controller = started.controller
+        self._jobs[str(controller.get_job_id())] = started
+        self._registry.publish(controller)
+        controller.get_job_execution_result().add_done_callback(
+            lambda result: self._ended(started, result)
+        )
+        controller.start()
+
+    def _known(self, submission: Submission, known: _RunningJob) -> str:
+        if known.digest == _digest(submission):
+            return str(known.controller.get_job_id())
+        raise JobRequestError(
+            f"job {submission.job_id} runs already",
+            detail=f"it is '{known.controller.master.job.name}', and another program was sent under its id",
+            hint="cancel or stop the one that runs, or leave penstock.job-id out",
+        )
+
+    # Jobs go
+
+    def _ended(self, started: _RunningJob, result: Future[Any]) -> None:
+        """Forget a job that is over for good; of one that another JobManager runs the store is not ours to change."""
+        controller = started.controller
+        job_id = str(controller.get_job_id())
+        try:
+            fenced = isinstance(result.exception(), FencedError)
+            over = controller.get_job_status().is_globally_terminal_state() and not fenced
+            with self._lock:
+                leading = self.phase is Phase.LEADING
+                if self._jobs.get(job_id) is started:
+                    del self._jobs[job_id]
+            if over and leading:
+                self._store.remove(job_id)
+            self._registry.withdraw(controller)
+        except Exception:  # noqa: BLE001 - it is told, and concerns no other job
+            _log.exception("job %s has ended, and that could not be noted", job_id)
+        finally:
+            _delete(started.directory)
+            started.ended.set_result(None)
+
+    def suspend(self, patience_s: float = 30.0) -> None:
+        """Be a standby: stop all jobs where they are, so that another JobManager goes on with them from their last checkpoints."""
+        self._stop(Phase.STANDBY, patience_s)
+
+    def close(self, patience_s: float = 30.0) -> None:
+        """Take no more jobs and stop all. They stay in the store: who shall not go on with them cancels them first."""
+        self._stop(Phase.CLOSED, patience_s)
+
+    def _stop(self, phase: Phase, patience_s: float) -> None:
+        with self._lock:
+            if self.phase is not Phase.CLOSED:
+                self.phase = phase
+            jobs = list(self._jobs.values())
+        for started in jobs:
+            started.controller.suspend()
+        _wait_for(jobs, patience_s)
+
+    def cancel_all(self, patience_s: float = 30.0) -> None:
+        """Cancel all jobs, and wait for their ends."""
+        with self._lock:
+            jobs = list(self._jobs.values())
+        for started in jobs:
+            started.controller.cancel()
+        _wait_for(jobs, patience_s)
+
+    def jobs(self) -> list[str]:
+        """Return the ids of the jobs that have not ended."""
+        with self._lock:
+            return list(self._jobs)
+
+    def _check_leading(self) -> None:
+        if self.phase is Phase.LEADING:
+            return
+        if self.phase is Phase.CLOSED:
+            raise NotLeaderError("the JobManager is shutting down", hint="start another session")
+        raise NotLeaderError(
+            "this JobManager is a standby", hint="send the job to the leader of the session"
+        )
+
+    def _discard(self, started: _RunningJob) -> None:
+        checkpoints = started.controller.master.job.checkpoints
+        if checkpoints.temporary:
+            _delete(checkpoints.directory)
+        _delete(started.directory)
+
+
+def _wait_for(jobs: Sequence[_RunningJob], patience_s: float) -> None:
+    """Wait for the ends of jobs, together no longer than that; say which have not come."""
+    until = time.monotonic() + patience_s
+    for started in jobs:
+        try:
+            started.ended.result(max(0.0, until - time.monotonic()))
+        except TimeoutError:
+            name = started.controller.master.job.name
+            _log.error("job '%s' has not ended within %g s", name, patience_s)
+
+
+def _write_files(submission: Submission) -> str | None:
+    """Write the files of a submission below a new directory, and return it; None if it has none."""
+    if not submission.files:
+        return None
+    directory = temporary.create_directory("submission")
+    for name, content in submission.files.items():
+        path = Path(directory, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return directory
+
+
+def _delete(directory: str | None) -> None:
+    if directory is not None:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _digest(submission: Submission) -> str:
+    """Return what tells one program from another under the same job id."""
+    return hashlib.sha256(submission.program).hexdigest()

@@ -1,0 +1,157 @@
+"""Programs as bytes: by value, so that a JobManager needs none of the user's modules and never mixes those of two jobs."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import site
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from penstock.common.pickling import for_a_driver
+from penstock.errors import InvalidProgramError
+from penstock.graph.settings import GraphSettings
+from penstock.graph.transformations import Transformation
+from penstock.jobmanager.job import Program
+
+FORMAT = 1
+
+_registering = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """A program without nesting: a long pipeline, which is a tree as deep as it is long, would be too deep to pickle.
+
+    `inputs` has for each transformation the places of its inputs.
+    """
+
+    transformations: tuple[Transformation, ...]
+    inputs: tuple[tuple[int, ...], ...]
+    roots: tuple[int, ...]
+    settings: GraphSettings
+
+
+def pack_program(transformations: Sequence[Transformation], settings: GraphSettings) -> bytes:
+    """Return a program as bytes, with all code in it that is not installed."""
+    import cloudpickle
+
+    steps = steps_of(transformations)
+    places = {step.id: place for place, step in enumerate(steps)}
+    packed = _Packed(
+        tuple(_without_inputs(step) for step in steps),
+        tuple(tuple(places[each.id] for each in step.inputs) for step in steps),
+        tuple(places[step.id] for step in transformations),
+        settings,
+    )
+    head = (FORMAT, sys.version_info[:2])
+    with _by_value(user_modules()), for_a_driver():
+        content: bytes = cloudpickle.dumps(packed, 5)
+    return pickle.dumps((head, content), 5)
+
+
+def unpack_program(data: bytes) -> Program:
+    """Return the program of `pack_program`. It runs what is in the bytes: only for whom may run code here."""
+    try:
+        (version, python), content = pickle.loads(data)
+    except Exception as error:
+        raise InvalidProgramError("the program that was sent cannot be read") from error
+    if version != FORMAT or tuple(python) != sys.version_info[:2]:
+        theirs, ours = ".".join(map(str, python)), ".".join(map(str, sys.version_info[:2]))
+        raise InvalidProgramError(
+            "the program was sent by another version",
+            detail=f"the client has Python {theirs} and format {version}, here it is Python {ours} and format {FORMAT}",
+            hint="use the same Python and the same Penstock on both sides",
+        )
+    try:
+        packed: _Packed = pickle.loads(content)
+    except ImportError as error:
+        raise InvalidProgramError(
+            "the program needs a package that the JobManager does not have",
+            detail=str(error),
+            hint="install it there, or send it along with add_python_file",
+        ) from error
+    except Exception as error:
+        raise InvalidProgramError(
+            "the program that was sent cannot be unpacked",
+            detail=f"{type(error).__name__}: {error}",
+        ) from error
+    for step, inputs in zip(packed.transformations, packed.inputs, strict=True):
+        step.inputs = tuple(packed.transformations[place] for place in inputs)
+    return Program(tuple(packed.transformations[place] for place in packed.roots), packed.settings)
+
+
+def user_modules() -> list[ModuleType]:
+    """Return the loaded modules that are the user's: files of neither Python, nor an installed package, nor Penstock."""
+    foreign = _installed_places()
+    found = []
+    for name, module in list(sys.modules.items()):
+        top = name.partition(".")[0]
+        file = getattr(module, "__file__", None)
+        if name == "__main__" or top in {"penstock", "pyflink"} or not isinstance(file, str):
+            continue
+        if (
+            isinstance(module, ModuleType)
+            and module.__name__ == name
+            and not _is_below(file, foreign)
+        ):
+            found.append(module)
+    return found
+
+
+def _installed_places() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    places = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    places |= {*site.getsitepackages(), site.getusersitepackages()}
+    places.add(str(Path(sys.base_prefix, "lib")))
+    return tuple(f"{Path(place).resolve()}/" for place in places)
+
+
+def _is_below(file: str, places: tuple[str, ...]) -> bool:
+    return str(Path(file).resolve()).startswith(places) or "/site-packages/" in file
+
+
+@contextmanager
+def _by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
+    """Let cloudpickle write the code of modules into its pickles, not only their names."""
+    import cloudpickle
+
+    with _registering:
+        known = set(cloudpickle.list_registry_pickle_by_value())
+        added = [module for module in modules if module.__name__ not in known]
+        for module in added:
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            yield
+        finally:
+            for module in added:
+                cloudpickle.unregister_pickle_by_value(module)
+
+
+def steps_of(transformations: Sequence[Transformation]) -> list[Transformation]:
+    """Return the steps and all that they come from, each once, inputs first."""
+    done: dict[int, Transformation] = {}
+    stack: list[tuple[Transformation, bool]] = [(step, False) for step in reversed(transformations)]
+    while stack:
+        step, expanded = stack.pop()
+        if step.id in done:
+            continue
+        if expanded:
+            done[step.id] = step
+        else:
+            stack.append((step, True))
+            stack.extend((each, False) for each in reversed(step.inputs))
+    return list(done.values())
+
+
+def _without_inputs(step: Transformation) -> Transformation:
+    alone: Any = copy.copy(step)
+    alone.inputs = ()
+    return alone  # type: ignore[no-any-return]

@@ -1,0 +1,159 @@
+"""This process as a candidate: whether it leads, who does if not, and what it stops when it leads no more."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from penstock.common import clock
+from penstock.jobmanager.high_availability.election import Candidate, LeaderElection
+from penstock.jobmanager.high_availability.services import HighAvailability
+
+_POLL_S = 0.2
+_LEADER_AGE_S = 0.5  # after which it is looked up anew who leads
+_LEADER_KNOWN_S = 5.0  # after which it is not known any more
+
+_log = logging.getLogger(__name__)
+
+
+class Campaign:
+    """Takes part in the election of one cluster, for all jobs of a process.
+
+    `on_granted` and `on_revoked` are called in turn, by a thread of their own. What must end at once when this process leads no more is
+    registered with `leading`.
+    """
+
+    def __init__(
+        self,
+        services: HighAvailability,
+        *,
+        on_granted: Callable[[int], None] = lambda _: None,
+        on_revoked: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.services = services
+        self.started_ms = clock.now_ms()
+        self.candidate: Candidate | None = None
+        self._on_granted = on_granted
+        self._on_revoked = on_revoked
+        self._election: LeaderElection = services.create_election()
+        self._changed = threading.Condition()
+        self._token: int | None = None
+        self._ready: int | None = None  # the token, when all that the leader has to take up is here
+        self._stops: dict[object, Callable[[], None]] = {}
+        self._jobs = 0
+        self._looking = threading.Lock()
+        self._seen: tuple[float, Candidate | None] = (float("-inf"), None)
+
+    def start(self, address: str) -> None:
+        """Take part; `address` is where clients reach this process."""
+        self.candidate = Candidate.here(address)
+        self._election.start(self.candidate, _Contender(self))
+
+    def close(self) -> None:
+        """Take part no more; if this process leads, the next one may as soon as all is stopped."""
+        self._election.close()
+
+    # For the REST server
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process leads and its jobs are here."""
+        ready = self._ready
+        return ready is not None and self._election.token == ready
+
+    def elsewhere(self) -> str | None:
+        """Return None if this process leads, else the leader's address, or an empty text if it is not known. Never waits.
+
+        Who leads is looked up in the background; what was found long ago does not count.
+        """
+        if self.leads:
+            return None
+        at, known = self._seen
+        age = time.monotonic() - at
+        if age > _LEADER_AGE_S and self._looking.acquire(blocking=False):
+            threading.Thread(target=self._look, name="penstock-leader", daemon=True).start()
+        if known is None or age > _LEADER_KNOWN_S or known == self.candidate:
+            return ""
+        return known.address
+
+    def _look(self) -> None:
+        try:
+            self._seen = time.monotonic(), self._election.leader()
+        except Exception as error:  # noqa: BLE001 - who asks is told that nobody is known
+            _log.warning("it cannot be told who leads: %s", error)
+        finally:
+            self._looking.release()
+
+    def shared_token(self, own: str) -> str:
+        """Return the token for clients of all JobManagers of the cluster; `own` if this is the first one."""
+        return self.services.shared_token(own)
+
+    # For jobs
+
+    def next_job_id(self) -> str:
+        """Return the id of the next job of this program: the same in every process that runs it."""
+        self._jobs += 1
+        name = f"{self.services.cluster_id}/{self._jobs}"
+        return hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+
+    def wait(self, given_up: Callable[[], bool]) -> int | None:
+        """Wait until this process leads and return its token; None if it is given up meanwhile."""
+        with self._changed:
+            while not given_up():
+                if self._token is not None:
+                    return self._token
+                self._changed.wait(_POLL_S)
+        return None
+
+    @contextmanager
+    def leading(self, token: int, stop: Callable[[], None]) -> Iterator[None]:
+        """While it lasts, `stop` is called when this process no longer leads with this token."""
+        key = object()
+        with self._changed:
+            self._stops[key] = stop
+            late = self._token != token
+        if late:
+            stop()
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._stops[key]
+
+    # What the election tells
+
+    def _granted(self, token: int) -> None:
+        with self._changed:
+            self._token = token
+            self._changed.notify_all()
+        self._on_granted(token)
+        self._ready = token
+
+    def _revoked(self) -> None:
+        self._ready = None
+        with self._changed:
+            self._token = None
+            stops = list(self._stops.values())
+        for stop in stops:
+            try:
+                stop()
+            except Exception:  # noqa: BLE001 - the others are to be stopped all the same
+                _log.exception("something could not be stopped when the leadership ended")
+        self._on_revoked()
+
+
+class _Contender:
+    """What the election of a campaign calls."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+
+    def on_granted(self, token: int) -> None:
+        self._campaign._granted(token)  # noqa: SLF001 - for nobody else
+
+    def on_revoked(self) -> None:
+        self._campaign._revoked()  # noqa: SLF001 - as above

@@ -1,0 +1,258 @@
+"""Leader election with a Lease of Kubernetes, one per cluster.
+
+The lease's annotation tells who the leader is and where clients reach it. The token counts how often the lease changed hands, after
+the second in which it was made: a lease that somebody deletes begins to count anew, and must not give a smaller token.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import re
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from penstock.common import options
+from penstock.common.configuration import Configuration
+from penstock.common.extras import optional_module
+from penstock.errors import ConfigurationError, ConnectionFailedError
+from penstock.jobmanager.high_availability.election import Candidate, Contender
+from penstock.jobmanager.high_availability.leadership import Leadership
+from penstock.jobmanager.high_availability.lease_core import LeaseCore, LeaseRecord, Step
+
+if TYPE_CHECKING:
+    from kubernetes.client import CoordinationV1Api, V1Lease
+
+LEADER_ANNOTATION = "penstock/leader"
+_TRANSITION_BITS = 24
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_CONFLICT, _NOT_FOUND = 409, 404
+
+_log = logging.getLogger(__name__)
+
+
+class KubernetesElection:
+    """Whoever holds a Lease leads.
+
+    A leader that could not renew it for `deadline_s` leads no more; others take it after `lease_s`, so the first is to be shorter.
+    """
+
+    def __init__(
+        self,
+        api: CoordinationV1Api,
+        namespace: str,
+        name: str,
+        *,
+        lease_s: float,
+        deadline_s: float,
+        retry_s: float,
+    ) -> None:
+        if not retry_s < deadline_s < lease_s:
+            raise ConfigurationError(
+                f"the leader's lease lasts {lease_s:g} s, is given up after {deadline_s:g} s and looked at every {retry_s:g} s",
+                hint="retry-period must be shorter than renew-deadline, and that shorter than lease-duration",
+            )
+        self._api = api
+        self._namespace = namespace
+        self._name = name
+        self._lease_s = lease_s
+        self._deadline_s = deadline_s
+        self._retry_s = retry_s
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._leadership: Leadership | None = None
+
+    @classmethod
+    def from_configuration(
+        cls, cluster_id: str, configuration: Configuration
+    ) -> KubernetesElection:
+        """Read the options."""
+        name = f"{cluster_id}-leader"
+        if not _NAME.fullmatch(name):
+            raise ConfigurationError(
+                f"high-availability.cluster-id is '{cluster_id}', which cannot be the name of a Lease",
+                hint="use lower-case letters, digits and '-'",
+            )
+        return cls(
+            _connect(configuration.get(options.KUBERNETES_CONFIG_FILE)),
+            configuration.get(options.KUBERNETES_NAMESPACE),
+            name,
+            lease_s=configuration.get(options.HA_KUBERNETES_LEASE).to_millis() / 1000,
+            deadline_s=configuration.get(options.HA_KUBERNETES_DEADLINE).to_millis() / 1000,
+            retry_s=configuration.get(options.HA_KUBERNETES_RETRY).to_millis() / 1000,
+        )
+
+    def start(self, candidate: Candidate, contender: Contender) -> None:
+        """Take part, until `close`."""
+        self._leadership = Leadership(contender)
+        self._thread = threading.Thread(
+            target=self._run,
+            args=(candidate, self._leadership),
+            name="penstock-election",
+            daemon=True,
+        )
+        self._thread.start()
+
+    @property
+    def token(self) -> int | None:
+        """The token of this candidate while it leads."""
+        return None if self._leadership is None else self._leadership.token
+
+    def leader(self) -> Candidate | None:
+        """Return who holds the lease. It may have died a moment ago."""
+        try:
+            lease = self._read()
+        except Exception as error:  # whatever the client raises
+            raise ConnectionFailedError(
+                "Kubernetes does not answer", detail=f"{type(error).__name__}: {error}"
+            ) from error
+        if lease is None or not lease.spec.holder_identity:
+            return None
+        annotations = lease.metadata.annotations or {}
+        return Candidate.decode(annotations.get(LEADER_ANNOTATION, "").encode())
+
+    def close(self) -> None:
+        """Take part no more: the contender is told, then the lease is released."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    # The thread that elects
+
+    def _run(self, candidate: Candidate, leadership: Leadership) -> None:
+        core = LeaseCore(candidate.id)
+        while not self._stop.is_set():
+            try:
+                self._round(core, candidate, leadership)
+            except Exception as error:  # noqa: BLE001 - the client raises what it likes; the next round may do better
+                _log.warning("this JobManager cannot take part in the election: %s", error)
+            self._stop.wait(self._retry_s)
+        leads = leadership.token is not None
+        leadership.close()
+        if leads:
+            self._release(candidate)
+
+    def _round(self, core: LeaseCore, candidate: Candidate, leadership: Leadership) -> None:
+        lease = self._read()
+        began = time.monotonic()
+        step = core.observe(None if lease is None else _record(lease), began)
+        if step is Step.WAIT:
+            leadership.revoke()
+            return
+        if step is Step.RENEW and leadership.token is None:
+            # It was given up here, because it could not be renewed: its time as a leader must not be taken for going on.
+            step = Step.TAKE
+        written = self._write(lease, candidate, taken=step is not Step.RENEW)
+        if written is None:
+            leadership.revoke()  # somebody else was faster
+        elif step is Step.RENEW:
+            leadership.extend(began + self._deadline_s)
+        else:
+            token = _token(written)
+            _log.info("%s leads, token %d", candidate.id, token)
+            leadership.grant(token, began + self._deadline_s)
+
+    def _write(self, lease: V1Lease | None, candidate: Candidate, *, taken: bool) -> V1Lease | None:
+        """Write the lease as this candidate's; None if it has changed since it was read."""
+        from kubernetes.client import V1Lease, V1LeaseSpec, V1ObjectMeta
+
+        now = dt.datetime.now(dt.UTC)
+        if lease is None:
+            metadata, before = V1ObjectMeta(name=self._name, namespace=self._namespace), None
+        else:
+            metadata, before = lease.metadata, lease.spec
+        metadata.annotations = {
+            **(metadata.annotations or {}),
+            LEADER_ANNOTATION: candidate.encode().decode(),
+        }
+        transitions = 0 if before is None else (before.lease_transitions or 0)
+        wanted = V1Lease(
+            metadata=metadata,
+            spec=V1LeaseSpec(
+                holder_identity=candidate.id,
+                lease_duration_seconds=max(1, round(self._lease_s)),
+                acquire_time=now if taken or before is None else before.acquire_time,
+                renew_time=now,
+                lease_transitions=transitions + taken,
+            ),
+        )
+        return self._put(wanted, exists=lease is not None)
+
+    def _release(self, candidate: Candidate) -> None:
+        try:
+            lease = self._read()
+            if lease is not None and lease.spec.holder_identity == candidate.id:
+                lease.spec.holder_identity = None
+                self._put(lease, exists=True)
+        except Exception as error:  # noqa: BLE001 - it ends by itself
+            _log.warning("the leader's lease could not be released: %s", error)
+
+    # Requests
+
+    def _read(self) -> V1Lease | None:
+        from kubernetes.client import ApiException
+
+        try:
+            return self._api.read_namespaced_lease(
+                self._name, self._namespace, _request_timeout=self._deadline_s
+            )
+        except ApiException as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
+
+    def _put(self, lease: V1Lease, *, exists: bool) -> V1Lease | None:
+        from kubernetes.client import ApiException
+
+        try:
+            if exists:  # refused unless it carries the version that is there
+                return self._api.replace_namespaced_lease(
+                    self._name, self._namespace, lease, _request_timeout=self._deadline_s
+                )
+            return self._api.create_namespaced_lease(
+                self._namespace, lease, _request_timeout=self._deadline_s
+            )
+        except ApiException as error:
+            if error.status in {_CONFLICT, _NOT_FOUND}:
+                return None
+            raise
+
+
+def _record(lease: V1Lease) -> LeaseRecord:
+    spec = lease.spec
+    return LeaseRecord(
+        spec.holder_identity,
+        spec.lease_duration_seconds or 0,
+        spec.lease_transitions or 0,
+        lease.metadata.resource_version,
+    )
+
+
+def _token(lease: V1Lease) -> int:
+    made = int(lease.metadata.creation_timestamp.timestamp())
+    transitions: int = lease.spec.lease_transitions
+    return (made << _TRANSITION_BITS) + transitions
+
+
+def _connect(config_file: str | None) -> Any:
+    needed_by = "high-availability.type kubernetes"
+    client = optional_module("kubernetes.client", extra="kubernetes", needed_by=needed_by)
+    config = optional_module("kubernetes.config", extra="kubernetes", needed_by=needed_by)
+    settings = client.Configuration()
+    try:
+        if config_file is not None:
+            config.load_kube_config(config_file, client_configuration=settings)
+        else:
+            try:
+                config.load_incluster_config(client_configuration=settings)
+            except config.ConfigException:
+                config.load_kube_config(client_configuration=settings)
+    except (config.ConfigException, OSError) as error:
+        raise ConfigurationError(
+            "high-availability.type is kubernetes, and no cluster is known here",
+            detail=str(error),
+            hint="run it in a pod with a service account, or set kubernetes.config.file to a kubeconfig file",
+        ) from error
+    settings.retries = False  # the next round asks again, with what is true then
+    return client.CoordinationV1Api(client.ApiClient(settings))

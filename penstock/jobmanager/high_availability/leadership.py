@@ -1,0 +1,104 @@
+"""Tells a contender that it leads and that it does not any more, one thing after the other."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+from penstock.jobmanager.high_availability.election import Contender
+
+_log = logging.getLogger(__name__)
+
+
+class Leadership:
+    """Whether this process leads, and until when that is certain, for whoever elects to change and the contender to learn.
+
+    An election that can be cut off from its service says until when it may count on leading; when that moment passes, the
+    contender is told so by a thread that waits for nothing else.
+    """
+
+    def __init__(
+        self, contender: Contender, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._contender = contender
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._token: int | None = None
+        self._until = math.inf
+        self._told: int | None = None  # the token that the contender works with
+        self._closed = False
+        self._thread = threading.Thread(target=self._tell, name="penstock-leadership", daemon=True)
+        self._thread.start()
+
+    @property
+    def token(self) -> int | None:
+        """The token, while this process leads."""
+        with self._changed:
+            return self._token if self._clock() < self._until else None
+
+    def grant(self, token: int, until: float = math.inf) -> None:
+        """Lead with this token."""
+        with self._changed:
+            self._token, self._until = token, until
+            self._changed.notify_all()
+
+    def extend(self, until: float) -> None:
+        """Count on leading for longer. Too late if the time was over."""
+        with self._changed:
+            if self._clock() < self._until:
+                self._until = until
+                self._changed.notify_all()
+
+    def shorten(self, seconds: float) -> None:
+        """Count on leading for so long from now, and no longer."""
+        with self._changed:
+            self._until = min(self._until, self._clock() + seconds)
+            self._changed.notify_all()
+
+    def revoke(self) -> None:
+        """Lead no more."""
+        with self._changed:
+            self._token, self._until = None, math.inf
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Lead no more, and wait until the contender has done what follows from that."""
+        with self._changed:
+            self._token, self._until, self._closed = None, math.inf, True
+            self._changed.notify_all()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _tell(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(self._has_news, self._left())
+                if self._clock() >= self._until:
+                    _log.warning("leadership could not be renewed in time: it is given up")
+                    self._token, self._until = None, math.inf
+                token = self._token
+                if self._closed and self._told is None:
+                    return
+            if self._told is not None and self._told != token:
+                self._told = None
+                self._call(self._contender.on_revoked)
+            elif self._told is None and token is not None:
+                self._told = token
+                self._call(partial(self._contender.on_granted, token))
+
+    def _has_news(self) -> bool:
+        over = self._clock() >= self._until
+        return over or self._token != self._told or (self._closed and self._told is None)
+
+    def _left(self) -> float | None:
+        return None if math.isinf(self._until) else max(0.0, self._until - self._clock())
+
+    def _call(self, function: Callable[[], object]) -> None:
+        try:
+            function()
+        except Exception:  # noqa: BLE001 - the election goes on, whatever the contender made of it
+            _log.exception("a change of leadership could not be followed in full")

@@ -1,0 +1,140 @@
+"""Leader election on shared storage, for people without ZooKeeper and Kubernetes: the lease that jobs have too.
+
+```
+<storageDir>/<cluster id>/election/lease/<number>-<token>   claims, see `penstock.checkpoint.heartbeat_lease`
+<storageDir>/<cluster id>/election/leader/<number>          who made the claim with this number, and its address
+```
+
+The number of the claim is the leader's token: it never comes again, and every leader's is larger than the one before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator
+
+from penstock.checkpoint.heartbeat_lease import HeartbeatLease, current_claim
+from penstock.checkpoint.lease_owner import LeaseOwner
+from penstock.checkpoint.storage import CheckpointStorage
+from penstock.errors import ArgumentError, CheckpointError, FencedError
+from penstock.jobmanager.high_availability.election import Candidate, Contender
+from penstock.jobmanager.high_availability.leadership import Leadership
+
+_BEATS = 4  # renewals in the time after which others may take over
+_CERTAIN = 0.75  # for what part of that time a leader that cannot renew goes on
+
+_log = logging.getLogger(__name__)
+
+
+class StorageElection:
+    """Whoever holds the lease of a directory leads. `lease_s`: after what time without a sign of life another one may."""
+
+    def __init__(self, storage: CheckpointStorage, *, lease_s: float) -> None:
+        if lease_s <= 0:
+            raise ArgumentError(f"a lease cannot last {lease_s} seconds")
+        self._storage = storage
+        self._lease_s = lease_s
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._leadership: Leadership | None = None
+
+    def start(self, candidate: Candidate, contender: Contender) -> None:
+        """Take part, until `close`."""
+        self._leadership = Leadership(contender)
+        self._thread = threading.Thread(
+            target=self._run,
+            args=(candidate, self._leadership),
+            name="penstock-election",
+            daemon=True,
+        )
+        self._thread.start()
+
+    @property
+    def token(self) -> int | None:
+        """The token of this candidate while it leads."""
+        return None if self._leadership is None else self._leadership.token
+
+    def leader(self) -> Candidate | None:
+        """Return who holds the lease. It may have died a moment ago."""
+        claim = current_claim(self._storage)
+        if claim is None:
+            return None
+        try:
+            return Candidate.decode(self._storage.read(_leader_name(claim)))
+        except CheckpointError as error:
+            if isinstance(error.__cause__, FileNotFoundError):  # it has just claimed it
+                return None
+            raise
+
+    def close(self) -> None:
+        """Take part no more: the contender is told, then the lease is released."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, candidate: Candidate, leadership: Leadership) -> None:
+        while not self._stop.is_set():
+            try:
+                lease = self._acquire(candidate)
+            except FencedError:
+                self._stop.wait(self._lease_s / (2 * _BEATS))
+                continue
+            except CheckpointError as error:
+                _log.warning("this JobManager cannot take part in the election: %s", error)
+                self._stop.wait(self._lease_s / _BEATS)
+                continue
+            self._lead(lease, candidate, leadership)
+            # Others may have their turn: whoever lost it was slow, or is about to end.
+            self._stop.wait(self._lease_s / 2)
+        leadership.close()
+
+    def _acquire(self, candidate: Candidate) -> HeartbeatLease:
+        return HeartbeatLease.acquire(
+            self._storage,
+            LeaseOwner.here(candidate.id),
+            beating=False,
+            quiet=True,
+            stale_after_s=self._lease_s,
+            interrupted=self._stop.is_set,
+        )
+
+    def _lead(self, lease: HeartbeatLease, candidate: Candidate, leadership: Leadership) -> None:
+        with self._stepping_down(lease, leadership):
+            self._storage.write_atomic(_leader_name(lease.number), candidate.encode())
+            leadership.grant(lease.number, self._certain_until(lease))
+            _log.info("%s leads, token %d", candidate.id, lease.number)
+            self._forget_leaders_before(lease.number)
+            while not self._stop.wait(self._lease_s / _BEATS) and leadership.token is not None:
+                try:
+                    lease.renew()
+                except FencedError:
+                    raise
+                except CheckpointError as error:  # the next one may reach storage
+                    _log.warning("the leader's lease could not be renewed: %s", error.message)
+                else:
+                    leadership.extend(self._certain_until(lease))
+
+    @contextlib.contextmanager
+    def _stepping_down(self, lease: HeartbeatLease, leadership: Leadership) -> Iterator[None]:
+        try:
+            yield
+        except CheckpointError as error:
+            _log.warning("this JobManager leads no more: %s", error.message)
+        if self._stop.is_set():
+            leadership.close()  # the contender has let go of everything when the next one comes
+        leadership.revoke()
+        lease.release()
+
+    def _certain_until(self, lease: HeartbeatLease) -> float:
+        return lease.renewed_at + _CERTAIN * self._lease_s
+
+    def _forget_leaders_before(self, number: int) -> None:
+        for name in self._storage.list("leader/"):
+            if name < _leader_name(number):
+                self._storage.delete(name)
+
+
+def _leader_name(number: int) -> str:
+    return f"leader/{number:08d}"

@@ -1,0 +1,225 @@
+"""Leader election with ZooKeeper: every candidate has a node with a number, and the lowest leads.
+
+```
+<path.root>/<cluster id>/leader/candidate-<number>    ephemeral: it is there for as long as the candidate's session
+```
+
+A candidate watches only the node before its own. The token is the transaction that made the node: candidates lead in the order in
+which their nodes were made, so every leader's is larger than the one before.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from penstock.common import options
+from penstock.common.configuration import Configuration
+from penstock.common.extras import optional_module
+from penstock.errors import ConfigurationError, ConnectionFailedError
+from penstock.jobmanager.high_availability.election import Candidate, Contender
+from penstock.jobmanager.high_availability.leadership import Leadership
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+_PREFIX = "candidate-"
+_CERTAIN = (
+    1 / 3
+)  # of a session that is left for sure when its client has noticed that it is cut off
+_PAUSE_S = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+class ZooKeeperElection:
+    """Whoever has the lowest node below a path leads.
+
+    A leader that loses its connection leads no more, or if that is `tolerated` for as long as its session lasts for sure.
+    """
+
+    def __init__(
+        self, quorum: str, path: str, *, session_s: float, tolerates_suspension: bool = False
+    ) -> None:
+        self._client = _connect(quorum, session_s)
+        self._path = path
+        self._patience_s = 2 * session_s
+        self._grace_s = session_s * _CERTAIN if tolerates_suspension else 0.0
+        self._starting = threading.Lock()
+        self._live: threading.Event | None = None
+        self._work = threading.Event()  # something may have changed
+        self._stop = threading.Event()
+        self._connected = threading.Event()
+        self._node: str | None = None  # of this session
+        self._thread: threading.Thread | None = None
+        self._leadership: Leadership | None = None
+
+    @classmethod
+    def from_configuration(cls, cluster_id: str, configuration: Configuration) -> ZooKeeperElection:
+        """Read the options."""
+        quorum = configuration.get(options.HA_ZOOKEEPER_QUORUM)
+        if quorum is None:
+            raise ConfigurationError(
+                "high-availability.type is zookeeper, and high-availability.zookeeper.quorum is not set",
+                hint="set it to host:port of its servers, separated by commas",
+            )
+        root = configuration.get(options.HA_ZOOKEEPER_ROOT).strip("/")
+        return cls(
+            quorum,
+            "/".join(["", *filter(None, [root]), cluster_id, "leader"]),
+            session_s=configuration.get(options.HA_ZOOKEEPER_SESSION).to_millis() / 1000,
+            tolerates_suspension=configuration.get(options.HA_ZOOKEEPER_TOLERATE),
+        )
+
+    def start(self, candidate: Candidate, contender: Contender) -> None:
+        """Take part, until `close`."""
+        self._leadership = Leadership(contender)
+        self._client.add_listener(self._on_state)
+        self._start_client()
+        if self._client.connected:  # since before there was a listener
+            self._connected.set()
+            self._work.set()
+        self._thread = threading.Thread(
+            target=self._run,
+            args=(candidate, self._leadership),
+            name="penstock-election",
+            daemon=True,
+        )
+        self._thread.start()
+
+    @property
+    def token(self) -> int | None:
+        """The token of this candidate while it leads."""
+        return None if self._leadership is None else self._leadership.token
+
+    def leader(self) -> Candidate | None:
+        """Return whose node is the lowest."""
+        from kazoo.exceptions import KazooException, NoNodeError
+
+        try:
+            if not self._start_client().wait(self._patience_s):
+                raise ConnectionFailedError(
+                    "ZooKeeper does not answer",
+                    detail=f"there is no connection after {self._patience_s:g} s",
+                )
+            nodes = self._nodes()
+            return Candidate.decode(self._client.get(nodes[0])[0]) if nodes else None
+        except NoNodeError:
+            return None
+        except (KazooException, self._client.handler.timeout_exception) as error:
+            raise ConnectionFailedError(
+                "ZooKeeper does not answer", detail=str(error) or type(error).__name__
+            ) from error
+
+    def close(self) -> None:
+        """Take part no more: the contender is told, then the node goes with the session."""
+        self._stop.set()
+        self._work.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._leadership is not None:
+            self._leadership.close()
+        self._client.stop()
+        self._client.close()
+
+    def _start_client(self) -> threading.Event:
+        """Connect, unless that was begun; return what tells that there is a connection. Two that began at once would end each other's."""
+        with self._starting:
+            if self._live is None:
+                self._live = self._client.start_async()
+            return self._live
+
+    # The connection's threads
+
+    def _on_state(self, state: str) -> None:
+        from kazoo.client import KazooState
+
+        assert self._leadership is not None
+        if state == KazooState.CONNECTED:
+            self._connected.set()
+        else:
+            self._connected.clear()
+            if state == KazooState.LOST:
+                self._node = None
+                self._leadership.revoke()
+            elif self._grace_s:
+                self._leadership.shorten(self._grace_s)
+            else:
+                self._leadership.revoke()
+        self._work.set()
+
+    def _on_change(self, _event: object) -> None:
+        self._work.set()
+
+    # The thread that elects
+
+    def _run(self, candidate: Candidate, leadership: Leadership) -> None:
+        from kazoo.exceptions import KazooException
+
+        while not self._stop.is_set():
+            self._work.wait()
+            self._work.clear()
+            if self._stop.is_set() or not self._connected.is_set():
+                continue
+            try:
+                self._elect(candidate, leadership)
+            except (
+                KazooException,
+                ConnectionError,
+                self._client.handler.timeout_exception,
+            ) as error:
+                _log.warning("this JobManager cannot take part in the election: %r", error)
+                self._stop.wait(_PAUSE_S)
+                self._work.set()
+
+    def _elect(self, candidate: Candidate, leadership: Leadership) -> None:
+        own = self._own_node(candidate)
+        nodes = self._nodes()
+        if own not in nodes:  # somebody deleted it
+            self._node = None
+            leadership.revoke()
+            self._work.set()
+            return
+        place = nodes.index(own)
+        if place:
+            leadership.revoke()
+            if self._client.exists(nodes[place - 1], watch=self._on_change) is None:
+                self._work.set()
+            return
+        found = self._client.exists(own, watch=self._on_change)
+        if found is not None and self._connected.is_set():
+            if leadership.token is None:
+                _log.info("%s leads, token %d", candidate.id, found.czxid)
+            leadership.grant(found.czxid)
+
+    def _own_node(self, candidate: Candidate) -> str:
+        """Return this session's node; make it unless it is there, also if it was made and the answer got lost."""
+        if self._node is None:
+            self._client.ensure_path(self._path)
+            session = self._client.client_id[0]
+            for node in self._nodes():
+                found = self._client.exists(node)
+                if found is not None and found.ephemeralOwner == session:
+                    self._node = node
+                    return node
+            self._node = self._client.create(
+                f"{self._path}/{_PREFIX}", candidate.encode(), ephemeral=True, sequence=True
+            )
+        return self._node
+
+    def _nodes(self) -> list[str]:
+        names = [name for name in self._client.get_children(self._path) if name.startswith(_PREFIX)]
+        return [f"{self._path}/{name}" for name in sorted(names)]
+
+
+def _connect(quorum: str, session_s: float) -> KazooClient:
+    kazoo = optional_module(
+        "kazoo.client", extra="zookeeper", needed_by="high-availability.type zookeeper"
+    )
+    return kazoo.KazooClient(
+        hosts=quorum,
+        timeout=session_s,
+        connection_retry={"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 2.0},
+        command_retry={"max_tries": 0},
+    )

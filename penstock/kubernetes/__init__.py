@@ -1,0 +1,1 @@
+"""Penstock on Kubernetes: the manifests of a cluster, and its upgrade."""
