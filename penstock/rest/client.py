@@ -2,45 +2,88 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import ssl
+import time
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException
-from typing import Any
-from urllib.parse import urlsplit
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPSConnection
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
 
 from penstock.errors import ArgumentError, JobRequestError
 from penstock.rest.routes import VERSION
+
+# How long a client waits for somebody to lead: longer than a standby takes
+LEADER_PATIENCE_S = 15.0
+_PAUSE_S = 0.3
 
 
 class ServerGoneError(JobRequestError):
     """Nothing answers at an address."""
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """Return host and port of `host:port`, with or without `http://`."""
-    scheme, separator, rest = text.partition("://")
+class Address(NamedTuple):
+    """Where a server is."""
+
+    host: str
+    port: int
+    tls: bool = False
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https://' if self.tls else ''}{host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """Return what `host:port` says, with or without `http://` or `https://`."""
+    scheme, separator, rest = text.strip().rstrip("/").partition("://")
     try:
-        parts = urlsplit(f"//{rest if separator else text}")
+        parts = urlsplit(f"//{rest if separator else scheme}")
         host, port = parts.hostname, parts.port
     except ValueError:
         host = port = None
-    if host is None or port is None or (separator and scheme != "http"):
+    if host is None or port is None or (separator and scheme not in ("http", "https")):
         raise ArgumentError(
             f"'{text}' is not an address", hint="write host:port, such as localhost:8081"
         )
-    return host, port
+    return Address(host, port, tls=scheme == "https" and bool(separator))
 
 
 class RestClient:
-    """Asks one server. Errors of the server are raised as JobRequestErrors."""
+    """Asks one server, or the leader of several. Errors of the server are raised as JobRequestErrors.
 
-    def __init__(self, address: str, token: str | None = None, timeout_s: float = 30) -> None:
-        self.host, self.port = parse_address(address)
-        self.address = (
-            f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-        )
+    `address` may be several with commas, the JobManagers of one cluster: any of them tells who leads. While nobody does, and when the
+    leader goes away, the client asks on for a while. `trusted` is a file with the certificates to trust where it speaks TLS;
+    PENSTOCK_TLS_CA is another way to say it, and PENSTOCK_TLS_CERTIFICATE is for what the client shows of itself.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        token: str | None = None,
+        timeout_s: float = 30,
+        trusted: str | None = None,
+    ) -> None:
+        self._trusted = trusted
+        self._given = [parse_address(each) for each in address.split(",")]
+        self._turn = 0  # which of them was asked last
+        self._go_to(self._given[0])
         self._token = token
         self._timeout_s = timeout_s
+
+    def _go_to(self, address: Address) -> None:
+        self._at = address
+        self.host, self.port = address.host, address.port
+        self.address = str(address)
+
+    def page_address(self, place: str) -> str:
+        """Return where the web page shows something, with the token, in the part of the address that is not sent."""
+        scheme = "https" if self._at.tls else "http"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        token = f"token={quote(self._token, safe='')}&" if self._token else ""
+        return f"{scheme}://{host}:{self.port}/#{token}{place}"
 
     def get(self, path: str) -> Any:
         """Read a resource."""
@@ -48,20 +91,63 @@ class RestClient:
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a request and return the JSON of its response."""
+        until = time.monotonic() + LEADER_PATIENCE_S
+        for tries in itertools.count():
+            if tries > 1:  # the first one that was asked named a leader, which does not lead
+                time.sleep(_PAUSE_S)
+            late = time.monotonic() > until
+            try:
+                status, headers, text = self._send(method, path, body)
+            except ServerGoneError as error:
+                if late or not self._may_ask_others(method, error):
+                    raise
+                continue
+            if late or not self._follow(status, headers):
+                return self._content(status, text)
+        raise AssertionError  # it counts for ever
+
+    def _may_ask_others(self, method: str, error: ServerGoneError) -> bool:
+        """Turn to the next of the given addresses, if that is another one and the request was not begun or changes nothing."""
+        begun = not isinstance(error.__cause__, ConnectionRefusedError)
+        if method != "GET" and begun:
+            return False
+        self._turn = (self._turn + 1) % len(self._given)
+        before, found = self._at, self._given[self._turn]
+        self._go_to(found)
+        return found != before or len(self._given) > 1
+
+    def _follow(self, status: int, headers: HTTPMessage) -> bool:
+        """Whether to ask again: the leader that a standby names, or the same process when somebody leads."""
+        if status == HTTPStatus.TEMPORARY_REDIRECT and "Location" in headers:
+            leader = urlsplit(headers["Location"])
+            self._go_to(parse_address(f"{leader.scheme}://{leader.netloc}"))
+            return True
+        return status == HTTPStatus.SERVICE_UNAVAILABLE and "Retry-After" in headers
+
+    def _send(
+        self, method: str, path: str, body: Mapping[str, Any] | None
+    ) -> tuple[int, HTTPMessage, bytes]:
         headers = {"Accept": "application/json"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         if body is not None:
             headers["Content-Type"] = "application/json"
-        connection = HTTPConnection(self.host, self.port, timeout=self._timeout_s)
+        connection = self._connection()
         try:
             content = None if body is None else json.dumps(body)
             connection.request(method, VERSION + path, content, headers)
             response = connection.getresponse()
-            status, text = response.status, response.read()
+            return response.status, response.headers, response.read()
         except TimeoutError as error:
             raise JobRequestError(
                 f"the process at {self.address} did not answer within {self._timeout_s:g} s"
+            ) from error
+        except ssl.SSLError as error:
+            raise JobRequestError(
+                f"no safe connection to {self.address}",
+                detail=error.reason or str(error),
+                hint="PENSTOCK_TLS_CA names a file with the certificates to trust, PENSTOCK_TLS_CERTIFICATE one with "
+                "your own and its key",
             ) from error
         except (OSError, HTTPException) as error:
             raise ServerGoneError(
@@ -71,7 +157,15 @@ class RestClient:
             ) from error
         finally:
             connection.close()
-        return self._content(status, text)
+
+    def _connection(self) -> HTTPConnection:
+        if not self._at.tls:
+            return HTTPConnection(self.host, self.port, timeout=self._timeout_s)
+        from penstock.rest.tls import client_context
+
+        return HTTPSConnection(
+            self.host, self.port, timeout=self._timeout_s, context=client_context(self._trusted)
+        )
 
     def _content(self, status: int, text: bytes) -> Any:
         try:
@@ -84,7 +178,7 @@ class RestClient:
                 hint="give its token with --token or in PENSTOCK_TOKEN; "
                 "it is in the process's file below ~/.penstock/processes on its machine",
             )
-        if status >= 400:
+        if status >= 300:
             message, *more = content.get("errors") or [f"status {status}"]
             known = {
                 line.split(": ", 1)[0]: line.split(": ", 1)[1] for line in more if ": " in line

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import sys
-import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.errors import ConfigurationError
-from penstock.rest import processes
+from penstock.rest import processes, tokens
+from penstock.rest.limits import Limits
+from penstock.rest.reporters.starting import Reporters
 from penstock.rest.routes import Services
+from penstock.rest.security import SecuritySettings
 from penstock.rest.server import RestServer
+from penstock.rest.tls import TlsSettings
 
 TOKEN_VARIABLE = "PENSTOCK_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -29,6 +32,8 @@ class Binding:
     bind_address: str
     ports: tuple[int, ...]
     address: str | None
+    security: SecuritySettings = field(default_factory=SecuritySettings)
+    limits: Limits = field(default_factory=Limits)
 
     @staticmethod
     def from_configuration(configuration: Configuration) -> Binding:
@@ -39,6 +44,8 @@ class Binding:
             configuration.get(options.REST_BIND_ADDRESS),
             ports,
             configuration.get(options.REST_ADDRESS),
+            SecuritySettings.from_configuration(configuration),
+            Limits.from_configuration(configuration),
         )
 
 
@@ -62,9 +69,11 @@ def parse_ports(text: str) -> tuple[int, ...]:
 class Endpoint:
     """The server of this process and the file by which it is found."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str | None = None) -> None:
         self.services = Services()
-        self.token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(32)
+        self.reporters = Reporters()
+        self._program = program
+        self.token = os.environ.get(TOKEN_VARIABLE) or tokens.create_token()
         self.server: RestServer | None = None
         self._file: Path | None = None
 
@@ -75,7 +84,8 @@ class Endpoint:
         try:
             self.server = RestServer(
                 self.services, self.token, bind_address=binding.bind_address,
-                ports=binding.ports, address=binding.address,
+                ports=binding.ports, address=binding.address, limits=binding.limits,
+                security=binding.security,
             )  # fmt: skip
         except OSError as error:
             ports = ", ".join(map(str, binding.ports[:3])) + (", ..." if binding.ports[3:] else "")
@@ -85,16 +95,24 @@ class Endpoint:
                 binding.bind_address, ports, error.strerror or error,
             )  # fmt: skip
             return
-        threading.Thread(
-            target=self.server.serve_forever, name="penstock-rest", daemon=True
-        ).start()
+        self.server.start()
         # A fork would keep the port taken, without a thread that answers.
         os.register_at_fork(after_in_child=self.server.socket.close)
-        self._register(self.server.client_address)
+        self.token = self.server.access.write_token
+        self._register(self.server, binding.security.tls)
 
-    def _register(self, address: str) -> None:
-        program = sys.argv[0] if sys.argv else ""
-        record = processes.describe_this_process(address, self.token, program)
+    def page_address(self) -> str | None:
+        """Return where the web page is, with the token; None if no server listens."""
+        if self.server is None:
+            return None
+        return f"{self.server.scheme}://{self.server.client_address}/#token={quote(self.token, safe='')}"
+
+    def _register(self, server: RestServer, tls: TlsSettings | None) -> None:
+        program = self._program or (sys.argv[0] if sys.argv else "")
+        address = server.client_address if tls is None else f"https://{server.client_address}"
+        record = processes.describe_this_process(
+            address, self.token, program, None if tls is None else tls.certificate
+        )
         try:
             self._file = processes.write(record)
         except OSError as error:
@@ -105,6 +123,7 @@ class Endpoint:
 
     def close(self, patience_s: float = 0.0) -> None:
         """Remove the file and wait for clients to get what they wait for. The server ends with the process."""
+        self.reporters.close()
         if self._file is not None:
             processes.remove(self._file)
         if self.server is not None:

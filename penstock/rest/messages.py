@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -31,13 +31,19 @@ class HttpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks for. `parameters` are the parts of the path that its route names."""
+    """What a client asks for. `parameters` are the parts of the path that its route names.
+
+    `headers` have names in lower case; `raw` is the body of a route that takes bytes; `who` is the client's name in the audit.
+    """
 
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    raw: bytes = b""
+    who: str = ""
 
     def refuse_unknown_fields(self, known: Collection[str]) -> None:
         """Refuse a body with a field that nothing reads: it may be one that is misspelt."""
@@ -54,6 +60,8 @@ class Request:
         value = self._first(names)
         if value is not None and (not isinstance(value, str) or not value):
             raise HttpError(HTTPStatus.BAD_REQUEST, f"field '{names[0]}' must be a text")
+        if value is not None and "\0" in value:
+            raise HttpError(HTTPStatus.BAD_REQUEST, f"field '{names[0]}' has a NUL character")
         return value
 
     def flag(self, *names: str) -> bool:
@@ -72,12 +80,18 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a client gets. `sent` is called when all of it was written."""
+    """What a client gets: JSON data, or with a `media_type` of its own text or bytes, or a `stream` of them.
 
-    content: Any
+    A stream is iterated in a thread, unless it is asynchronous: one that waits for long should be. `sent` is called when all
+    was written.
+    """
+
+    content: Any = None
     status: HTTPStatus = HTTPStatus.OK
     headers: Mapping[str, str] = field(default_factory=dict)
     sent: Callable[[], None] | None = None
+    media_type: str | None = None
+    stream: Iterable[bytes | str] | AsyncIterator[bytes | str] | None = None
 
 
 def error_response(error: HttpError) -> Response:

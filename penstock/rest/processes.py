@@ -30,6 +30,7 @@ class ProcessRecord:
     address: str
     token: str
     program: str = ""
+    certificate: str | None = None  # the file of the one that it shows, where it speaks TLS
 
 
 def directory() -> Path:
@@ -38,11 +39,13 @@ def directory() -> Path:
     return (Path(home) if home else Path.home() / ".penstock") / "processes"
 
 
-def describe_this_process(address: str, token: str, program: str) -> ProcessRecord:
+def describe_this_process(
+    address: str, token: str, program: str, certificate: str | None = None
+) -> ProcessRecord:
     """Return the record of this process."""
     pid = os.getpid()
     return ProcessRecord(
-        pid, process_start(pid) or "", socket.gethostname(), address, token, program
+        pid, process_start(pid) or "", socket.gethostname(), address, token, program, certificate
     )
 
 
@@ -93,7 +96,7 @@ def _read(path: Path) -> ProcessRecord | None:
 
 
 def _host(record: ProcessRecord) -> str:
-    return urlsplit(f"//{record.address}").hostname or ""
+    return urlsplit(f"//{record.address.removeprefix('https://')}").hostname or ""
 
 
 def is_loopback(host: str) -> bool:

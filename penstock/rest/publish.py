@@ -10,7 +10,7 @@ import atexit
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
@@ -25,6 +25,16 @@ EXIT_PATIENCE_S = 2.0
 _log = logging.getLogger(__name__)
 
 
+class Candidate(Protocol):
+    """One of several processes of a cluster, of which one leads."""
+
+    def elsewhere(self) -> str | None:
+        """Return None if this process leads, else the leader's address, or an empty text if it is not known. Never waits."""
+
+    def shared_token(self, own: str) -> str:
+        """Return the token for clients of all these processes; `own` if this is the first one."""
+
+
 class Publisher:
     """The one of this process: creates its endpoint when the first job comes, and closes it at exit."""
 
@@ -34,6 +44,7 @@ class Publisher:
         self._waiting: list[tuple[Controller, Configuration]] = []
         self._working = threading.Lock()
         self._closed = False
+        self._served = threading.Event()
 
     def publish(self, controller: Controller, configuration: Configuration) -> None:
         """Note a job, and see to it in the background."""
@@ -56,6 +67,34 @@ class Publisher:
             self.endpoint = Endpoint()
         self.endpoint.services.jobs.publish(controller)
         self.endpoint.ensure_started(Binding.from_configuration(configuration))
+        self._served.set()
+        self.endpoint.reporters.ensure_started(configuration, self.endpoint.services)
+
+    def page_address(self, patience_s: float) -> str | None:
+        """Return where the web page is, with the token that logs in who opens it; None if it is nowhere in time."""
+        if not self._served.wait(patience_s) or self.endpoint is None:
+            return None
+        return self.endpoint.page_address()
+
+    def serve(self, candidate: Candidate, configuration: Configuration) -> str:
+        """Answer clients from now on, or send them to the leader; return the address."""
+        from penstock.rest.announcing import announce
+        from penstock.rest.endpoint import TOKEN_VARIABLE, Binding, Endpoint
+
+        with self._working:
+            if self.endpoint is None:
+                self.endpoint = Endpoint()
+            endpoint = self.endpoint
+            if TOKEN_VARIABLE not in os.environ:
+                endpoint.token = candidate.shared_token(endpoint.token)
+            endpoint.services.elsewhere = candidate.elsewhere
+            endpoint.ensure_started(Binding.from_configuration(configuration))
+            self._served.set()
+            if endpoint.server is None:
+                return ""
+            address = endpoint.server.client_address
+            announce(candidate.elsewhere, address, endpoint.token, endpoint.server.scheme)
+            return address
 
     def withdraw(self, controller: Controller) -> None:
         """Let go of a job. One that was not published yet is let go of when others look."""
@@ -86,6 +125,21 @@ def publisher() -> Publisher:
             _publisher = Publisher()
             atexit.register(_publisher.close)
         return _publisher
+
+
+def serve(candidate: Candidate, configuration: Configuration) -> str:
+    """Make this process reachable as one of several, of which one leads; return its address, empty if it is to have none."""
+    if not configuration.get(options.REST_ENABLED):
+        return ""
+    return publisher().serve(candidate, configuration)
+
+
+def page_address(patience_s: float = 60.0) -> str | None:
+    """Return the address of this process's web page, once a job of it is reachable; None if none is in time.
+
+    Who opens it can also change jobs: the token is in the address, in the part that browsers keep to themselves.
+    """
+    return publisher().page_address(patience_s)
 
 
 def publish(controller: Controller, configuration: Configuration) -> None:

@@ -11,7 +11,9 @@ from typing import Any, Protocol
 
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
+from penstock.graph.task_id import TaskId
 from penstock.rest.messages import HttpError
+from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo
 
 ENDED_JOBS = 100
 
@@ -40,6 +42,15 @@ class Controller(Protocol):
         self, parallelism: int | Mapping[str, int], vertices: Mapping[str, int] | None = None, /
     ) -> Future[dict[str, int]]:
         """Change the parallelism, of all vertices or of some, or of some after all; the result is what it is now, by vertex."""
+
+    def inspect(self, target: TaskId | SlotId, request: InspectionRequest, /) -> Future[Any]:
+        """Ask something about a task or a slot that runs."""
+
+    def slots(self) -> list[SlotInfo]:
+        """Return the slots that run and can be asked."""
+
+    def diagnose(self, now_ms: int, /) -> dict[str, Any]:
+        """Return what there is to say about the job and what helps, as JSON data; takes a second or so."""
 
     def describe(self) -> dict[str, Any]:
         """Return what there is to tell about the job, as JSON data."""
@@ -90,6 +101,12 @@ class PublishedJobs:
         for controller in controllers:
             if controller.get_job_status().is_terminal_state():
                 self.withdraw(controller)
+
+    def controllers(self) -> list[Controller]:
+        """Return what runs the jobs that have not ended."""
+        with self._lock:
+            controllers = list(self._running.values())
+        return [each for each in controllers if not each.get_job_status().is_terminal_state()]
 
     def descriptions(self) -> list[dict[str, Any]]:
         """Return the descriptions of all jobs, the newest first."""

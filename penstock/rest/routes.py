@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import enum
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from penstock.errors import PenstockError
+from penstock.rest.diagnoses import Diagnoses
+from penstock.rest.flame_graphs import FlameGraphs
 from penstock.rest.messages import HttpError, Request, Response, as_http_error
 from penstock.rest.operations import Operations
+from penstock.rest.peers import Peers
+from penstock.rest.programs import Programs
 from penstock.rest.published_jobs import PublishedJobs
 
+if TYPE_CHECKING:
+    from penstock.rest.session import Session
+
 VERSION = "/v1"
+MAX_BODY_BYTES = 1 << 20
 
 
 def now_ms() -> int:
@@ -21,61 +31,137 @@ def now_ms() -> int:
     return int(time.time() * 1000)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Services:
-    """What handlers work with."""
+    """What handlers work with.
+
+    `elsewhere` returns None where this process answers itself; the address of the process that leads where another does;
+    and an empty text where nobody leads at the moment.
+    """
 
     jobs: PublishedJobs = field(default_factory=PublishedJobs)
     operations: Operations = field(default_factory=Operations)
+    flame_graphs: FlameGraphs = field(default_factory=FlameGraphs)
+    diagnoses: Diagnoses = field(default_factory=Diagnoses)
+    programs: Programs = field(default_factory=Programs)
+    session: Session | None = None  # if this process takes jobs from clients
+    peers: Peers = field(default_factory=Peers)
     now_ms: Callable[[], int] = now_ms
+    elsewhere: Callable[[], str | None] = lambda: None
 
 
 Handler = Callable[[Services, Request], Response]
 
 
+class Role(enum.IntEnum):
+    """What a client must be allowed to do. A higher one includes the lower ones."""
+
+    OPEN = 0  # nothing: files of the page, which shows nothing by itself
+    READ = 1
+    WRITE = 2
+
+
+Schema = Mapping[str, Any]  # JSON Schema, as OpenAPI 3.1 has it
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path. Parts of the path that begin with ':' are parameters."""
+    """One method of one path. Parts of the path that begin with ':' are parameters; a last one with '*' takes all that follows.
+
+    Without `role`, GET asks for READ and all else for WRITE. A body is a JSON object, unless `takes_bytes`: then the handler
+    finds it in `request.raw`. What `query`, `body` and `response` say is for the description of the API.
+    """
 
     method: str
     path: str
     handler: Handler
     summary: str
+    role: Role | None = None
+    query: Mapping[str, Schema] = field(default_factory=dict)
+    body: Schema | None = None
+    response: Schema | None = None
+    takes_bytes: bool = False
+    max_body_bytes: int = MAX_BODY_BYTES
+    media_type: str = "application/json"
+    answered_by_standbys: bool = (
+        False  # what every process tells of itself, also one that does not lead
+    )
+
+    @property
+    def needs(self) -> Role:
+        """The role that a client must have."""
+        if self.role is not None:
+            return self.role
+        return Role.READ if self.method == "GET" else Role.WRITE
+
+    @property
+    def segments(self) -> list[str]:
+        """The parts of the path."""
+        return self.path.strip("/").split("/")
 
     def match(self, segments: list[str]) -> dict[str, str] | None:
         """Return the parameters if a path is this route's, else None."""
-        expected = self.path.strip("/").split("/")
+        expected = self.segments
+        parameters = {}
+        if expected[-1].startswith("*"):
+            rest = len(expected) - 1
+            parameters[expected[-1][1:]] = "/".join(segments[rest:])
+            expected, segments = expected[:rest], segments[:rest]
         if len(expected) != len(segments):
             return None
-        parameters = {}
         for name, segment in zip(expected, segments, strict=True):
             if name.startswith(":"):
+                if not segment:
+                    return None
                 parameters[name[1:]] = segment
             elif name != segment:
                 return None
         return parameters
 
 
-def dispatch(routes: Iterable[Route], services: Services, request: Request) -> Response:
-    """Find the handler of a request and call it; raise an HttpError if there is none or it refuses."""
-    path = request.path.removeprefix(VERSION) if request.path.startswith(f"{VERSION}/") else None
-    segments = [unquote(part) for part in (path or request.path).strip("/").split("/")]
-    allowed = []
-    for route in routes:
-        parameters = route.match(segments)
-        if parameters is None:
-            continue
-        if route.method == request.method:
-            try:
-                return route.handler(services, replace(request, parameters=parameters))
-            except PenstockError as error:
-                raise as_http_error(error) from error
-        allowed.append(route.method)
-    if allowed:
-        methods = ", ".join(sorted(allowed))
-        raise HttpError(
-            HTTPStatus.METHOD_NOT_ALLOWED,
-            f"{request.method} is not possible for {request.path}, only {methods}",
-            headers={"Allow": methods},
-        )
-    raise HttpError(HTTPStatus.NOT_FOUND, f"there is nothing at {request.path}")
+class RouteTable:
+    """Finds the route of a request. Where several fit, the one that spells out more of the path, from the left, is taken."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = tuple(sorted(routes, key=_how_vague))
+
+    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
+        """Return the route of a path as it was sent, with or without a version, and the parameters in it."""
+        allowed = []
+        segments = split(path)
+        for route in self.routes:
+            parameters = route.match(segments)
+            if parameters is None:
+                continue
+            if route.method == method:
+                return route, parameters
+            allowed.append(route.method)
+        if allowed:
+            methods = ", ".join(sorted(set(allowed)))
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                f"{method} is not possible for {path}, only {methods}",
+                headers={"Allow": methods},
+            )
+        raise HttpError(HTTPStatus.NOT_FOUND, f"there is nothing at {path}")
+
+
+def split(path: str) -> list[str]:
+    """Return the parts of a path as it was sent, without its version."""
+    if path == VERSION or path.startswith(f"{VERSION}/"):
+        path = path.removeprefix(VERSION)
+    return [unquote(part) for part in path.strip("/").split("/")]
+
+
+def _how_vague(route: Route) -> list[int]:
+    return [{":": 1, "*": 2}.get(part[:1], 0) for part in route.segments]
+
+
+def call(
+    route: Route, services: Services, request: Request, parameters: Mapping[str, str]
+) -> Response:
+    """Call the handler of a route; raise an HttpError if it refuses."""
+    try:
+        return route.handler(services, replace(request, parameters=parameters))
+    except PenstockError as error:
+        raise as_http_error(error) from error

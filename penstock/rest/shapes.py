@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from penstock.common.job_status import JobStatus
-
-_TASK_STATES = (
-    "CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING", "FINISHED", "CANCELING", "CANCELED",
-    "FAILED", "RECONCILING",
-)  # fmt: skip
+from penstock.rest import vertex_shapes
 
 Description = dict[str, Any]
 
-_COUNTED = (
-    ("read", "bytes", "numBytesIn"),
-    ("write", "bytes", "numBytesOut"),
-    ("read", "records", "numRecordsIn"),
-    ("write", "records", "numRecordsOut"),
-)
-_SHARES = {
-    "backpressured": "backPressuredTimeMsPerSecond",
-    "idle": "idleTimeMsPerSecond",
-    "busy": "busyTimeMsPerSecond",
-}
-_LOW, _HIGH = 0.1, 0.5  # up to which part of the time back-pressure is "ok", and "low"
+_JOB_STATES = ("INITIALIZING", *(status.name for status in JobStatus))
 
 
 def overview(job: Description, now: int) -> dict[str, Any]:
     """Return a job as `/jobs/overview` lists it."""
     tasks = [each for vertex in job["vertices"] for each in vertex["subtasks"]]
-    counts = _counts(task["current"]["state"] for task in tasks)
+    counts = count_states(task["current"]["state"] for task in tasks)
     return {
         "jid": job["id"],
         "name": job["name"],
-        **_times(job["start_ms"], job["end_ms"], now),
+        "jobType": _settings(job)["type"],
+        **times(job["start_ms"], job["end_ms"], now),
         "last-modification": now if job["end_ms"] is None else job["end_ms"],
         "state": job["status"],
+        "schedulerType": "Default",
+        "pending-operators": 0,
         "tasks": {
             "total": len(tasks),
             **{state.lower(): count for state, count in counts.items()},
@@ -49,18 +37,23 @@ def overview(job: Description, now: int) -> dict[str, Any]:
 def details(job: Description, now: int) -> dict[str, Any]:
     """Return a job as `/jobs/<id>` shows it; what Flink has not is under `penstock`."""
     vertices = job["vertices"]
-    times = job["status_times"]
+    status_times = job["status_times"]
     return {
         "jid": job["id"],
         "name": job["name"],
+        "application-id": job["id"],
         "isStoppable": job["end_ms"] is None,
         "state": job["status"],
-        **_times(job["start_ms"], job["end_ms"], now),
+        "job-type": _settings(job)["type"],
+        "schedulerType": "Default",
+        "pending-operators": 0,
+        **times(job["start_ms"], job["end_ms"], now),
         "maxParallelism": max((vertex["max_parallelism"] for vertex in vertices), default=-1),
         "now": now,
-        "timestamps": {status.name: times.get(status.name, 0) for status in JobStatus},
-        "vertices": [_in_details(vertex, now) for vertex in vertices],
-        "status-counts": _counts(vertex["state"] for vertex in vertices),
+        "timestamps": {name: status_times.get(name, 0) for name in _JOB_STATES},
+        "vertices": [_in_details(job, vertex, now) for vertex in vertices],
+        "status-counts": count_states(vertex["state"] for vertex in vertices),
+        "plan": plan(job),
         "penstock": {
             "epoch": job["epoch"],
             "restarts": job["restarts"],
@@ -72,120 +65,155 @@ def details(job: Description, now: int) -> dict[str, Any]:
     }
 
 
-def _in_details(vertex: Description, now: int) -> dict[str, Any]:
+def _in_details(job: Description, vertex: Description, now: int) -> dict[str, Any]:
     return {
         "id": vertex["id"],
         "name": vertex["name"],
+        "slotSharingGroupId": _settings(job)["slot_sharing_groups"].get(vertex["id"], "default"),
         "maxParallelism": vertex["max_parallelism"],
         "parallelism": vertex["parallelism"],
         "status": vertex["state"],
-        **_times(vertex["start_ms"], vertex["end_ms"], now),
-        "tasks": _counts(each["current"]["state"] for each in vertex["subtasks"]),
-        **_metrics(vertex.get("reports", ())),
+        **times(vertex["start_ms"], vertex["end_ms"], now),
+        "tasks": count_states(each["current"]["state"] for each in vertex["subtasks"]),
+        "metrics": vertex_shapes.io_metrics(vertex_shapes.reports(vertex)),
         "operators": vertex["operators"],
     }
 
 
-def vertex_details(vertex: Description, now: int) -> dict[str, Any]:
-    """Return a vertex as `/jobs/<id>/vertices/<id>` shows it: its subtasks, each in its current attempt."""
+def plan(job: Description) -> dict[str, Any]:
+    """Return the plan of a job as `/jobs/<id>/plan` has it."""
+    edges = job.get("edges", ())
+    nodes = []
+    for vertex in job["vertices"]:
+        inputs = [edge for edge in edges if edge["target"] == vertex["id"]]
+        node = {
+            "id": vertex["id"],
+            "parallelism": vertex["parallelism"],
+            "operator": "",
+            "operator_strategy": "",
+            "description": _chain(vertex),
+            "optimizer_properties": {},
+        }
+        node["inputs"] = [
+            {
+                "num": number,
+                "id": edge["source"],
+                "ship_strategy": edge["strategy"],
+                "exchange": "pipelined_bounded",
+            }
+            for number, edge in enumerate(inputs)
+        ]
+        nodes.append(node)
+    return {"jid": job["id"], "name": job["name"], "type": _settings(job)["type"], "nodes": nodes}
+
+
+def _chain(vertex: Description) -> str:
+    """Return the operators of a chain, one below the other as Flink's page breaks lines."""
+    first, *others = [operator["name"] for operator in vertex["operators"]] or [vertex["name"]]
+    return f"{first}<br/>" + "".join(f"+- {name}<br/>" for name in others)
+
+
+def config(job: Description) -> dict[str, Any]:
+    """Return a job as `/jobs/<id>/config` shows it."""
+    settings = _settings(job)
     return {
-        "id": vertex["id"],
-        "name": vertex["name"],
-        "parallelism": vertex["parallelism"],
-        "maxParallelism": vertex["max_parallelism"],
-        "now": now,
-        "subtasks": [
-            _subtask(each["subtask"], each["current"], now)
-            | _metrics(vertex.get("reports", ())[each["subtask"] : each["subtask"] + 1])
-            for each in vertex["subtasks"]
-        ],
+        "jid": job["id"],
+        "name": job["name"],
+        "execution-config": {
+            "restart-strategy": settings["restart_strategy"],
+            "job-parallelism": settings["parallelism"],
+            "object-reuse-mode": True,  # as operators of a chain hand records to each other
+            "user-config": settings["user_config"],
+        },
+        "penstock": {"mode": settings["mode"]},
     }
 
 
-def _subtask(number: int, current: Description, now: int) -> dict[str, Any]:
-    times = current["timestamps"]
-    ends = [times[state] for state in ("FINISHED", "CANCELED", "FAILED") if state in times]
+def exceptions(job: Description, most: int) -> dict[str, Any]:
+    """Return what a job has failed with as `/jobs/<id>/exceptions` shows it, the newest first; old clients read the rest."""
+    history = job.get("exceptions") or {"entries": [], "truncated": False}
+    entries = history["entries"][:most]
+    truncated = history["truncated"] or len(history["entries"]) > most
+    root = entries[0] if entries else None
     return {
-        "subtask": number,
-        "status": current["state"],
-        "attempt": current["attempt"],
-        **_times(times.get("DEPLOYING"), ends[0] if ends else None, now),
-        "timestamps": times,
-        "penstock": {
-            "checkpoint": current["checkpoint"],
-            "acknowledged": current["acknowledged_ms"],
-            "failure": current["failure"],
+        "root-exception": None if root is None else root["stacktrace"],
+        "timestamp": None if root is None else root["timestamp"],
+        "all-exceptions": [
+            {
+                "exception": entry["stacktrace"],
+                "task": entry["task"],
+                "location": vertex_shapes.NOWHERE,
+                "timestamp": entry["timestamp"],
+                "taskManagerId": vertex_shapes.NOWHERE,
+            }
+            for entry in entries
+            if entry["task"] is not None
+        ],
+        "truncated": truncated,
+        "exceptionHistory": {
+            "entries": [_exception(each) for each in entries],
+            "truncated": truncated,
         },
     }
 
 
-def _metrics(reports: Sequence[Description]) -> dict[str, Any]:
-    """Return what subtasks told, added up as Flink shows it; nothing if none told anything."""
-    known = [report for report in reports if report]
-    if not known:
-        return {}
-    complete = len(known) == len(reports)
-
-    def total(name: str) -> float:
-        counts: list[float] = [report.get(name, 0) for report in known]
-        return sum(counts)
-
-    counted = {
-        f"{way}-{what}{suffix}": value
-        for way, what, name in _COUNTED
-        for suffix, value in (("", total(name)), ("-complete", complete))
-    }
-    # Flink adds up the time since the start; here the shares of the last second are told.
-    shares = {f"{share}-ratio": _share(known, name) for share, name in _SHARES.items()}
-    return {"metrics": counted | shares}
-
-
-def _share(reports: Sequence[Description], name: str) -> float:
-    millis: list[float] = [report.get(name, 0) for report in reports]
-    return round(sum(millis) / len(millis) / 1000, 3)
-
-
-def back_pressure(vertex: Description, now: int) -> dict[str, Any]:
-    """Return a vertex as `/jobs/<id>/vertices/<id>/backpressure` shows it."""
-    reports = vertex.get("reports", ())
-    if not any(reports):
-        return {"status": "deprecated"}  # as Flink says of a vertex that nobody has sampled
-    subtasks: list[dict[str, Any]] = []
-    for number, report in enumerate(reports):
-        ratio = _share([report], _SHARES["backpressured"])
-        level = _level(ratio)
-        subtasks.append(
-            {
-                "subtask": number,
-                "backpressureLevel": level,
-                "backpressure-level": level,
-                "ratio": ratio,
-                "idleRatio": _share([report], _SHARES["idle"]),
-                "busyRatio": _share([report], _SHARES["busy"]),
-            }
-        )
-    worst = _level(max(each["ratio"] for each in subtasks))
+def _exception(entry: Description) -> dict[str, Any]:
     return {
-        "status": "ok",
-        "backpressureLevel": worst,
-        "backpressure-level": worst,
-        "end-timestamp": now,
-        "subtasks": subtasks,
+        "exceptionName": entry["name"],
+        "stacktrace": entry["stacktrace"],
+        "timestamp": entry["timestamp"],
+        "failureLabels": {},
+        "taskName": entry["task"],
+        "endpoint": None if entry["task"] is None else vertex_shapes.NOWHERE,
+        "taskManagerId": None if entry["task"] is None else vertex_shapes.NOWHERE,
+        "concurrentExceptions": [],
+        "penstock": {
+            "vertex": entry["vertex"],
+            "subtask": entry["subtask"],
+            "attempt": entry["attempt"],
+            "restarted": entry["tasks"],
+        },
     }
 
 
-def _level(ratio: float) -> str:
-    return "ok" if ratio <= _LOW else "low" if ratio <= _HIGH else "high"
-
-
-def _times(start: int | None, end: int | None, now: int) -> dict[str, int]:
+def accumulators(job: Description) -> dict[str, Any]:
+    """Return what functions have counted as `/jobs/<id>/accumulators` shows it."""
     return {
-        "start-time": -1 if start is None else start,
-        "end-time": -1 if end is None else end,
-        "duration": -1 if start is None else (now if end is None else end) - start,
+        "job-accumulators": [],
+        "user-task-accumulators": [user_accumulator(each) for each in job.get("accumulators", ())],
+        "serialized-user-task-accumulators": {},
     }
 
 
-def _counts(states: Iterable[str]) -> dict[str, int]:
+def user_accumulator(accumulator: Description) -> dict[str, str]:
+    """Return one of them."""
+    return {
+        "name": f"{accumulator['operator']}.{accumulator['name']}",
+        "type": accumulator["type"],
+        "value": accumulator["value"],
+    }
+
+
+_NO_SETTINGS = {
+    "type": "STREAMING",
+    "mode": "auto",
+    "parallelism": 1,
+    "restart_strategy": "",
+    "user_config": {},
+    "slot_sharing_groups": {},
+}
+
+
+def _settings(job: Description) -> dict[str, Any]:
+    return job.get("settings") or _NO_SETTINGS
+
+
+def times(start: int | None, end: int | None, now: int) -> dict[str, int]:
+    """Return when something began and ended, and how long it took so far."""
+    return vertex_shapes.times(start, end, now)
+
+
+def count_states(states: Iterable[str]) -> dict[str, int]:
+    """Return how many are in each state, all states named."""
     counts = Counter(states)
-    return {state: counts[state] for state in _TASK_STATES}
+    return {state: counts[state] for state in vertex_shapes.TASK_STATES}

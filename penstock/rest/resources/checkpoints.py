@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routes import Route, Services
+from penstock.rest.schemas import ANY_OBJECT, INTEGER, TEXT, array, fields, mapping
 
 Json = dict[str, Any]
 
@@ -84,24 +85,42 @@ def _find(services: Services, request: Request) -> Json:
     )
 
 
+_CHECKPOINT = fields({"id": INTEGER, "status": TEXT, "tasks": mapping(ANY_OBJECT)})
+
 ROUTES = (
     Route(
         "GET",
         "/jobs/:jobid/checkpoints",
         _overview,
         "how many checkpoints, what they took, the latest ones and those before",
+        response=fields(
+            {
+                "counts": mapping(INTEGER),
+                "summary": mapping(ANY_OBJECT),
+                "latest": ANY_OBJECT,
+                "history": array(_CHECKPOINT),
+            }
+        ),
     ),
-    Route("GET", "/jobs/:jobid/checkpoints/config", _config, "how checkpoints are taken"),
+    Route(
+        "GET",
+        "/jobs/:jobid/checkpoints/config",
+        _config,
+        "how checkpoints are taken",
+        response=fields({"mode": TEXT, "interval": INTEGER}),
+    ),
     Route(
         "GET",
         "/jobs/:jobid/checkpoints/details/:checkpointid",
         _details,
         "what a checkpoint took, by vertex",
+        response=_CHECKPOINT,
     ),
     Route(
         "GET",
         "/jobs/:jobid/checkpoints/details/:checkpointid/subtasks/:vertexid",
         _subtasks,
         "what a checkpoint took in every subtask of a vertex",
+        response=fields({"id": INTEGER, "status": TEXT, "subtasks": array(ANY_OBJECT)}),
     ),
 )

@@ -1,13 +1,28 @@
-"""`/jobs`: which jobs there are, and cancelling them."""
+"""`/jobs`: which jobs there are, what is to tell about one, and cancelling it."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 
 from penstock.rest import shapes
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.resources.vertex_metrics import find_vertex
 from penstock.rest.routes import Route, Services
+from penstock.rest.schemas import (
+    ANY_OBJECT,
+    FLAG,
+    ID,
+    INDEX,
+    INTEGER,
+    TEXT,
+    TIMES,
+    array,
+    choice,
+    fields,
+    mapping,
+)
+
+_EXCEPTIONS = 20  # as many as Flink shows unless it is asked for more
 
 
 def _list(services: Services, _request: Request) -> Response:
@@ -20,18 +35,58 @@ def _overview(services: Services, _request: Request) -> Response:
     return Response({"jobs": [shapes.overview(job, now) for job in services.jobs.descriptions()]})
 
 
+def _job(services: Services, request: Request) -> dict[str, Any]:
+    return services.jobs.describe(request.parameters["jobid"])
+
+
 def _details(services: Services, request: Request) -> Response:
-    job = services.jobs.describe(request.parameters["jobid"])
-    return Response(shapes.details(job, services.now_ms()))
-
-
-def _vertex(services: Services, request: Request) -> Response:
-    vertex = find_vertex(services, request)
-    return Response(shapes.vertex_details(vertex, services.now_ms()))
+    return Response(shapes.details(_job(services, request), services.now_ms()))
 
 
 def _status(services: Services, request: Request) -> Response:
-    return Response({"status": services.jobs.describe(request.parameters["jobid"])["status"]})
+    return Response({"status": _job(services, request)["status"]})
+
+
+def _plan(services: Services, request: Request) -> Response:
+    return Response({"plan": shapes.plan(_job(services, request))})
+
+
+def _config(services: Services, request: Request) -> Response:
+    return Response(shapes.config(_job(services, request)))
+
+
+def _exceptions(services: Services, request: Request) -> Response:
+    most = request.query.get("maxExceptions", str(_EXCEPTIONS))
+    if not most.isascii() or not most.isdigit() or len(most) > 9:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "maxExceptions must be a whole number from 0 on")
+    return Response(shapes.exceptions(_job(services, request), int(most)))
+
+
+def _accumulators(services: Services, request: Request) -> Response:
+    return Response(shapes.accumulators(_job(services, request)))
+
+
+def _execution_result(services: Services, request: Request) -> Response:
+    job = _job(services, request)
+    if job["end_ms"] is None:
+        return Response({"status": {"id": "IN_PROGRESS"}})
+    failed = job["status"] != "FINISHED"
+    failure = {
+        "class": "penstock.errors.JobExecutionError",
+        "stack-trace": job["failure"] or "the job was cancelled",
+    }
+    return Response(
+        {
+            "status": {"id": "COMPLETED"},
+            "job-execution-result": {
+                "id": job["id"],
+                "application-status": {"FINISHED": "SUCCEEDED"}.get(job["status"], job["status"]),
+                "net-runtime": job["end_ms"] - job["start_ms"],
+                "accumulator-results": {},
+                **({"failure-cause": failure} if failed else {}),
+            },
+        }
+    )
 
 
 def _cancel(services: Services, request: Request) -> Response:
@@ -48,16 +103,93 @@ def _cancel(services: Services, request: Request) -> Response:
     return Response({}, HTTPStatus.ACCEPTED)
 
 
+_JOB = {"jid": ID, "name": TEXT, "state": TEXT, **TIMES}
+_PLAN = fields({"jid": ID, "name": TEXT, "type": TEXT, "nodes": array(ANY_OBJECT)})
+
 ROUTES = (
-    Route("GET", "/jobs", _list, "ids and states of all jobs"),
-    Route("GET", "/jobs/overview", _overview, "all jobs, with name, times and tasks"),
+    Route(
+        "GET",
+        "/jobs",
+        _list,
+        "ids and states of all jobs",
+        response=fields({"jobs": array(fields({"id": ID, "status": TEXT}))}),
+    ),
+    Route(
+        "GET",
+        "/jobs/overview",
+        _overview,
+        "all jobs, with name, times and tasks",
+        response=fields({"jobs": array(fields({**_JOB, "tasks": mapping(INTEGER)}))}),
+    ),
     Route(
         "GET",
         "/jobs/:jobid",
         _details,
         "one job, with its vertices and how many of their subtasks are in which state",
+        response=fields(
+            {
+                **_JOB,
+                "isStoppable": FLAG,
+                "now": INTEGER,
+                "timestamps": mapping(INTEGER),
+                "vertices": array(fields({"id": TEXT, "name": TEXT, "status": TEXT, **TIMES})),
+                "status-counts": mapping(INTEGER),
+                "plan": _PLAN,
+            }
+        ),
     ),
-    Route("GET", "/jobs/:jobid/vertices/:vertexid", _vertex, "one vertex, with its subtasks"),
-    Route("GET", "/jobs/:jobid/status", _status, "the state of one job"),
-    Route("PATCH", "/jobs/:jobid", _cancel, "cancel a job (`?mode=cancel`)"),
+    Route(
+        "GET",
+        "/jobs/:jobid/status",
+        _status,
+        "the state of one job",
+        response=fields({"status": TEXT}),
+    ),
+    Route(
+        "GET",
+        "/jobs/:jobid/plan",
+        _plan,
+        "the plan of a job: its vertices and how records go between them",
+        response=fields({"plan": _PLAN}),
+    ),
+    Route(
+        "GET",
+        "/jobs/:jobid/config",
+        _config,
+        "the settings of a job, and the parameters that its program was given",
+        response=fields({"jid": ID, "name": TEXT, "execution-config": ANY_OBJECT}),
+    ),
+    Route(
+        "GET",
+        "/jobs/:jobid/exceptions",
+        _exceptions,
+        "what a job has failed with, the newest first: `?maxExceptions=20`",
+        query={"maxExceptions": INDEX},
+        response=fields(
+            {"exceptionHistory": fields({"entries": array(ANY_OBJECT), "truncated": FLAG})}
+        ),
+    ),
+    Route(
+        "GET",
+        "/jobs/:jobid/accumulators",
+        _accumulators,
+        "what the functions of a job have counted",
+        query={"includeSerializedValue": choice("true", "false")},
+        response=fields({"user-task-accumulators": array(ANY_OBJECT)}),
+    ),
+    Route(
+        "GET",
+        "/jobs/:jobid/execution-result",
+        _execution_result,
+        "how a job has ended",
+        response=fields({"status": fields({"id": TEXT})}, {"job-execution-result": ANY_OBJECT}),
+    ),
+    Route(
+        "PATCH",
+        "/jobs/:jobid",
+        _cancel,
+        "cancel a job (`?mode=cancel`)",
+        query={"mode": choice("cancel")},
+        response=ANY_OBJECT,
+    ),
 )

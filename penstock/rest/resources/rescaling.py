@@ -11,6 +11,16 @@ from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.published_jobs import Controller
 from penstock.rest.resources.savepoints import trigger_id
 from penstock.rest.routes import Route, Services
+from penstock.rest.schemas import (
+    ANY_OBJECT,
+    ID,
+    TRIGGER_ID,
+    body,
+    fields,
+    mapping,
+    nullable,
+    operation,
+)
 
 _RESCALE = "rescale"
 
@@ -92,6 +102,17 @@ def _rescale(services: Services, request: Request) -> Response:
     )
 
 
+def _rescale_all(services: Services, request: Request) -> Response:
+    """Rescale in the words of Flink's old route: one parallelism for all vertices, in the query."""
+    request.refuse_unknown_fields(())
+    job_id = request.parameters["jobid"]
+    given = request.query.get("parallelism", "")
+    if not given.isascii() or not given.isdigit() or not int(given[:9]) > 0:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "?parallelism must be a whole number from 1 on")
+    controller = services.jobs.running(job_id)
+    return services.operations.start(_RESCALE, job_id, lambda: controller.rescale(int(given[:9])))
+
+
 def _begin(
     controller: Controller, everywhere: int | None, some: Mapping[str, int]
 ) -> Future[dict[str, int]]:
@@ -131,29 +152,61 @@ def _number(value: Any, name: str) -> int:
     return value
 
 
+_PARALLELISM = {"type": "integer", "minimum": 1, "maximum": 32768}
+_BOUNDS = body({"lowerBound": _PARALLELISM, "upperBound": {"type": "integer", "minimum": -1}})
+_REQUIREMENT = body({"parallelism": _BOUNDS}, ["parallelism"])
+_STANDING = operation({"parallelism": mapping(_PARALLELISM)})
+
 ROUTES = (
     Route(
         "GET",
         "/jobs/:jobid/resource-requirements",
         _requirements,
         "the parallelism of every vertex, in the shape of the next one",
+        response=mapping(fields({"parallelism": ANY_OBJECT})),
     ),
     Route(
         "PUT",
         "/jobs/:jobid/resource-requirements",
         _require,
         'rescale to the upper bounds: `{"<vertex id>": {"parallelism": {"lowerBound", "upperBound"}}}`',
+        body={**mapping(_REQUIREMENT), "minProperties": 1},
+        response=ANY_OBJECT,
     ),
     Route(
         "POST",
         "/jobs/:jobid/rescale",
         _rescale,
         'rescale: `{"parallelism": 4, "vertices": {"<uid, name or id>": 2}}`; one of them is enough',
+        body=body(
+            {
+                "parallelism": nullable(_PARALLELISM),
+                "vertices": nullable(mapping(_PARALLELISM)),
+                "triggerId": nullable(ID),
+            }
+        ),
+        response=TRIGGER_ID,
     ),
     Route(
         "GET",
         "/jobs/:jobid/rescale/:triggerid",
         _status,
         "how a rescaling stands; `operation.parallelism` is the result",
+        response=_STANDING,
+    ),
+    Route(
+        "PATCH",
+        "/jobs/:jobid/rescaling",
+        _rescale_all,
+        "rescale all vertices: `?parallelism=4`",
+        query={"parallelism": _PARALLELISM},
+        response=TRIGGER_ID,
+    ),
+    Route(
+        "GET",
+        "/jobs/:jobid/rescaling/:triggerid",
+        _status,
+        "how a rescaling stands, as above",
+        response=_STANDING,
     ),
 )

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.operations import run_in_background
 from penstock.rest.routes import Route, Services
+from penstock.rest.schemas import FLAG, ID, TEXT, TRIGGER_ID, body, choice, nullable, operation
 
 _SAVEPOINT = "savepoint"
 _DISPOSAL = "disposal"
@@ -23,8 +24,20 @@ def trigger_id(request: Request) -> str | None:
     return given
 
 
+def _check_format(request: Request) -> None:
+    """Refuse a format that Flink has not; all that it has are the same here: one that any version reads."""
+    given = request.text("formatType")
+    if given not in {None, "CANONICAL", "NATIVE"}:
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST,
+            f"savepoint format '{given}' is unknown",
+            "hint: there are CANONICAL and NATIVE",
+        )
+
+
 def _trigger(services: Services, request: Request) -> Response:
     request.refuse_unknown_fields(("target-directory", "cancel-job", "formatType", "triggerId"))
+    _check_format(request)
     job_id = request.parameters["jobid"]
     controller = services.jobs.running(job_id)
     directory = request.text("target-directory")
@@ -44,6 +57,7 @@ def _trigger(services: Services, request: Request) -> Response:
 
 def _stop(services: Services, request: Request) -> Response:
     request.refuse_unknown_fields(("targetDirectory", "drain", "formatType", "triggerId"))
+    _check_format(request)
     job_id = request.parameters["jobid"]
     controller = services.jobs.running(job_id)
     directory, drain = request.text("targetDirectory"), request.flag("drain")
@@ -84,25 +98,49 @@ def _disposal_status(services: Services, request: Request) -> Response:
     )
 
 
+_PATH = {"type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$"}
+_COMMON = {
+    "formatType": nullable(choice("CANONICAL", "NATIVE")),
+    "triggerId": nullable(ID),
+}
+
 ROUTES = (
     Route(
         "POST",
         "/jobs/:jobid/savepoints",
         _trigger,
         'take a savepoint: `{"target-directory", "cancel-job"}`',
+        body=body({"target-directory": nullable(_PATH), "cancel-job": nullable(FLAG), **_COMMON}),
+        response=TRIGGER_ID,
     ),
     Route(
         "POST",
         "/jobs/:jobid/stop",
         _stop,
         'stop with a savepoint: `{"targetDirectory", "drain"}`',
+        body=body({"targetDirectory": nullable(_PATH), "drain": nullable(FLAG), **_COMMON}),
+        response=TRIGGER_ID,
     ),
     Route(
         "GET",
         "/jobs/:jobid/savepoints/:triggerid",
         _status,
         "how a savepoint or a stop stands; the savepoint's path is `operation.location`",
+        response=operation({"location": TEXT}),
     ),
-    Route("POST", "/savepoint-disposal", _dispose, 'delete a savepoint: `{"savepoint-path"}`'),
-    Route("GET", "/savepoint-disposal/:triggerid", _disposal_status, "how a deletion stands"),
+    Route(
+        "POST",
+        "/savepoint-disposal",
+        _dispose,
+        'delete a savepoint: `{"savepoint-path"}`',
+        body=body({"savepoint-path": _PATH}, ["savepoint-path"]),
+        response=TRIGGER_ID,
+    ),
+    Route(
+        "GET",
+        "/savepoint-disposal/:triggerid",
+        _disposal_status,
+        "how a deletion stands",
+        response=operation({}),
+    ),
 )

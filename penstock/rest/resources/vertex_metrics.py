@@ -1,113 +1,142 @@
-"""`/jobs/<id>/vertices/<id>/...`: what the subtasks of a vertex told last about themselves. Only subtasks that stay tell it."""
+"""`/jobs/<id>/vertices/<id>/...`: what the subtasks of a vertex told last about themselves.
+
+Those that stay tell it once a second, those of epochs whenever one is completed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 from typing import Any, Final
 
-from penstock.rest import shapes
+from penstock.rest import vertex_shapes
+from penstock.rest.finding import find_subtask, find_vertex
 from penstock.rest.messages import HttpError, Request, Response
-from penstock.rest.routes import Route, Services
+from penstock.rest.metric_values import (
+    AGGREGATIONS,
+    aggregated,
+    is_number,
+    task_values,
+    vertex_values,
+)
+from penstock.rest.routes import Route, Schema, Services
 
-_AGGREGATIONS: Final[dict[str, Callable[[list[float]], float]]] = {
-    "min": min,
-    "max": max,
-    "sum": sum,
-    "avg": lambda values: sum(values) / len(values),
-}
-
-
-def find_vertex(services: Services, request: Request) -> dict[str, Any]:
-    """Return the description of the vertex that a request names."""
-    job = services.jobs.describe(request.parameters["jobid"])
-    wanted = request.parameters["vertexid"]
-    for vertex in job["vertices"]:
-        if vertex["id"] == wanted:
-            found: dict[str, Any] = vertex
-            return found
-    known = ", ".join(vertex["id"] for vertex in job["vertices"])
-    raise HttpError(
-        HTTPStatus.NOT_FOUND,
-        f"job '{job['name']}' has no vertex {wanted}",
-        f"hint: its vertices are {known}",
-    )
+_MOST_SUBTASKS: Final = 1 << 15  # that a range may name, as many as Flink lets a job have
 
 
 def _back_pressure(services: Services, request: Request) -> Response:
     vertex = find_vertex(services, request)
-    return Response(shapes.back_pressure(vertex, services.now_ms()))
+    return Response(vertex_shapes.back_pressure(vertex, services.now_ms()))
 
 
 def _watermarks(services: Services, request: Request) -> Response:
-    vertex = find_vertex(services, request)
-    return Response(list(_chosen(vertex, ["currentInputWatermark"])))
-
-
-def _metrics(services: Services, request: Request) -> Response:
-    vertex = find_vertex(services, request)
-    wanted = _wanted(request)
-    if wanted is None:
-        return Response([{"id": f"{subtask}.{name}"} for subtask, name, _ in _values(vertex)])
+    found = vertex_values(find_vertex(services, request))
     return Response(
         [
             {"id": f"{subtask}.{name}", "value": str(value)}
-            for subtask, name, value in _values(vertex)
-            if f"{subtask}.{name}" in wanted
+            for subtask, name, value in found
+            if name == "currentInputWatermark"
         ]
     )
 
 
-def _aggregated(services: Services, request: Request) -> Response:
+def _metrics(services: Services, request: Request) -> Response:
+    found = vertex_values(find_vertex(services, request))
+    return listed(request, {f"{subtask}.{name}": value for subtask, name, value in found})
+
+
+def _of_subtask(services: Services, request: Request) -> Response:
+    vertex, subtask = find_subtask(services, request)
+    return listed(request, task_values(vertex, subtask["subtask"]))
+
+
+def _of_subtasks(services: Services, request: Request) -> Response:
     vertex = find_vertex(services, request)
-    values: dict[str, list[float]] = {}
-    for _, name, value in _values(vertex):
-        if isinstance(value, int | float):
-            values.setdefault(name, []).append(value)
+    chosen = _subtasks(request.query.get("subtasks"))
+    values = [
+        (name, value)
+        for subtask, name, value in vertex_values(vertex)
+        if chosen is None or subtask in chosen
+    ]
+    return added_up(request, values)
+
+
+def _subtasks(text: str | None) -> set[int] | None:
+    """Return the numbers that a text like `0,2-4` names; None: all."""
+    if text is None:
+        return None
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        ends = (first, last) if dash else (first, first)
+        if not all(end.isdecimal() and len(end) < 6 for end in ends):
+            raise HttpError(
+                HTTPStatus.BAD_REQUEST,
+                f"'{text}' names no subtasks",
+                "hint: write numbers and ranges with commas, as in 0,2-4",
+            )
+        found.update(range(int(ends[0]), min(int(ends[1]), _MOST_SUBTASKS) + 1))
+    return found
+
+
+def _of_coordinators(services: Services, request: Request) -> Response:
+    find_vertex(services, request)
+    return Response([])
+
+
+def listed(request: Request, values: dict[str, Any]) -> Response:
+    """Answer with the names of all values, or with those that are asked for by `get`."""
     wanted = _wanted(request)
     if wanted is None:
         return Response([{"id": name} for name in values])
-    return Response(
-        [
-            {"id": name, **{each: _AGGREGATIONS[each](found) for each in _aggregations(request)}}
-            for name, found in values.items()
-            if name in wanted
-        ]
-    )
+    return Response([{"id": name, "value": str(values[name])} for name in wanted if name in values])
 
 
-def _wanted(request: Request) -> set[str] | None:
+def added_up(request: Request, values: list[tuple[str, Any]]) -> Response:
+    """Answer with the names of all numbers, or with those that are asked for by `get`, over all that have them."""
+    wanted, aggregations = _wanted(request), _aggregations(request)
+    if wanted is None:
+        numbers = dict.fromkeys(name for name, value in values if is_number(value))
+        return Response([{"id": name} for name in numbers])
+    return Response(aggregated(values, set(wanted), aggregations))
+
+
+def _wanted(request: Request) -> list[str] | None:
     given = request.query.get("get")
-    return None if given is None else {name for name in given.split(",") if name}
+    return None if given is None else list(dict.fromkeys(filter(None, given.split(","))))
 
 
 def _aggregations(request: Request) -> list[str]:
     given = request.query.get("agg")
-    chosen = list(_AGGREGATIONS) if given is None else given.split(",")
-    unknown = [each for each in chosen if each not in _AGGREGATIONS]
+    chosen = list(AGGREGATIONS) if given is None else given.lower().split(",")
+    unknown = [each for each in chosen if each not in AGGREGATIONS]
     if unknown:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
             f"aggregation '{unknown[0]}' is unknown",
-            f"hint: there are {', '.join(_AGGREGATIONS)}",
+            f"hint: there are {', '.join(AGGREGATIONS)}",
         )
     return chosen
 
 
-def _values(vertex: dict[str, Any]) -> Iterator[tuple[int, str, Any]]:
-    for subtask, report in enumerate(vertex.get("reports", ())):
-        for name, value in report.items():
-            if isinstance(value, dict):
-                yield from ((subtask, f"{name}.{part}", each) for part, each in value.items())
-            else:
-                yield subtask, name, value
-
-
-def _chosen(vertex: dict[str, Any], wanted: Iterable[str]) -> Iterator[dict[str, str]]:
-    for subtask, name, value in _values(vertex):
-        if name in wanted:
-            yield {"id": f"{subtask}.{name}", "value": str(value)}
-
+_TEXT: Final[Schema] = {"type": "string"}
+GET: Final = {"get": _TEXT}
+GET_AND_AGG: Final = {"get": _TEXT, "agg": _TEXT}
+VALUES: Final[Schema] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["id"],
+        "properties": {"id": _TEXT, "value": _TEXT},
+    },
+}
+AGGREGATED: Final[Schema] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["id"],
+        "properties": {"id": _TEXT, **{each: {"type": "number"} for each in AGGREGATIONS}},
+    },
+}
 
 _VERTEX = "/jobs/:jobid/vertices/:vertexid"
 
@@ -116,19 +145,45 @@ ROUTES = (
         "GET",
         f"{_VERTEX}/backpressure",
         _back_pressure,
-        "busy, idle and back-pressured shares of the subtasks of a vertex, of a pipelined job",
+        "busy, idle and back-pressured shares of the subtasks of a vertex",
     ),
-    Route("GET", f"{_VERTEX}/watermarks", _watermarks, "the watermark of each subtask, as above"),
+    Route(
+        "GET",
+        f"{_VERTEX}/watermarks",
+        _watermarks,
+        "the watermark of each subtask",
+        response=VALUES,
+    ),
     Route(
         "GET",
         f"{_VERTEX}/metrics",
         _metrics,
         "names of the metrics of all subtasks; values with `?get=0.busyTimeMsPerSecond,...`",
+        query=GET,
+        response=VALUES,
     ),
     Route(
         "GET",
         f"{_VERTEX}/subtasks/metrics",
-        _aggregated,
-        "the same over all subtasks: `?get=numRecordsIn&agg=min,max,sum,avg`",
+        _of_subtasks,
+        "the same over all subtasks: `?get=numRecordsIn&agg=min,max,sum,avg,skew&subtasks=0,2-4`",
+        query={**GET_AND_AGG, "subtasks": _TEXT},
+        response=AGGREGATED,
+    ),
+    Route(
+        "GET",
+        f"{_VERTEX}/subtasks/:subtaskindex/metrics",
+        _of_subtask,
+        "names of the metrics of one subtask; values with `?get=busyTimeMsPerSecond,...`",
+        query=GET,
+        response=VALUES,
+    ),
+    Route(
+        "GET",
+        f"{_VERTEX}/jm-operator-metrics",
+        _of_coordinators,
+        "metrics of what coordinates operators on the driver: there are none",
+        query=GET,
+        response=VALUES,
     ),
 )

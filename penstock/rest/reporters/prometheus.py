@@ -1,0 +1,84 @@
+"""Metrics as Prometheus reads them, with the names and labels of Flink's Prometheus reporter.
+
+Counters are gauges there, without `_total`, as Flink's are: what dashboards for Flink ask for is found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from penstock.rest.reporters.samples import Sample
+
+_NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9:_]")
+_NOT_IN_LABELS: Final = re.compile(r"[^a-zA-Z0-9_]")
+
+
+class _Gathered(Collector):
+    """What was gathered for one answer."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all families."""
+        yield from self._families
+
+
+def expose(samples: Iterable[Sample], accepts: str, *, filters: bool = True) -> tuple[bytes, str]:
+    """Return all samples as text in the format that a client accepts, and its media type.
+
+    With `filters`, characters other than letters, digits, `:` and `_` in the values of labels become `_`, as in Flink.
+    """
+    encode, media_type = choose_encoder(accepts)
+    gathered = _Gathered(families(samples, filters=filters))
+    return encode(gathered), media_type
+
+
+def families(samples: Iterable[Sample], *, filters: bool) -> list[Metric]:
+    """Return the samples by name, those of one name together."""
+    found: dict[str, Metric] = {}
+    told: set[tuple[str, frozenset[tuple[str, str]]]] = set()  # names may become the same
+    for sample in samples:
+        name = metric_name(sample)
+        family = found.get(name)
+        if family is None:
+            family = found[name] = _family(name, sample)
+        elif isinstance(family, SummaryMetricFamily) is not bool(sample.quantiles):
+            continue  # user metrics of two kinds by one name: the first one counts
+        labels = {
+            _NOT_IN_LABELS.sub("_", label): _NOT_IN_NAMES.sub("_", value) if filters else value
+            for label, value in sample.labels.items()
+        }
+        series = (name, frozenset(labels.items()))
+        if series in told:
+            continue
+        told.add(series)
+        if sample.quantiles:
+            for share, value in sample.quantiles.items():
+                family.add_sample(name, {**labels, "quantile": share}, value)
+            family.add_sample(f"{name}_count", labels, sample.value)
+        else:
+            family.add_sample(name, labels, sample.value)
+    return list(found.values())
+
+
+def metric_name(sample: Sample) -> str:
+    """Return the name of a metric in Prometheus.
+
+    >>> metric_name(Sample(("taskmanager", "job", "task"), "buffers.inPoolUsage", {}, 0.5))
+    'flink_taskmanager_job_task_buffers_inPoolUsage'
+    """
+    return _NOT_IN_NAMES.sub("_", "_".join(("flink", *sample.scope, sample.name)))
+
+
+def _family(name: str, sample: Sample) -> Metric:
+    *groups, last = sample.name.split(".")
+    scope = _NOT_IN_NAMES.sub("_", "_".join((*sample.scope, *groups)))
+    make = SummaryMetricFamily if sample.quantiles else GaugeMetricFamily
+    return make(name, f"{last} (scope: {scope})")

@@ -1,0 +1,76 @@
+"""A port for Prometheus, as Flink's reporter has one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from penstock.common import options
+from penstock.common.configuration import Configuration
+from penstock.rest.reporters.prometheus import expose
+from penstock.rest.reporters.samples import Sample
+
+_log = logging.getLogger(__name__)
+
+
+class PrometheusReporter:
+    """A port of its own for Prometheus, which shows metrics to everybody and nothing else."""
+
+    def __init__(self, configuration: Configuration, gather: Callable[[], list[Sample]]) -> None:
+        from penstock.rest.endpoint import parse_ports
+
+        filters = configuration.get(options.PROMETHEUS_FILTERS)
+
+        class Handler(BaseHTTPRequestHandler):
+            timeout = 30
+
+            def do_GET(self) -> None:
+                accepts = self.headers.get("Accept", "")
+                content, media_type = expose(gather(), accepts, filters=filters)
+                self.send_response(200)
+                self.send_header("Content-Type", media_type)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *args: object) -> None:
+                _log.debug(format, *args)
+
+        self._server = _listen(
+            configuration.get(options.REST_BIND_ADDRESS),
+            parse_ports(configuration.get(options.PROMETHEUS_PORT)),
+            Handler,
+        )
+        self.port = int(self._server.server_address[1])
+        # A fork would keep the port taken, without a thread that answers.
+        os.register_at_fork(after_in_child=self._server.socket.close)
+        thread = threading.Thread(
+            target=self._server.serve_forever, name="penstock-prometheus", daemon=True
+        )
+        thread.start()
+        _log.info("metrics for Prometheus at port %d", self.port)
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _listen(
+    address: str, ports: tuple[int, ...], handler: type[BaseHTTPRequestHandler]
+) -> ThreadingHTTPServer:
+    """Return a server at the first of these ports that is free."""
+    for port in ports[:-1]:
+        try:
+            return _Server((address, port), handler)
+        except OSError:
+            continue
+    return _Server((address, ports[-1]), handler)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False

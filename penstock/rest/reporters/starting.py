@@ -1,0 +1,90 @@
+"""The reporters of this process: which there are is said by the first job that asks for one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from penstock.common import options
+from penstock.common.configuration import Configuration
+from penstock.common.process_figures import ProcessFigures
+from penstock.errors import PenstockError
+from penstock.rest.reporters.samples import Sample, samples
+from penstock.rest.routes import Services
+
+_log = logging.getLogger(__name__)
+
+_figures = ProcessFigures()
+
+
+def gather(services: Services) -> list[Sample]:
+    """Return all metrics of the jobs of this process as they are now."""
+    jobs = services.jobs.descriptions()
+    return list(samples(jobs, services.now_ms(), _figures.take(), _cluster(services)))
+
+
+def _cluster(services: Services) -> dict[str, int]:
+    from penstock.rest.taskmanagers import TaskManagers
+
+    executors = [each.executor for each in TaskManagers.now(services.jobs).all]
+    return {
+        "numRegisteredTaskManagers": len(executors),
+        "taskSlotsTotal": sum(each.slots for each in executors),
+        "taskSlotsAvailable": sum(max(0, each.slots - each.busy_slots) for each in executors),
+    }
+
+
+class Reporter(Protocol):
+    """Brings metrics to somebody, beside the jobs."""
+
+    def close(self) -> None:
+        """Tell the last values, and stop."""
+
+
+class Reporters:
+    """Those that are at work."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Reporter] = {}
+
+    def ensure_started(self, configuration: Configuration, services: Services) -> None:
+        """Start those that a configuration names, unless they are at work. One that cannot is only worth a warning."""
+        given = configuration.get(options.METRICS_REPORTERS).split(",")
+        for name in filter(None, map(str.strip, given)):
+            create = _REPORTERS.get(name)
+            if create is None:
+                _log.warning("there is no metrics reporter '%s', only prom and otel", name)
+                continue
+            if name in self._running:
+                continue
+            try:
+                self._running[name] = create(configuration, services)
+            except (PenstockError, OSError) as error:
+                _log.warning("metrics reporter '%s' cannot start: %s", name, error)
+
+    def close(self) -> None:
+        """Stop all."""
+        while self._running:
+            self._running.popitem()[1].close()
+
+
+# What reporters need takes long to load, and most jobs have none.
+
+
+def _prometheus(configuration: Configuration, services: Services) -> Reporter:
+    from penstock.rest.reporters.prometheus_port import PrometheusReporter
+
+    return PrometheusReporter(configuration, lambda: gather(services))
+
+
+def _open_telemetry(configuration: Configuration, services: Services) -> Reporter:
+    from penstock.rest.reporters.opentelemetry import OpenTelemetryReporter
+
+    return OpenTelemetryReporter(configuration, lambda: gather(services))
+
+
+_REPORTERS: dict[str, Callable[[Configuration, Services], Reporter]] = {
+    "prom": _prometheus,
+    "otel": _open_telemetry,
+}

@@ -1,0 +1,34 @@
+"""`/openapi.json`: the description of the API."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from penstock.rest.messages import Request, Response
+from penstock.rest.openapi import document
+from penstock.rest.routes import Route, Services
+from penstock.rest.schemas import ANY_OBJECT, TEXT, fields
+
+
+@functools.cache
+def _document() -> dict[str, Any]:
+    from penstock.rest.resources import ROUTES  # which this module's are among
+
+    return document(ROUTES)
+
+
+def _openapi(_services: Services, _request: Request) -> Response:
+    return Response(_document())
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/openapi.json",
+        _openapi,
+        "this description, as an OpenAPI document",
+        response=fields({"openapi": TEXT, "info": ANY_OBJECT, "paths": ANY_OBJECT}),
+        answered_by_standbys=True,
+    ),
+)

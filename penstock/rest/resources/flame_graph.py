@@ -1,0 +1,85 @@
+"""`/jobs/<id>/vertices/<id>/flamegraph`: where a running subtask, or all of a vertex, spends its time."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+from penstock.graph.task_id import TaskId
+from penstock.rest.finding import find_vertex
+from penstock.rest.flame_graphs import TERMINATED, Kind
+from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.routes import Route, Services
+
+
+def _flame_graph(services: Services, request: Request) -> Response:
+    vertex = find_vertex(services, request)
+    kind = _kind(request)
+    chosen = _subtask(request, vertex["parallelism"])
+    subtasks = range(vertex["parallelism"]) if chosen is None else [chosen]
+    running = [
+        TaskId(vertex["id"], each["subtask"])
+        for each in vertex["subtasks"]
+        if each["subtask"] in subtasks and each["current"]["state"] == "RUNNING"
+    ]
+    if not running:
+        return Response({"endTimestamp": TERMINATED})
+    controller = services.jobs.running(request.parameters["jobid"])
+    return Response(services.flame_graphs.get(controller, running, kind, services.now_ms()))
+
+
+def _kind(request: Request) -> Kind:
+    given = request.query.get("type", Kind.FULL.value)
+    try:
+        return Kind(given.lower())
+    except ValueError:
+        known = ", ".join(kind.value for kind in Kind)
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST, f"flame graph '{given}' is unknown", f"hint: there are {known}"
+        ) from None
+
+
+def _subtask(request: Request, parallelism: int) -> int | None:
+    given = request.query.get("subtaskindex")
+    if given is None:
+        return None
+    if not given.isascii() or not given.isdigit() or int(given) >= parallelism:
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST,
+            f"the vertex has no subtask '{given}'",
+            f"hint: subtaskindex is 0 to {parallelism - 1}",
+        )
+    return int(given)
+
+
+_SCHEMA: Final = {
+    "type": "object",
+    "required": ["endTimestamp"],
+    "properties": {
+        "endTimestamp": {"type": "integer"},
+        "data": {
+            "type": "object",
+            "required": ["name", "value", "children"],
+            "properties": {
+                "name": {"type": "string"},
+                "value": {"type": "integer"},
+                "children": {"type": "array"},
+            },
+        },
+    },
+}
+
+ROUTES = (
+    Route(
+        "GET",
+        "/jobs/:jobid/vertices/:vertexid/flamegraph",
+        _flame_graph,
+        "where the subtasks of a vertex spend their time: `?type=full|on_cpu|off_cpu&subtaskindex=0`; "
+        "`endTimestamp` is -3 while the first samples are taken",
+        query={
+            "type": {"enum": [kind.value for kind in Kind]},
+            "subtaskindex": {"type": "integer", "minimum": 0},
+        },
+        response=_SCHEMA,
+    ),
+)

@@ -1,0 +1,119 @@
+"""`/jobmanager`: the process that runs jobs: its options, what it is made of, what it logs, what its threads are doing."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from http import HTTPStatus
+
+from penstock.common.logs.book import JOBMANAGER
+from penstock.rest.configuration import job_manager_configuration
+from penstock.rest.log_files import log_list, log_text
+from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.metric_lists import listed
+from penstock.rest.routes import Route, Services
+from penstock.rest.taskmanagers import TaskManagers, describe_threads, process_metrics
+from penstock.runtime.inspection.stacks import dump_threads
+
+_LOG, _OUT = "jobmanager.log", "jobmanager.out"
+
+
+def _config(_services: Services, _request: Request) -> Response:
+    options = job_manager_configuration()
+    return Response([{"key": key, "value": value} for key, value in sorted(options.items())])
+
+
+def _environment(_services: Services, _request: Request) -> Response:
+    return Response(
+        {
+            # What Flink says of Java is said of Python: it is what the JobManager runs in.
+            "jvm": {
+                "version": f"{platform.python_implementation()} {platform.python_version()}",
+                "arch": platform.machine(),
+                "options": [argument for argument in sys.orig_argv[1:] if argument.startswith("-")],
+            },
+            "classpath": [path for path in sys.path if path],
+        }
+    )
+
+
+def _metrics(services: Services, request: Request) -> Response:
+    known = TaskManagers.now(services.jobs).all
+    slots = sum(each.executor.slots for each in known)
+    busy = sum(each.executor.busy_slots for each in known)
+    return Response(
+        listed(
+            {
+                **process_metrics(),
+                "numRegisteredTaskManagers": len(known),
+                "numRunningJobs": len(services.jobs.controllers()),
+                "taskSlotsTotal": slots,
+                "taskSlotsAvailable": max(slots - busy, 0),
+            },
+            request,
+        )
+    )
+
+
+def _threads(_services: Services, _request: Request) -> Response:
+    return Response({"threadInfos": describe_threads(dump_threads())})
+
+
+def _logs(_services: Services, _request: Request) -> Response:
+    return Response({"logs": log_list(JOBMANAGER, _LOG, _OUT)})
+
+
+def _log(_services: Services, _request: Request) -> Response:
+    return log_text(JOBMANAGER)
+
+
+def _out(_services: Services, _request: Request) -> Response:
+    return log_text(JOBMANAGER, printed=True)
+
+
+def _file(_services: Services, request: Request) -> Response:
+    name = request.parameters["file"]
+    if name not in {_LOG, _OUT}:
+        raise HttpError(
+            HTTPStatus.NOT_FOUND,
+            f"the JobManager has no log '{name}'",
+            f"hint: it has {_LOG} and {_OUT}",
+        )
+    return log_text(JOBMANAGER, printed=name == _OUT)
+
+
+def _of_job(services: Services, request: Request) -> Response:
+    services.jobs.describe(request.parameters["jobid"])
+    return _config(services, request)
+
+
+def _environment_of_job(services: Services, request: Request) -> Response:
+    services.jobs.describe(request.parameters["jobid"])
+    return _environment(services, request)
+
+
+def _log_url(services: Services, request: Request) -> Response:
+    services.jobs.describe(request.parameters["jobid"])
+    return Response({"url": "#/job-manager/logs"})
+
+
+_JOB = "/jobs/:jobid/jobmanager"
+_TEXT = "text/plain"
+
+ROUTES = (
+    Route("GET", "/jobmanager/config", _config, "the options of the process, without secrets"),
+    Route(
+        "GET", "/jobmanager/environment", _environment, "its Python, and where that imports from"
+    ),
+    Route("GET", "/jobmanager/metrics", _metrics, "its metrics: names, and values with `?get=...`"),
+    Route("GET", "/jobmanager/thread-dump", _threads, "what its threads are doing"),
+    Route("GET", "/jobmanager/logs", _logs, "the logs that it has"),
+    Route("GET", "/jobmanager/logs/:file", _file, "one of its logs", media_type=_TEXT),
+    Route("GET", "/jobmanager/log", _log, "what it has logged, the last lines", media_type=_TEXT),
+    Route(
+        "GET", "/jobmanager/stdout", _out, "what it has printed, if that is kept", media_type=_TEXT
+    ),
+    Route("GET", f"{_JOB}/config", _of_job, "the options of the process that runs the job"),
+    Route("GET", f"{_JOB}/environment", _environment_of_job, "the Python that runs the job"),
+    Route("GET", f"{_JOB}/log-url", _log_url, "where the log of the process is"),
+)

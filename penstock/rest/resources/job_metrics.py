@@ -1,0 +1,50 @@
+"""`/jobs/<id>/metrics` and `/jobs/metrics`: figures of jobs as a whole."""
+
+from __future__ import annotations
+
+from penstock.rest.messages import Request, Response
+from penstock.rest.metric_values import job_values
+from penstock.rest.resources.vertex_metrics import (
+    AGGREGATED,
+    GET,
+    GET_AND_AGG,
+    VALUES,
+    added_up,
+    listed,
+)
+from penstock.rest.routes import Route, Services
+
+
+def _of_job(services: Services, request: Request) -> Response:
+    job = services.jobs.describe(request.parameters["jobid"])
+    return listed(request, job_values(job, services.now_ms()))
+
+
+def _of_jobs(services: Services, request: Request) -> Response:
+    chosen = request.query.get("jobs")
+    if chosen is None:
+        jobs = services.jobs.descriptions()
+    else:
+        jobs = [services.jobs.describe(job_id) for job_id in chosen.split(",") if job_id]
+    now = services.now_ms()
+    return added_up(request, [pair for job in jobs for pair in job_values(job, now).items()])
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/jobs/metrics",
+        _of_jobs,
+        "figures over all jobs: `?get=numRestarts&agg=sum&jobs=...`",
+        query={**GET_AND_AGG, "jobs": {"type": "string"}},
+        response=AGGREGATED,
+    ),
+    Route(
+        "GET",
+        "/jobs/:jobid/metrics",
+        _of_job,
+        "names of the figures of a job; values with `?get=numRestarts,...`",
+        query=GET,
+        response=VALUES,
+    ),
+)

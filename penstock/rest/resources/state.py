@@ -1,0 +1,122 @@
+"""`/penstock/jobs/<id>/state`: the tables of a job's last checkpoint, a page at a time.
+
+Reading them opens pickles in this process, as restoring the job does; so it takes the role that may change jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+
+from penstock.errors import ArgumentError, CheckpointError
+from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.routes import Role, Route, Services
+from penstock.state import Snapshot, browsing
+
+_MOST_ROWS: Final = 1000
+_ROWS: Final = 50
+
+T = TypeVar("T")
+
+
+def _overview(services: Services, request: Request) -> Response:
+    return Response(_look(services, request, browsing.describe))
+
+
+def _table(services: Services, request: Request) -> Response:
+    offset = _number(request, "offset", 0, 0, 2**53)
+    limit = _number(request, "limit", _ROWS, 1, _MOST_ROWS)
+    explode = _flag(request, "explode")
+    key = request.query.get("key")
+    operator, state = request.parameters["operatorid"], request.query.get("table")
+
+    def read(snapshot: Snapshot) -> dict[str, Any]:
+        found = _chosen(snapshot, operator, state, explode=explode)
+        page = browsing.page(found, offset=offset, limit=limit, key=key)
+        return {
+            "checkpoint": {"id": snapshot.epoch, "created": snapshot.manifest.created_ms},
+            "name": found.name,
+            "columns": page.columns,
+            "rows": page.rows,
+            "offset": offset,
+            "limit": limit,
+            "more": page.more,
+            "incomplete": page.incomplete,
+        }
+
+    return Response(_look(services, request, read))
+
+
+def _chosen(snapshot: Snapshot, operator: str, state: str | None, *, explode: bool) -> Any:
+    if state == "timers":
+        return snapshot.timers(operator)
+    if state == "offsets":
+        return snapshot.offsets(operator)
+    return browsing.choose(snapshot, operator, state, explode=explode)
+
+
+def _look(services: Services, request: Request, look: Callable[[Snapshot], T]) -> T:
+    job = services.jobs.describe(request.parameters["jobid"])
+    directory = job.get("checkpoints")
+    if directory is None:
+        raise HttpError(
+            HTTPStatus.NOT_FOUND,
+            f"job '{job['name']}' keeps no checkpoints",
+            "hint: set execution.checkpointing.dir and execution.checkpointing.interval",
+        )
+    if not job["epoch"]:
+        raise HttpError(
+            HTTPStatus.NOT_FOUND, f"no checkpoint of job '{job['name']}' is complete yet"
+        )
+    try:
+        return browsing.latest(directory, look)
+    except ArgumentError as error:  # an operator or a state that is not there
+        raise HttpError(HTTPStatus.NOT_FOUND, *str(error).split("\n")) from error
+    except CheckpointError as error:
+        raise HttpError(HTTPStatus.CONFLICT, *str(error).split("\n")) from error
+
+
+def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
+    given = request.query.get(name, str(default))
+    if not given.isascii() or not given.isdigit() or not least <= int(given[:20]) <= most:
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST,
+            f"'{name}' must be a whole number from {least} to {most}, and is '{given}'",
+        )
+    return int(given)
+
+
+def _flag(request: Request, name: str) -> bool:
+    given = request.query.get(name, "false")
+    if given not in {"true", "false"}:
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"'{name}' must be true or false")
+    return given == "true"
+
+
+_INTEGER: Final = {"type": "integer", "minimum": 0}
+
+ROUTES = (
+    Route(
+        "GET",
+        "/penstock/jobs/:jobid/state",
+        _overview,
+        "the states of all operators in the last checkpoint; with the token, as it opens the job's own pickles",
+        role=Role.WRITE,
+    ),
+    Route(
+        "GET",
+        "/penstock/jobs/:jobid/state/:operatorid",
+        _table,
+        "rows of a state (`?table=NAME`, or `timers`, `offsets`), by `offset` and `limit`; `key` is a text or a "
+        "Python literal, `explode=true` gives elements rows of their own",
+        role=Role.WRITE,
+        query={
+            "table": {"type": "string"},
+            "offset": _INTEGER,
+            "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_ROWS},
+            "key": {"type": "string"},
+            "explode": {"type": "boolean"},
+        },
+    ),
+)

@@ -1,0 +1,102 @@
+"""`/taskmanagers`: where tasks run, what they log and print, and what their threads are doing."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from penstock.rest.log_files import log_list, log_text
+from penstock.rest.messages import HttpError, Request, Response
+from penstock.rest.metric_lists import aggregated, listed
+from penstock.rest.routes import Route, Services
+from penstock.rest.taskmanagers import TaskManager, TaskManagers
+
+_LOG, _OUT = "taskmanager.log", "taskmanager.out"
+
+
+def _list(services: Services, _request: Request) -> Response:
+    found = TaskManagers.now(services.jobs)
+    return Response({"taskmanagers": [each.to_json() for each in found.all]})
+
+
+def _find(services: Services, request: Request) -> TaskManager:
+    wanted = request.parameters["taskmanagerid"]
+    found = TaskManagers.now(services.jobs)
+    taskmanager = found.find(wanted)
+    if taskmanager is None:
+        known = ", ".join(each.id for each in found.all)
+        raise HttpError(
+            HTTPStatus.NOT_FOUND,
+            f"there is no taskmanager {wanted}",
+            f"hint: there are {known}" if known else "hint: Spark has no executors at the moment",
+        )
+    return taskmanager
+
+
+def _details(services: Services, request: Request) -> Response:
+    return Response(_find(services, request).details())
+
+
+def _metrics(services: Services, request: Request) -> Response:
+    return Response(listed(_find(services, request).metrics(), request))
+
+
+def _all_metrics(services: Services, request: Request) -> Response:
+    chosen = request.query.get("taskmanagers")
+    names = None if chosen is None else set(chosen.split(","))
+    every = TaskManagers.now(services.jobs).all
+    return Response(
+        aggregated([each.metrics() for each in every if names is None or each.id in names], request)
+    )
+
+
+def _threads(services: Services, request: Request) -> Response:
+    return Response({"threadInfos": _find(services, request).threads()})
+
+
+def _logs(services: Services, request: Request) -> Response:
+    return Response({"logs": log_list(_find(services, request).id, _LOG, _OUT)})
+
+
+def _log(services: Services, request: Request) -> Response:
+    return log_text(_find(services, request).id)
+
+
+def _out(services: Services, request: Request) -> Response:
+    return log_text(_find(services, request).id, printed=True)
+
+
+def _file(services: Services, request: Request) -> Response:
+    name = request.parameters["file"]
+    if name not in {_LOG, _OUT}:
+        raise HttpError(
+            HTTPStatus.NOT_FOUND,
+            f"a taskmanager has no log '{name}'",
+            f"hint: it has {_LOG} and {_OUT}",
+        )
+    return log_text(_find(services, request).id, printed=name == _OUT)
+
+
+def _log_url(services: Services, request: Request) -> Response:
+    services.jobs.describe(request.parameters["jobid"])
+    return Response({"url": f"#/task-manager/{_find(services, request).id}/logs"})
+
+
+_ONE = "/taskmanagers/:taskmanagerid"
+_TEXT = "text/plain"
+
+ROUTES = (
+    Route("GET", "/taskmanagers", _list, "where tasks run: Spark's executors"),
+    Route(
+        "GET", "/taskmanagers/metrics", _all_metrics, "their metrics together: `?get=...&agg=max`"
+    ),
+    Route("GET", _ONE, _details, "one taskmanager, with the slots that jobs hold on it"),
+    Route("GET", f"{_ONE}/metrics", _metrics, "its metrics: names, and values with `?get=...`"),
+    Route("GET", f"{_ONE}/logs", _logs, "the logs that it has"),
+    Route("GET", f"{_ONE}/logs/:file", _file, "one of its logs", media_type=_TEXT),
+    Route(
+        "GET", f"{_ONE}/log", _log, "what its tasks have logged, the last lines", media_type=_TEXT
+    ),
+    Route("GET", f"{_ONE}/stdout", _out, "what its tasks have printed", media_type=_TEXT),
+    Route("GET", f"{_ONE}/thread-dump", _threads, "what the threads of its tasks are doing"),
+    Route("GET", "/jobs/:jobid/taskmanagers/:taskmanagerid/log-url", _log_url, "where its log is"),
+)

@@ -1,0 +1,63 @@
+"""Finds the session that a program is to be sent to."""
+
+from __future__ import annotations
+
+import os
+
+from penstock.common import options
+from penstock.common.configuration import Configuration
+from penstock.errors import JobRequestError
+from penstock.rest import processes
+from penstock.rest.client import RestClient
+from penstock.rest.endpoint import TOKEN_VARIABLE
+from penstock.rest.processes import ProcessRecord
+from penstock.rest.session import PROGRAM
+
+_SENDING_S = 300.0  # a program may be large, and the way long
+
+
+def sessions() -> list[ProcessRecord]:
+    """Return the sessions of this user on this machine."""
+    return [record for record in processes.read_all() if record.program == PROGRAM]
+
+
+def find_session(
+    address: str | None = None, token: str | None = None, trusted: str | None = None
+) -> RestClient:
+    """Return a client of the session at an address, or of the one that this user has started here."""
+    token = token or os.environ.get(TOKEN_VARIABLE)
+    found = sessions()
+    if address is not None:
+        plain = RestClient(address)
+        found = [record for record in found if record.address == plain.address]
+        if not found:
+            return RestClient(address, token, timeout_s=_SENDING_S, trusted=trusted)
+    if len({record.token for record in found}) == 1:  # one session, or several JobManagers of one
+        own = found[0]
+        return RestClient(
+            ",".join(record.address for record in found),
+            token or own.token,
+            timeout_s=_SENDING_S,
+            trusted=trusted or own.certificate,
+        )
+    if found:
+        raise JobRequestError(
+            f"{len(found)} sessions run here",
+            detail=", ".join(f"{record.address} (pid {record.pid})" for record in found),
+            hint="name one: --session HOST:PORT",
+        )
+    raise JobRequestError(
+        "no session runs here",
+        hint="start one with 'penstock session start', or name one elsewhere: --session HOST:PORT",
+    )
+
+
+def session_of(configuration: Configuration) -> RestClient:
+    """Return a client of the session that options name: rest.address and rest.port, or the one of this user."""
+    port = configuration.get(options.REST_PORT)
+    if port == 0:
+        return find_session()
+    scheme = "https" if configuration.get(options.REST_SSL_ENABLED) else "http"
+    host = configuration.get(options.REST_ADDRESS) or "127.0.0.1"
+    trusted = configuration.get(options.REST_SSL_TRUSTSTORE)
+    return find_session(f"{scheme}://{host}:{port}", trusted=trusted)

@@ -1,0 +1,51 @@
+"""Files with tokens, which only their owner can read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from penstock.errors import ConfigurationError
+
+
+def create_token() -> str:
+    """Return a token that nobody can guess."""
+    return secrets.token_urlsafe(32)
+
+
+def read_or_create(path: str) -> str:
+    """Return the token in a file; one that is not there is made, for its owner alone."""
+    file = Path(path)
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _read(file)
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+    token = create_token()
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(f"{token}\n")
+    return token
+
+
+def _read(file: Path) -> str:
+    try:
+        mode = file.stat().st_mode
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise _unusable(str(file), getattr(error, "strerror", None) or str(error)) from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigurationError(
+            f"others may read the token in '{file}'",
+            detail=f"its mode is {stat.S_IMODE(mode):o}",
+            hint=f"chmod 600 {file}, and change the token if somebody may have seen it",
+        )
+    if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
+        raise _unusable(str(file), "a token is at least 16 characters of ASCII without spaces")
+    return token
+
+
+def _unusable(path: str, detail: str) -> ConfigurationError:
+    return ConfigurationError(f"no token can be read from '{path}'", detail=detail)
