@@ -1,36 +1,148 @@
-"""What of PyFlink's table package a stream's program needs: DataTypes, the types of columns in files.
+"""Tables and SQL, by the names of PyFlink's table package.
 
-Tables and SQL are not there. Their names can be imported, and raise an error that says so when they are used.
+Names are imported when they are first asked for: streams and files need the types of columns, and not the whole of SQL.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.not_implemented import not_implemented_class
 from penstock.common.types import Row, RowKind
 from penstock.table.data_types import DataTypes
 
-_NOT_THERE = frozenset(
-    {
-        "AggregateFunction", "AsyncScalarFunction", "ChangelogMode", "CompiledPlan", "DataView", "EnvironmentSettings",
-        "ExplainDetail", "Expression", "FormatDescriptor", "FunctionContext", "GroupWindowedTable", "GroupedTable",
-        "ListView", "MapView", "Module", "ModuleEntry", "OverWindowedTable", "PlanReference", "ResultKind",
-        "ScalarFunction", "Schema", "SqlDialect", "StatementSet", "StreamTableEnvironment", "Table",
-        "TableAggregateFunction", "TableConfig", "TableDescriptor", "TableEnvironment", "TableFunction",
-        "TablePipeline", "TableResult", "TableSchema", "UserDefinedType", "WindowGroupedTable",
-    }
-)  # fmt: skip
+if TYPE_CHECKING:
+    from penstock.table.changelog_mode import ChangelogMode
+    from penstock.table.data_view import (
+        DataView,
+        ListView,
+        MapView,
+    )
+    from penstock.table.environment_settings import EnvironmentSettings
+    from penstock.table.explain_detail import ExplainDetail
+    from penstock.table.expression import Expression
+    from penstock.table.result_kind import ResultKind
+    from penstock.table.schema import Schema
+    from penstock.table.sql_dialect import SqlDialect
+    from penstock.table.statement_set import StatementSet
+    from penstock.table.stream_table_environment import StreamTableEnvironment
+    from penstock.table.table import (
+        GroupedTable,
+        GroupWindowedTable,
+        OverWindowedTable,
+        Table,
+        TablePipeline,
+        WindowGroupedTable,
+    )
+    from penstock.table.table_config import TableConfig
+    from penstock.table.table_descriptor import FormatDescriptor, TableDescriptor
+    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_result import TableResult
+    from penstock.table.table_schema import TableSchema
+    from penstock.table.udf import (
+        AggregateFunction,
+        AsyncScalarFunction,
+        FunctionContext,
+        ScalarFunction,
+        TableAggregateFunction,
+        TableFunction,
+    )
+
+# Where the names live that are there.
+_MODULES = {
+    "AggregateFunction": "udf",
+    "AsyncScalarFunction": "udf",
+    "ChangelogMode": "changelog_mode",
+    "DataView": "data_view",
+    "EnvironmentSettings": "environment_settings",
+    "ExplainDetail": "explain_detail",
+    "Expression": "expression",
+    "FormatDescriptor": "table_descriptor",
+    "FunctionContext": "udf",
+    "GroupWindowedTable": "table",
+    "GroupedTable": "table",
+    "ListView": "data_view",
+    "MapView": "data_view",
+    "OverWindowedTable": "table",
+    "ResultKind": "result_kind",
+    "ScalarFunction": "udf",
+    "Schema": "schema",
+    "SqlDialect": "sql_dialect",
+    "StatementSet": "statement_set",
+    "StreamTableEnvironment": "stream_table_environment",
+    "Table": "table",
+    "TableAggregateFunction": "udf",
+    "TableConfig": "table_config",
+    "TableDescriptor": "table_descriptor",
+    "TableEnvironment": "table_environment",
+    "TableFunction": "udf",
+    "TablePipeline": "table",
+    "TableResult": "table_result",
+    "TableSchema": "table_schema",
+    "WindowGroupedTable": "table",
+}
+_NO_COMPILED = "plans are made anew from the statement; a job goes on from its checkpoints"
+_NOT_THERE = {
+    "CompiledPlan": _NO_COMPILED,
+    "Module": "the functions of SQL are one set, without modules to be loaded",
+    "ModuleEntry": "the functions of SQL are one set, without modules to be loaded",
+    "PlanReference": _NO_COMPILED,
+    "UserDefinedType": "columns hold SQL's types only",
+}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        found = getattr(importlib.import_module(f"penstock.table.{_MODULES[name]}"), name)
+        globals()[name] = found
+        return found
     if name in _NOT_THERE:
-        return not_implemented_class(
-            name,
-            "Penstock has no tables and no SQL",
-            hint="write the program with DataStream, or use Spark SQL on the files that it writes",
-        )
+        return not_implemented_class(name, _NOT_THERE[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["DataTypes", "Row", "RowKind"]
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_NOT_THERE})
+
+
+__all__ = [
+    "AggregateFunction",
+    "AsyncScalarFunction",
+    "ChangelogMode",
+    "CompiledPlan",
+    "DataTypes",
+    "DataView",
+    "EnvironmentSettings",
+    "ExplainDetail",
+    "Expression",
+    "FormatDescriptor",
+    "FunctionContext",
+    "GroupWindowedTable",
+    "GroupedTable",
+    "ListView",
+    "MapView",
+    "Module",
+    "ModuleEntry",
+    "OverWindowedTable",
+    "PlanReference",
+    "ResultKind",
+    "Row",
+    "RowKind",
+    "ScalarFunction",
+    "Schema",
+    "SqlDialect",
+    "StatementSet",
+    "StreamTableEnvironment",
+    "Table",
+    "TableAggregateFunction",
+    "TableConfig",
+    "TableDescriptor",
+    "TableEnvironment",
+    "TableFunction",
+    "TablePipeline",
+    "TableResult",
+    "TableSchema",
+    "UserDefinedType",
+    "WindowGroupedTable",
+]

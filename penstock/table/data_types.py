@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from penstock.common.not_implemented import not_implemented
+from penstock.errors import ArgumentError
 from penstock.table import types
 
-_LONGEST = 2**31 - 1
-_NO_INTERVALS = "no format has columns of intervals"
 _NO_VIEWS = "views are the state of SQL's aggregate functions, which are not there"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """One end of an interval's type: a unit, and the number of its digits if it has any."""
+
+    unit: str
+    precision: int | None = None
 
 
 class DataTypes:
@@ -21,13 +29,6 @@ class DataTypes:
 
     LIST_VIEW = not_implemented(_NO_VIEWS)
     MAP_VIEW = not_implemented(_NO_VIEWS)
-    INTERVAL = not_implemented(_NO_INTERVALS)
-    SECOND = not_implemented(_NO_INTERVALS)
-    MINUTE = not_implemented(_NO_INTERVALS)
-    HOUR = not_implemented(_NO_INTERVALS)
-    DAY = not_implemented(_NO_INTERVALS)
-    MONTH = not_implemented(_NO_INTERVALS)
-    YEAR = not_implemented(_NO_INTERVALS)
 
     @staticmethod
     def NULL() -> types.NullType:  # noqa: N802
@@ -47,7 +48,7 @@ class DataTypes:
     @staticmethod
     def STRING(nullable: bool = True) -> types.VarCharType:  # noqa: N802
         """Return the type of text."""
-        return types.VarCharType(_LONGEST, nullable)
+        return types.VarCharType(types.LONGEST, nullable)
 
     @staticmethod
     def BOOLEAN(nullable: bool = True) -> types.BooleanType:  # noqa: N802
@@ -67,7 +68,7 @@ class DataTypes:
     @staticmethod
     def BYTES(nullable: bool = True) -> types.VarBinaryType:  # noqa: N802
         """Return the type of bytes."""
-        return types.VarBinaryType(_LONGEST, nullable)
+        return types.VarBinaryType(types.LONGEST, nullable)
 
     @staticmethod
     def DECIMAL(precision: int, scale: int, nullable: bool = True) -> types.DecimalType:  # noqa: N802
@@ -130,6 +131,61 @@ class DataTypes:
     ) -> types.LocalZonedTimestampType:
         """Return the type of points in time, by its long name."""
         return types.LocalZonedTimestampType(precision, nullable)
+
+    @staticmethod
+    def SECOND(precision: int = 6) -> Resolution:  # noqa: N802
+        """Return seconds with `precision` digits of their fraction, for INTERVAL."""
+        return Resolution("SECOND", precision)
+
+    @staticmethod
+    def MINUTE() -> Resolution:  # noqa: N802
+        """Return minutes, for INTERVAL."""
+        return Resolution("MINUTE")
+
+    @staticmethod
+    def HOUR() -> Resolution:  # noqa: N802
+        """Return hours, for INTERVAL."""
+        return Resolution("HOUR")
+
+    @staticmethod
+    def DAY(precision: int = 2) -> Resolution:  # noqa: N802
+        """Return days with `precision` digits, for INTERVAL."""
+        return Resolution("DAY", precision)
+
+    @staticmethod
+    def MONTH() -> Resolution:  # noqa: N802
+        """Return months, for INTERVAL."""
+        return Resolution("MONTH")
+
+    @staticmethod
+    def YEAR(precision: int = 2) -> Resolution:  # noqa: N802
+        """Return years with `precision` digits, for INTERVAL."""
+        return Resolution("YEAR", precision)
+
+    @staticmethod
+    def INTERVAL(  # noqa: N802
+        upper_resolution: Resolution, lower_resolution: Resolution | None = None
+    ) -> types.YearMonthIntervalType | types.DayTimeIntervalType:
+        """Return the type of spans of time from one unit down to another.
+
+        >>> str(DataTypes.INTERVAL(DataTypes.DAY(), DataTypes.SECOND(3)))
+        'INTERVAL DAY(2) TO SECOND(3)'
+        """
+        ends = (
+            [upper_resolution] if lower_resolution is None else [upper_resolution, lower_resolution]
+        )
+        units = "_TO_".join(end.unit for end in ends)
+        digits = {end.unit: end.precision for end in ends if end.precision is not None}
+        if units in types.YearMonthIntervalType.YearMonthResolution.__members__:
+            months = types.YearMonthIntervalType.YearMonthResolution[units]
+            return types.YearMonthIntervalType(months, digits.get("YEAR", 2))
+        if units in types.DayTimeIntervalType.DayTimeResolution.__members__:
+            days = types.DayTimeIntervalType.DayTimeResolution[units]
+            return types.DayTimeIntervalType(days, digits.get("DAY", 2), digits.get("SECOND", 6))
+        raise ArgumentError(
+            f"there is no interval of {units.replace('_TO_', ' to ').lower()}",
+            hint="years and months are one kind of interval, days to seconds the other",
+        )
 
     @staticmethod
     def ARRAY(element_type: types.DataType, nullable: bool = True) -> types.ArrayType:  # noqa: N802

@@ -1,14 +1,19 @@
-"""Types of columns, by PyFlink's names: what CSV, Parquet and ORC formats are told about their fields."""
+"""Types of columns, by PyFlink's names: of tables, and of the fields of CSV, Parquet and ORC files."""
 
 from __future__ import annotations
 
 import copy
+import importlib
 from collections.abc import Iterable, Iterator
-from typing import Any, Self, overload
+from enum import Enum
+from typing import Any, Self, TypeVar, overload
 
 from penstock.common.not_implemented import not_implemented
 from penstock.errors import ArgumentError, ArgumentTypeError
 
+LONGEST = 2**31 - 1  # the length of STRING and BYTES
+
+_E = TypeVar("_E", bound=Enum)
 _NO_PLANNER = "there is no SQL planner whose values would have to be converted"
 
 
@@ -69,8 +74,20 @@ class DataType:
     def __hash__(self) -> int:
         return hash((type(self).__name__, self._nullable, *self._parts()))
 
-    def __str__(self) -> str:
+    def _sql(self) -> str:
+        """Return the type as SQL writes it, without whether it holds None."""
         return self.type_name()
+
+    def as_sql(self) -> str:
+        """Return the type as SQL writes it.
+
+        >>> DecimalType(10, 2, nullable=False).as_sql()
+        'DECIMAL(10, 2) NOT NULL'
+        """
+        return self._sql() if self._nullable else f"{self._sql()} NOT NULL"
+
+    def __str__(self) -> str:
+        return self.as_sql()
 
     def __repr__(self) -> str:
         parts = [*map(repr, self._parts()), str(self._nullable).lower()]
@@ -140,6 +157,9 @@ class DecimalType(FractionalType):
         self.precision = _in_range(precision, "precision", 1, 38)
         self.scale = _in_range(scale, "scale", 0, precision)
 
+    def _sql(self) -> str:
+        return f"DECIMAL({self.precision}, {self.scale})"
+
     def _parts(self) -> tuple[Any, ...]:
         return self.precision, self.scale
 
@@ -149,7 +169,10 @@ class _WithLength(AtomicType):
 
     def __init__(self, length: int = 1, nullable: bool = True) -> None:
         super().__init__(nullable)
-        self.length = _in_range(length, "length", 1, 2**31 - 1)
+        self.length = _in_range(length, "length", 1, LONGEST)
+
+    def _sql(self) -> str:
+        return f"{self.type_name()}({self.length})"
 
     def _parts(self) -> tuple[Any, ...]:
         return (self.length,)
@@ -162,6 +185,9 @@ class CharType(_WithLength):
 class VarCharType(_WithLength):
     """Type of text up to a length."""
 
+    def _sql(self) -> str:
+        return "STRING" if self.length == LONGEST else super()._sql()
+
 
 class BinaryType(_WithLength):
     """Type of bytes of one length."""
@@ -169,6 +195,9 @@ class BinaryType(_WithLength):
 
 class VarBinaryType(_WithLength):
     """Type of bytes up to a length."""
+
+    def _sql(self) -> str:
+        return "BYTES" if self.length == LONGEST else super()._sql()
 
 
 class DateType(AtomicType):
@@ -181,6 +210,9 @@ class _WithPrecision(AtomicType):
     def __init__(self, precision: int = 6, nullable: bool = True) -> None:
         super().__init__(nullable)
         self.precision = _in_range(precision, "precision", 0, 9)
+
+    def _sql(self) -> str:
+        return f"{self.type_name()}({self.precision})"
 
     def _parts(self) -> tuple[Any, ...]:
         return (self.precision,)
@@ -200,6 +232,99 @@ class TimestampType(_WithPrecision):
 class LocalZonedTimestampType(_WithPrecision):
     """Type of points in time."""
 
+    def _sql(self) -> str:
+        return f"TIMESTAMP_LTZ({self.precision})"
+
+
+class YearMonthIntervalType(AtomicType):
+    """Type of spans of years and months; `precision` is the number of digits of the years.
+
+    >>> str(YearMonthIntervalType(YearMonthIntervalType.YearMonthResolution.YEAR_TO_MONTH))
+    'INTERVAL YEAR(2) TO MONTH'
+    """
+
+    class YearMonthResolution(Enum):
+        """The parts that an interval has."""
+
+        YEAR = 1
+        MONTH = 2
+        YEAR_TO_MONTH = 3
+
+    DEFAULT_PRECISION = 2
+
+    def __init__(
+        self,
+        resolution: YearMonthResolution = YearMonthResolution.YEAR_TO_MONTH,
+        precision: int = DEFAULT_PRECISION,
+        nullable: bool = True,
+    ) -> None:
+        super().__init__(nullable)
+        self.resolution = _one_of(resolution, self.YearMonthResolution)
+        self.precision = _in_range(precision, "precision", 1, 4)
+
+    @classmethod
+    def type_name(cls) -> str:
+        """Return the name that SQL has for it."""
+        return "INTERVAL YEAR TO MONTH"
+
+    def _sql(self) -> str:
+        first, *more = self.resolution.name.split("_TO_")
+        digits = f"({self.precision})" if first == "YEAR" else ""
+        return " TO ".join([f"INTERVAL {first}{digits}", *more])
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.resolution.name, self.precision
+
+
+class DayTimeIntervalType(AtomicType):
+    """Type of spans of days, hours, minutes and seconds; `day_precision` is the number of digits of the days, `fractional_precision` that of a second's fraction.
+
+    >>> str(DayTimeIntervalType())
+    'INTERVAL DAY(2) TO SECOND(6)'
+    """
+
+    class DayTimeResolution(Enum):
+        """The parts that an interval has."""
+
+        DAY = 1
+        DAY_TO_HOUR = 2
+        DAY_TO_MINUTE = 3
+        DAY_TO_SECOND = 4
+        HOUR = 5
+        HOUR_TO_MINUTE = 6
+        HOUR_TO_SECOND = 7
+        MINUTE = 8
+        MINUTE_TO_SECOND = 9
+        SECOND = 10
+
+    DEFAULT_DAY_PRECISION = 2
+    DEFAULT_FRACTIONAL_PRECISION = 6
+
+    def __init__(
+        self,
+        resolution: DayTimeResolution = DayTimeResolution.DAY_TO_SECOND,
+        day_precision: int = DEFAULT_DAY_PRECISION,
+        fractional_precision: int = DEFAULT_FRACTIONAL_PRECISION,
+        nullable: bool = True,
+    ) -> None:
+        super().__init__(nullable)
+        self.resolution = _one_of(resolution, self.DayTimeResolution)
+        self.day_precision = _in_range(day_precision, "day_precision", 1, 6)
+        self.fractional_precision = _in_range(fractional_precision, "fractional_precision", 0, 9)
+
+    @classmethod
+    def type_name(cls) -> str:
+        """Return the name that SQL has for it."""
+        return "INTERVAL DAY TO SECOND"
+
+    def _sql(self) -> str:
+        digits = {"DAY": f"({self.day_precision})", "SECOND": f"({self.fractional_precision})"}
+        parts = self.resolution.name.split("_TO_")
+        return "INTERVAL " + " TO ".join(part + digits.get(part, "") for part in parts)
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.resolution.name, self.day_precision, self.fractional_precision
+
 
 class _OfElements(DataType):
     """Base of the types of many elements of one type."""
@@ -207,6 +332,9 @@ class _OfElements(DataType):
     def __init__(self, element_type: DataType, nullable: bool = True) -> None:
         super().__init__(nullable)
         self.element_type = _checked(element_type, "element_type")
+
+    def _sql(self) -> str:
+        return f"{self.type_name()}<{self.element_type}>"
 
     def _parts(self) -> tuple[Any, ...]:
         return (self.element_type,)
@@ -227,6 +355,9 @@ class MapType(DataType):
         super().__init__(nullable)
         self.key_type = _checked(key_type, "key_type")
         self.value_type = _checked(value_type, "value_type")
+
+    def _sql(self) -> str:
+        return f"MAP<{self.key_type}, {self.value_type}>"
 
     def _parts(self) -> tuple[Any, ...]:
         return self.key_type, self.value_type
@@ -249,7 +380,7 @@ class RowField:
         return hash((self.name, self.data_type, self.description))
 
     def __str__(self) -> str:
-        return f"RowField({self.name}, {self.data_type})"
+        return f"RowField({self.name}, {self.data_type.type_name()})"
 
     def __repr__(self) -> str:
         return f"RowField({self.name}, {self.data_type!r}, {self.description})"
@@ -293,6 +424,10 @@ class RowType(DataType):
     def field_types(self) -> list[DataType]:
         """Return the types of the fields."""
         return [field.data_type for field in self.fields]
+
+    def _sql(self) -> str:
+        fields = (f"{_quoted(field.name)} {field.data_type}" for field in self.fields)
+        return f"ROW<{', '.join(fields)}>"
 
     def _with_nullable(self, nullable: bool) -> Self:
         changed = super()._with_nullable(nullable)
@@ -338,6 +473,17 @@ def _checked(given: Any, what: str) -> DataType:
     )
 
 
+def _one_of(given: _E, kind: type[_E]) -> _E:
+    if isinstance(given, kind):
+        return given
+    raise ArgumentTypeError(f"resolution must be a {kind.__name__}, got {given!r}")
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"
+
+
 def _in_range(value: Any, what: str, lowest: int, highest: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentTypeError(f"{what} must be an int, got {value!r}")
@@ -355,6 +501,7 @@ __all__ = [
     "CharType",
     "DataType",
     "DateType",
+    "DayTimeIntervalType",
     "DecimalType",
     "DoubleType",
     "FloatType",
@@ -374,4 +521,14 @@ __all__ = [
     "TinyIntType",
     "VarBinaryType",
     "VarCharType",
+    "YearMonthIntervalType",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Give names that PyFlink's module of types has besides: they are defined elsewhere, on top of the types."""
+    if name in {"Row", "RowKind"}:
+        return getattr(importlib.import_module("penstock.common.types"), name)
+    if name in {"DataTypes", "UserDefinedType"}:
+        return getattr(importlib.import_module("penstock.table"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""Tables of other systems: the interface, and one module per connector."""

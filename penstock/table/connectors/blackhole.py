@@ -1,0 +1,54 @@
+"""`blackhole`: a table that forgets what is written to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.common.types import RowKind
+from penstock.connectors.sink import Sink, SinkWriter, WriterContext
+from penstock.table.changelog_mode import ChangelogMode
+from penstock.table.connectors.options import checked, text
+from penstock.table.connectors.providers import TableContext, Written
+
+
+class BlackholeFactory:
+    """Makes tables that take everything."""
+
+    identifier = "blackhole"
+
+    def source(self, context: TableContext) -> None:
+        """Return None: there is nothing to read."""
+
+    def sink(self, context: TableContext) -> BlackholeTable:
+        """Return the table."""
+        checked(context.options, [text("property-version")], str(context.table.path))
+        return BlackholeTable()
+
+
+class BlackholeTable:
+    """Takes all kinds of changes."""
+
+    def changelog_mode(self, requested: ChangelogMode) -> ChangelogMode:
+        """Return what is asked for, without former rows: nobody looks at them."""
+        return ChangelogMode(requested.kinds - {RowKind.UPDATE_BEFORE})
+
+    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> Written:
+        """Return a sink that does nothing."""
+        return Written(BlackholeSink(), columnar=True)
+
+
+class BlackholeSink(Sink):
+    """Drops records."""
+
+    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+        """Return a writer that does nothing."""
+        return _Nothing()
+
+
+class _Nothing(SinkWriter):
+    def write(self, values: Any, timestamps: Any, watermark: int) -> None:
+        """Drop the records."""
+
+    def prepare_commit(self) -> list[Any]:
+        """Return nothing to commit."""
+        return []

@@ -1,0 +1,1 @@
+"""`datagen`: tables that make up their rows."""

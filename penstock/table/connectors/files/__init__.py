@@ -1,0 +1,1 @@
+"""`filesystem`: tables whose rows are in files."""

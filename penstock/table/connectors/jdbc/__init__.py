@@ -1,0 +1,1 @@
+"""`jdbc`: tables of databases, read, written and looked up."""

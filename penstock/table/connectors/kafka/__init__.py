@@ -1,0 +1,1 @@
+"""`kafka` and `upsert-kafka`: tables whose rows are messages."""

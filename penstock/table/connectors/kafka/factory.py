@@ -1,0 +1,239 @@
+"""The factories of `kafka` and `upsert-kafka`, and their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.connectors.delivery import DeliveryGuarantee
+from penstock.connectors.kafka.serialization import KafkaRecordSerializationSchema
+from penstock.connectors.kafka.sink import KafkaSink
+from penstock.connectors.kafka.source import KafkaSource
+from penstock.errors import ConfigurationError
+from penstock.table.catalog.tables import MetadataColumn, PhysicalColumn
+from penstock.table.changelog_mode import ChangelogMode
+from penstock.table.connectors.kafka.options import (
+    KAFKA,
+    UPSERT_KAFKA,
+    end_of,
+    properties_of,
+    start_of,
+)
+from penstock.table.connectors.kafka.records import (
+    METADATA,
+    PartWriter,
+    Place,
+    RecordRows,
+    takes_away,
+)
+from penstock.table.connectors.message_formats import (
+    MESSAGE_FORMATS,
+    MessageFormat,
+    message_format,
+)
+from penstock.table.connectors.options import checked
+from penstock.table.connectors.providers import Scanned, TableContext, Written
+from penstock.table.types import DataType
+
+_FREE = (
+    "properties.",
+    *(f"{part}{each}." for part in ("", "key.", "value.") for each in MESSAGE_FORMATS),
+)
+_GUARANTEES = {
+    "exactly-once": DeliveryGuarantee.EXACTLY_ONCE,
+    "at-least-once": DeliveryGuarantee.AT_LEAST_ONCE,
+    "none": DeliveryGuarantee.NONE,
+}
+
+
+class KafkaFactory:
+    """Makes tables of messages."""
+
+    identifier = "kafka"
+    upserts = False
+
+    def source(self, context: TableContext) -> KafkaTable:
+        """Return the table to read."""
+        return KafkaTable(context, upserts=self.upserts)
+
+    def sink(self, context: TableContext) -> KafkaTable:
+        """Return the table to write."""
+        return KafkaTable(context, upserts=self.upserts)
+
+
+class UpsertKafkaFactory(KafkaFactory):
+    """Makes tables of the latest messages by key."""
+
+    identifier = "upsert-kafka"
+    upserts = True
+
+
+class KafkaTable:
+    """A topic, to be read or written."""
+
+    def __init__(self, context: TableContext, *, upserts: bool) -> None:
+        table = context.table
+        self._name = str(table.path)
+        self._upserts = upserts
+        self._given = context.options
+        self._batch = context.batch
+        known = UPSERT_KAFKA if upserts else KAFKA
+        self._options = checked(context.options, known, self._name, free=_FREE)
+        self._columns = {
+            each.name: each.type for each in table.columns if isinstance(each, PhysicalColumn)
+        }
+        self._metadata = {
+            each.name: each.key for each in table.columns if isinstance(each, MetadataColumn)
+        }
+        self._metadata_types = {
+            each.name: each.type for each in table.columns if isinstance(each, MetadataColumn)
+        }
+        self._check_metadata()
+        self._key_names = self._keys(table.primary_key)
+        self._key = self._key_format()
+        self._value = self._value_format()
+        self._names: Sequence[str] = [*self._columns, *self._metadata]
+
+    # Formats
+
+    def _check_metadata(self) -> None:
+        unknown = [key for key in self._metadata.values() if key not in METADATA]
+        if unknown:
+            raise ConfigurationError(
+                f"table {self._name}: there is no metadata '{unknown[0]}'",
+                hint=f"there is {', '.join(METADATA)}",
+            )
+
+    def _keys(self, primary_key: tuple[str, ...] | None) -> list[str]:
+        if self._upserts:
+            if not primary_key:
+                raise ConfigurationError(
+                    f"table {self._name} of connector 'upsert-kafka' has no primary key",
+                    detail="the key of a message tells which row it is",
+                    hint="add PRIMARY KEY (column) NOT ENFORCED",
+                )
+            return list(primary_key)
+        written = self._options["key.fields"]
+        names = [] if not written else [each.strip() for each in written.split(";")]
+        missing = [each for each in names if each not in self._columns]
+        if missing:
+            raise ConfigurationError(
+                f"table {self._name}: 'key.fields' names '{missing[0]}', which is no column",
+                hint=f"columns are {', '.join(self._columns)}",
+            )
+        return names
+
+    def _key_format(self) -> MessageFormat | None:
+        kind = self._options["key.format"]
+        if kind is None or not self._key_names:
+            return None
+        prefix = self._options["key.fields-prefix"]
+        columns = {name.removeprefix(prefix): self._columns[name] for name in self._key_names}
+        return message_format(kind, self._given, [f"key.{kind}."], columns, self._name)
+
+    def _value_format(self) -> MessageFormat:
+        options = self._options
+        kind = options.get("format") or options["value.format"]
+        if kind is None:
+            raise ConfigurationError(
+                f"table {self._name} lacks the option 'format'",
+                hint=f"it is one of {', '.join(MESSAGE_FORMATS)}",
+            )
+        prefixes = [f"{kind}.", f"value.{kind}."]
+        return message_format(kind, self._given, prefixes, self._value_columns(), self._name)
+
+    def _value_columns(self) -> dict[str, DataType]:
+        without = self._options["value.fields-include"] == "except_key"
+        left_out = set(self._key_names) if without else set()
+        return {name: kind for name, kind in self._columns.items() if name not in left_out}
+
+    # Reading
+
+    def changelog_mode(self, requested: ChangelogMode | None = None) -> ChangelogMode:
+        """Return the kinds of rows that messages stand for."""
+        if self._upserts:
+            return ChangelogMode.upsert()
+        return self._value.changelog_mode()
+
+    def bounded(self) -> bool:
+        """Whether reading ends."""
+        return bool(self._options["scan.bounded.mode"] != "unbounded")
+
+    def apply_projection(self, names: Sequence[str]) -> None:
+        """Give these columns only."""
+        self._names = list(names)
+
+    def scan(self) -> Scanned:
+        """Return a source of rows."""
+        options = self._options
+        topic = options["topic"]
+        builder = KafkaSource.builder().set_properties(properties_of(self._given))
+        if topic:
+            builder = builder.set_topics(*(each.strip() for each in topic.split(";")))
+        elif options.get("topic-pattern"):
+            builder = builder.set_topic_pattern(options["topic-pattern"])
+        else:
+            raise ConfigurationError(f"table {self._name} lacks the option 'topic'")
+        builder = builder.set_starting_offsets(start_of(options, topic, self._name))
+        end = end_of(options, topic, self._name)
+        if end is not None:
+            builder = builder.set_bounded(end)
+        source = builder.set_deserializer(self._rows()).build()
+        known = {**self._columns, **self._metadata_types}
+        types = tuple(known[name] for name in self._names)
+        return Scanned(source, tuple(self._names), types, parallelism=options["scan.parallelism"])
+
+    def _rows(self) -> RecordRows:
+        reader = None if self._key is None else self._key.reader()
+        places = [self._place(name) for name in self._names]
+        return RecordRows(self._value.reader(), reader, places, upserts=self._upserts)
+
+    def _place(self, name: str) -> Place:
+        if name in self._metadata:
+            return Place("metadata", self._metadata[name])
+        values = list(self._value_columns())
+        if self._key is not None and name in self._key_names:
+            return Place("key", self._key_names.index(name))
+        return Place("value", values.index(name))
+
+    # Writing
+
+    def write(self, *, overwrite: bool, partition: dict[str, Any]) -> Written:
+        """Return a sink of rows."""
+        options = self._options
+        topic = options["topic"]
+        if not topic or ";" in topic:
+            raise ConfigurationError(f"table {self._name} cannot be written without one topic")
+        at = {name: index for index, name in enumerate([*self._columns, *self._metadata])}
+        values = self._value_columns()
+        value_writer = PartWriter(
+            self._value.writer(),
+            list(values),
+            [at[name] for name in values],
+            plain=self._upserts,
+        )
+        schema = (
+            KafkaRecordSerializationSchema.builder()
+            .set_topic(topic)
+            .set_value_serialization_schema(value_writer)
+        )
+        if self._key is not None:
+            key_writer = PartWriter(
+                self._key.writer(),
+                self._key.names,
+                [at[name] for name in self._key_names],
+                plain=True,
+            )
+            schema = schema.set_key_serialization_schema(key_writer)
+        if self._upserts:
+            schema = schema.set_tombstones(takes_away)
+        sink = (
+            KafkaSink.builder()
+            .set_properties(properties_of(self._given))
+            .set_bootstrap_servers(options["properties.bootstrap.servers"])
+            .set_record_serializer(schema.build())
+            .set_delivery_guarantee(_GUARANTEES[options["sink.delivery-guarantee"]])
+        )
+        if options["sink.transactional-id-prefix"]:
+            sink = sink.set_transactional_id_prefix(options["sink.transactional-id-prefix"])
+        return Written(sink.build(), parallelism=options["sink.parallelism"])

@@ -1,0 +1,138 @@
+"""The options of Kafka's tables, and what they say about offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
+from penstock.errors import ConfigurationError
+from penstock.table.connectors.options import Option, duration, number, text
+
+COMMON: Final = (
+    text("properties.bootstrap.servers", required=True),
+    number("scan.parallelism"),
+    number("sink.parallelism"),
+    text(
+        "sink.delivery-guarantee",
+        "at-least-once",
+        choices=("exactly-once", "at-least-once", "none"),
+    ),
+    text("sink.transactional-id-prefix"),
+    text("key.fields-prefix", ""),
+    text("value.fields-include", "all", choices=("all", "except_key")),
+)
+STARTUP: Final = (
+    "earliest-offset",
+    "latest-offset",
+    "group-offsets",
+    "timestamp",
+    "specific-offsets",
+)
+BOUNDED: Final = (
+    "unbounded",
+    "latest-offset",
+    "group-offsets",
+    "timestamp",
+    "specific-offsets",
+)
+_BOUNDS: Final = (
+    text("scan.bounded.mode", "unbounded", choices=BOUNDED),
+    text("scan.bounded.specific-offsets"),
+    number("scan.bounded.timestamp-millis"),
+)
+KAFKA: Final[tuple[Option, ...]] = (
+    *COMMON,
+    *_BOUNDS,
+    text("topic"),
+    text("topic-pattern"),
+    text("format"),
+    text("key.format"),
+    text("key.fields"),
+    text("value.format"),
+    text("scan.startup.mode", "group-offsets", choices=STARTUP),
+    text("scan.startup.specific-offsets"),
+    number("scan.startup.timestamp-millis"),
+    duration("scan.topic-partition-discovery.interval", 300_000),
+    text("sink.partitioner", "default"),
+)
+UPSERT_KAFKA: Final[tuple[Option, ...]] = (
+    *COMMON,
+    *_BOUNDS,
+    text("topic", required=True),
+    text("key.format", required=True),
+    text("value.format", required=True),
+    number("sink.buffer-flush.max-rows", 0),
+    duration("sink.buffer-flush.interval", 0),
+)
+
+
+def properties_of(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of the client."""
+    return {
+        key.removeprefix("properties."): value
+        for key, value in options.items()
+        if key.startswith("properties.")
+    }
+
+
+def start_of(options: Mapping[str, Any], topic: str | None, table: str) -> KafkaOffsetsInitializer:
+    """Return where reading begins."""
+    match options.get("scan.startup.mode", "earliest-offset"):
+        case "earliest-offset":
+            return KafkaOffsetsInitializer.earliest()
+        case "latest-offset":
+            return KafkaOffsetsInitializer.latest()
+        case "group-offsets":
+            return KafkaOffsetsInitializer.committed_offsets()
+        case "timestamp":
+            return _at_time(options, "scan.startup", table)
+    return _at_offsets(options, "scan.startup", topic, table)
+
+
+def end_of(
+    options: Mapping[str, Any], topic: str | None, table: str
+) -> KafkaOffsetsInitializer | None:
+    """Return where reading ends; None: nowhere."""
+    match options["scan.bounded.mode"]:
+        case "unbounded":
+            return None
+        case "latest-offset":
+            return KafkaOffsetsInitializer.latest()
+        case "group-offsets":
+            return KafkaOffsetsInitializer.committed_offsets()
+        case "timestamp":
+            return _at_time(options, "scan.bounded", table)
+    return _at_offsets(options, "scan.bounded", topic, table)
+
+
+def _at_time(options: Mapping[str, Any], prefix: str, table: str) -> KafkaOffsetsInitializer:
+    moment = options[f"{prefix}.timestamp-millis"]
+    if moment is None:
+        raise _lacks(table, f"{prefix}.timestamp-millis", f"{prefix}.mode", "timestamp")
+    return KafkaOffsetsInitializer.timestamp(moment)
+
+
+def _at_offsets(
+    options: Mapping[str, Any], prefix: str, topic: str | None, table: str
+) -> KafkaOffsetsInitializer:
+    written = options[f"{prefix}.specific-offsets"]
+    if written is None or topic is None:
+        raise _lacks(table, f"{prefix}.specific-offsets", f"{prefix}.mode", "specific-offsets")
+    offsets = {}
+    for part in written.split(";"):
+        try:
+            pairs = dict(each.split(":") for each in part.split(","))
+            offsets[KafkaTopicPartition(topic, int(pairs["partition"]))] = int(pairs["offset"])
+        except (ValueError, KeyError) as error:
+            raise ConfigurationError(
+                f"table {table}: '{prefix}.specific-offsets' cannot be '{written}'",
+                hint="write 'partition:0,offset:42;partition:1,offset:300'",
+            ) from error
+    return KafkaOffsetsInitializer.offsets(offsets)
+
+
+def _lacks(table: str, option: str, because: str, value: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"table {table} lacks the option '{option}'", detail=f"'{because}' is '{value}'"
+    )

@@ -1,0 +1,130 @@
+"""Rows of messages with keys and with what Kafka knows of them, and messages of such rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.common.types import Row, RowKind
+from penstock.connectors.kafka.record import KafkaRecord, KafkaRecordDeserializationSchema
+from penstock.errors import RecordError
+from penstock.table import types as t
+
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+# What can be read besides the message itself: name -> type, and how it is taken.
+METADATA: Final[dict[str, tuple[t.DataType, Callable[[KafkaRecord], Any]]]] = {
+    "topic": (t.VarCharType(2**31 - 1, nullable=False), lambda record: record.topic),
+    "partition": (t.IntType(nullable=False), lambda record: record.partition),
+    "offset": (t.BigIntType(nullable=False), lambda record: record.offset),
+    "timestamp": (
+        t.LocalZonedTimestampType(3, nullable=False),
+        lambda record: _EPOCH + dt.timedelta(milliseconds=record.timestamp),
+    ),
+    "headers": (
+        t.MapType(t.VarCharType(2**31 - 1), t.VarBinaryType(2**31 - 1), nullable=False),
+        lambda record: dict(record.headers),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a column of the table comes from: the key's or the value's field by position, or metadata by name."""
+
+    part: str  # key, value, metadata
+    at: Any
+
+
+class RecordRows(KafkaRecordDeserializationSchema):
+    """Makes rows of messages: fields of the value, of the key, and metadata.
+
+    `upserts`: a message without value deletes the row of its key, any other is an upsert.
+    """
+
+    def __init__(
+        self,
+        value: DeserializationSchema,
+        key: DeserializationSchema | None,
+        places: Sequence[Place],
+        *,
+        upserts: bool = False,
+    ) -> None:
+        self._value = value
+        self._key = key
+        self._places = list(places)
+        self._upserts = upserts
+
+    def deserialize(self, record: KafkaRecord) -> Any:
+        """Return the row of a message; None for one that is not read."""
+        deletes = record.value is None
+        if deletes and not self._upserts:
+            return None
+        value = None if record.value is None else self._value.deserialize(record.value)
+        if value is None and not deletes:
+            return None
+        key = self._key_of(record)
+        row = Row(*(self._take(place, record, value, key) for place in self._places))
+        if deletes:
+            row.set_row_kind(RowKind.DELETE)
+        elif self._upserts:
+            row.set_row_kind(RowKind.UPDATE_AFTER)
+        elif isinstance(value, Row):
+            row.set_row_kind(value.get_row_kind())
+        return row
+
+    def _key_of(self, record: KafkaRecord) -> Any:
+        if self._key is None:
+            return None
+        if record.key is None:
+            if self._upserts:
+                raise RecordError(
+                    "a message has no key",
+                    detail=f"{record.topic}-{record.partition} at {record.offset}",
+                    hint="the rows of an upsert table are known by the keys of messages",
+                )
+            return None
+        return self._key.deserialize(record.key)
+
+    @staticmethod
+    def _take(place: Place, record: KafkaRecord, value: Any, key: Any) -> Any:
+        if place.part == "metadata":
+            return METADATA[place.at][1](record)
+        row = key if place.part == "key" else value
+        return None if row is None else row[place.at]
+
+
+class PartWriter(SerializationSchema):
+    """Writes some fields of rows, known by position: those of the key, or those of the value.
+
+    `plain`: the kind of the row is told by no format.
+    """
+
+    def __init__(
+        self,
+        inner: SerializationSchema,
+        names: Sequence[str],
+        at: Sequence[int],
+        *,
+        plain: bool = False,
+    ) -> None:
+        self._inner = inner
+        self._names = tuple(names)
+        self._at = tuple(at)
+        self._plain = plain
+
+    def serialize(self, value: Any) -> bytes:
+        """Return the bytes of the fields."""
+        part = Row(*(value[at] for at in self._at))
+        part.set_field_names(list(self._names))
+        if not self._plain:
+            part.set_row_kind(value.get_row_kind())
+        return self._inner.serialize(part)
+
+
+def takes_away(row: Any) -> bool:
+    """Whether a row deletes another: in an upsert table such a message has no value."""
+    return row.get_row_kind() in {RowKind.DELETE, RowKind.UPDATE_BEFORE}

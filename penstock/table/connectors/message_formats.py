@@ -1,0 +1,161 @@
+"""Formats of messages: how rows of a table are read from bytes, and written as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.connectors.formats.canal import (
+    CanalJsonDeserializationSchema,
+    CanalJsonSerializationSchema,
+    MaxwellJsonDeserializationSchema,
+    MaxwellJsonSerializationSchema,
+)
+from penstock.connectors.formats.csv_messages import (
+    CsvRowDeserializationSchema,
+    CsvRowSerializationSchema,
+)
+from penstock.connectors.formats.csv_schema import CsvSchema
+from penstock.connectors.formats.debezium import (
+    DebeziumJsonDeserializationSchema,
+    DebeziumJsonSerializationSchema,
+)
+from penstock.connectors.formats.json import (
+    JsonRowDeserializationSchema,
+    JsonRowSerializationSchema,
+)
+from penstock.connectors.formats.raw import RawDeserializationSchema, RawSerializationSchema
+from penstock.errors import ConfigurationError
+from penstock.table.changelog_mode import ChangelogMode
+from penstock.table.connectors.options import Option, checked, flag, text
+from penstock.table.types import DataType, RowField, RowType
+
+CHANGE_FORMATS: Final = ("debezium-json", "canal-json", "maxwell-json")
+MESSAGE_FORMATS: Final = ("json", "csv", "raw", *CHANGE_FORMATS)
+_JSON: Final = (
+    flag("fail-on-missing-field"),
+    flag("ignore-parse-errors"),
+    text("timestamp-format.standard", "SQL", choices=("sql", "iso-8601")),
+    text("map-null-key.mode", "FAIL"),
+    text("map-null-key.literal", "null"),
+    flag("encode.decimal-as-plain-number"),
+    flag("encode.ignore-null-fields"),
+)
+_OPTIONS: Final[dict[str, tuple[Option, ...]]] = {
+    "json": _JSON,
+    "csv": (
+        text("field-delimiter", ","),
+        text("quote-character", '"'),
+        flag("ignore-parse-errors"),
+        text("null-literal"),
+    ),
+    "raw": (text("charset", "UTF-8"), text("endianness", "big-endian")),
+    "debezium-json": (*_JSON, flag("schema-include")),
+    "canal-json": (*_JSON, text("database.include"), text("table.include")),
+    "maxwell-json": _JSON,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFormat:
+    """A format with its options, for the columns of a table that are in the message."""
+
+    kind: str
+    options: dict[str, Any]
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+
+    @property
+    def row_type(self) -> RowType:
+        """The columns as one type."""
+        fields = zip(self.names, self.types, strict=True)
+        return RowType([RowField(name, kind) for name, kind in fields])
+
+    def changelog_mode(self) -> ChangelogMode:
+        """The kinds of rows that messages stand for."""
+        changes = self.kind in CHANGE_FORMATS
+        return ChangelogMode.all() if changes else ChangelogMode.insert_only()
+
+    def reader(self) -> DeserializationSchema:
+        """Return what reads rows."""
+        options, ignore = self.options, self.options.get("ignore-parse-errors", False)
+        match self.kind:
+            case "json":
+                return JsonRowDeserializationSchema(
+                    self.row_type,
+                    fail_on_missing_field=options["fail-on-missing-field"],
+                    ignore_parse_errors=ignore,
+                )
+            case "csv":
+                return CsvRowDeserializationSchema(self._csv(), ignore_parse_errors=ignore)
+            case "raw":
+                return RawDeserializationSchema(
+                    self.row_type, charset=options["charset"], endianness=options["endianness"]
+                )
+            case "debezium-json":
+                return DebeziumJsonDeserializationSchema(
+                    self.row_type,
+                    schema_include=options["schema-include"],
+                    ignore_parse_errors=ignore,
+                )
+            case "canal-json":
+                return CanalJsonDeserializationSchema(
+                    self.row_type,
+                    database_include=options["database.include"],
+                    table_include=options["table.include"],
+                    ignore_parse_errors=ignore,
+                )
+        return MaxwellJsonDeserializationSchema(self.row_type, ignore_parse_errors=ignore)
+
+    def writer(self) -> SerializationSchema:
+        """Return what writes rows."""
+        match self.kind:
+            case "json":
+                return JsonRowSerializationSchema(self.row_type)
+            case "csv":
+                return CsvRowSerializationSchema(self._csv())
+            case "raw":
+                return RawSerializationSchema(
+                    self.row_type,
+                    charset=self.options["charset"],
+                    endianness=self.options["endianness"],
+                )
+            case "debezium-json":
+                return DebeziumJsonSerializationSchema(self.row_type)
+            case "canal-json":
+                return CanalJsonSerializationSchema(self.row_type)
+        return MaxwellJsonSerializationSchema(self.row_type)
+
+    def _csv(self) -> CsvSchema:
+        builder = CsvSchema.builder()
+        for name, kind in zip(self.names, self.types, strict=True):
+            builder = builder.add_column(name, kind)
+        builder = builder.set_column_separator(self.options["field-delimiter"])
+        if self.options["null-literal"] is not None:
+            builder = builder.set_null_value(self.options["null-literal"])
+        return builder.build()
+
+
+def message_format(
+    kind: str,
+    given: Mapping[str, str],
+    prefixes: Sequence[str],
+    columns: Mapping[str, DataType],
+    table: str,
+) -> MessageFormat:
+    """Return the format of these columns; its options are those that begin with one of the prefixes."""
+    if kind not in MESSAGE_FORMATS:
+        raise ConfigurationError(
+            f"table {table}: there is no format '{kind}' for messages",
+            hint=f"it is one of {', '.join(MESSAGE_FORMATS)}",
+        )
+    own = {
+        key.removeprefix(prefix): value
+        for key, value in given.items()
+        for prefix in prefixes
+        if key.startswith(prefix)
+    }
+    options = checked(own, _OPTIONS[kind], f"{table}, format {kind}")
+    return MessageFormat(kind, options, tuple(columns), tuple(columns.values()))

@@ -1,0 +1,107 @@
+"""Options of tables: which ones a connector knows, and their values."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.config_values import parse_duration, parse_memory
+from penstock.errors import ConfigurationError, PenstockError
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    raise ValueError(f"'{text}' is neither 'true' nor 'false'")
+
+
+def _duration_ms(text: str) -> int:
+    return parse_duration(text).to_millis()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a connector or format. `kind`: how its text becomes a value; `choices`: the texts that there are, if not any."""
+
+    name: str
+    kind: Callable[[str], Any] = str
+    default: Any = None
+    required: bool = False
+    choices: tuple[str, ...] = ()
+
+    def value(self, text: str, table: str) -> Any:
+        """Return the value that a text stands for."""
+        if self.choices and text.lower() not in self.choices:
+            raise ConfigurationError(
+                f"table {table}: option '{self.name}' cannot be '{text}'",
+                hint=f"it is one of {', '.join(self.choices)}",
+            )
+        try:
+            return self.kind(text.lower() if self.choices else text)
+        except (PenstockError, ValueError) as error:
+            raise ConfigurationError(
+                f"table {table}: option '{self.name}' cannot be '{text}'", detail=str(error)
+            ) from error
+
+
+def text(name: str, default: str | None = None, **more: Any) -> Option:
+    """Return an option that is a text."""
+    return Option(name, str, default, **more)
+
+
+def flag(name: str, default: bool = False) -> Option:
+    """Return an option that is true or false."""
+    return Option(name, _boolean, default)
+
+
+def number(name: str, default: int | None = None, **more: Any) -> Option:
+    """Return an option that is a whole number."""
+    return Option(name, int, default, **more)
+
+
+def duration(name: str, default_ms: int | None = None) -> Option:
+    """Return an option that is a time span, in milliseconds."""
+    return Option(name, _duration_ms, default_ms)
+
+
+def memory(name: str, default: int | None = None) -> Option:
+    """Return an option that is an amount of memory, in bytes."""
+    return Option(name, parse_memory, default)
+
+
+def checked(
+    given: Mapping[str, str],
+    known: Iterable[Option],
+    table: str,
+    *,
+    free: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """Return the values of all known options; refuse unknown ones, and missing ones that are required.
+
+    `free`: prefixes of options that others check, such as those of a format.
+    """
+    by_name = {each.name: each for each in known}
+    for name in given:
+        if name not in by_name and name != "connector" and not name.startswith(free):
+            raise _unknown(name, by_name, table)
+    missing = [each.name for each in by_name.values() if each.required and each.name not in given]
+    if missing:
+        raise ConfigurationError(
+            f"table {table} lacks the option '{missing[0]}'",
+            hint=f"add it to WITH (...): '{missing[0]}' = '...'",
+        )
+    return {
+        name: each.value(given[name], table) if name in given else each.default
+        for name, each in by_name.items()
+    }
+
+
+def _unknown(name: str, known: Mapping[str, Option], table: str) -> ConfigurationError:
+    near = difflib.get_close_matches(name, known, 1)
+    return ConfigurationError(
+        f"table {table} has an option that its connector does not know: '{name}'",
+        detail=f"known are {', '.join(sorted(known))}",
+        hint=f"did you mean '{near[0]}'?" if near else None,
+    )

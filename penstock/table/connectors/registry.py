@@ -1,0 +1,53 @@
+"""The connectors of tables that come with Penstock, by the value of the option `connector`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import Final
+
+from penstock.errors import ConfigurationError
+from penstock.table.connectors.providers import TableFactories, TableFactory
+
+# Loaded when a table asks for it: a program that reads files needs no Kafka client.
+_MODULES: Final = {
+    "blackhole": "penstock.table.connectors.blackhole:BlackholeFactory",
+    "datagen": "penstock.table.connectors.datagen.factory:DatagenFactory",
+    "filesystem": "penstock.table.connectors.files.factory:FilesFactory",
+    "jdbc": "penstock.table.connectors.jdbc.factory:JdbcFactory",
+    "kafka": "penstock.table.connectors.kafka.factory:KafkaFactory",
+    "print": "penstock.table.connectors.printing:PrintFactory",
+    "upsert-kafka": "penstock.table.connectors.kafka.factory:UpsertKafkaFactory",
+}
+
+
+class KnownFactories(TableFactories):
+    """The factories of this package, and those that programs add."""
+
+    def find(self, identifier: str) -> TableFactory:
+        """Return the factory of a connector."""
+        found = self.known.get(identifier)
+        if found is None:
+            address = _MODULES.get(identifier)
+            if address is None:
+                raise _unknown(identifier, {*_MODULES, *self.known})
+            module, _, name = address.partition(":")
+            found = self.known[identifier] = getattr(importlib.import_module(module), name)()
+        return found
+
+
+_FACTORIES: Final = KnownFactories()
+
+
+def factories() -> KnownFactories:
+    """Return the factories of this process."""
+    return _FACTORIES
+
+
+def _unknown(identifier: str, known: set[str]) -> ConfigurationError:
+    near = difflib.get_close_matches(identifier, known, 1)
+    return ConfigurationError(
+        f"there is no connector '{identifier}'",
+        detail=f"there are {', '.join(sorted(known))}",
+        hint=f"did you mean '{near[0]}'?" if near else None,
+    )

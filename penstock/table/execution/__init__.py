@@ -1,0 +1,1 @@
+"""What statements do, one kind per module."""

@@ -1,0 +1,79 @@
+"""Where a statement goes: to what carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import UnsupportedOperationError
+from penstock.table.errors import ValidationError
+from penstock.table.execution import alter, ddl, describe, explaining, jobs, queries, session, show
+from penstock.table.sql import statements as sql
+
+if TYPE_CHECKING:
+    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_result import TableResult
+
+_ACTIONS: dict[type[sql.Statement], Callable[[TableEnvironment, Any], TableResult]] = {
+    sql.AlterDatabase: ddl.alter_database,
+    sql.AlterFunction: ddl.alter_function,
+    sql.AlterTable: alter.alter_table,
+    sql.AlterView: alter.alter_view,
+    sql.CreateCatalog: ddl.create_catalog,
+    sql.CreateDatabase: ddl.create_database,
+    sql.CreateFunction: ddl.create_function,
+    sql.CreateTable: ddl.create_table,
+    sql.CreateView: ddl.create_view,
+    sql.Describe: describe.describe,
+    sql.Drop: ddl.drop,
+    sql.Explain: explaining.explain,
+    sql.Insert: queries.insert,
+    sql.JobControl: jobs.stop,
+    sql.Query: queries.select,
+    sql.ResetOption: session.reset,
+    sql.SetOption: session.set_option,
+    sql.Show: show.show,
+    sql.StatementSetBlock: queries.statement_set,
+    sql.Use: session.use,
+}
+
+
+def execute(environment: TableEnvironment, text: str) -> TableResult:
+    """Carry out one statement."""
+    return execute_statement(environment, parse_one(text))
+
+
+def execute_statement(environment: TableEnvironment, statement: sql.Statement) -> TableResult:
+    """Carry out a statement that was parsed."""
+    action = _ACTIONS.get(type(statement))
+    if action is None:
+        raise _refused(statement)
+    return action(environment, statement)
+
+
+def parse_one(text: str) -> sql.Statement:
+    """Return the one statement that a text holds."""
+    from penstock.table.sql.parser import parse
+
+    found = parse(text)
+    if len(found) != 1:
+        raise ValidationError(
+            "there is no statement" if not found else f"there are {len(found)} statements",
+            hint="execute them one by one; EXECUTE STATEMENT SET runs several INSERTs as one job",
+        )
+    return found[0]
+
+
+def _refused(statement: sql.Statement) -> UnsupportedOperationError:
+    if isinstance(statement, sql.Delete):
+        return UnsupportedOperationError(
+            f"{statement.kind} is not supported",
+            detail="a stream has no rows to go back to, and no connector here changes rows in place",
+            hint="write the changes into a table with a primary key: its rows are replaced",
+        )
+    if isinstance(statement, sql.Truncate):
+        return UnsupportedOperationError(
+            "TRUNCATE TABLE is not supported",
+            hint="INSERT OVERWRITE replaces what a table of files holds",
+        )
+    return UnsupportedOperationError(f"{type(statement).__name__} is not supported")

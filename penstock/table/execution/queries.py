@@ -1,0 +1,80 @@
+"""SELECT, INSERT, statement sets: what starts jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from penstock.table import table_result
+from penstock.table.execution import jobs
+from penstock.table.plan.nodes import Node, Write
+from penstock.table.printing import MAX_COLUMN_WIDTH, Tableau
+from penstock.table.resolved_schema import ResolvedSchema
+from penstock.table.result_kind import ResultKind
+from penstock.table.sql import statements as sql
+from penstock.table.table_result import JobRows, TableResult
+
+if TYPE_CHECKING:
+    from penstock.table.table_environment import TableEnvironment
+
+_WIDTH = "table.display.max-column-width"
+_SYNC = "table.dml-sync"
+
+
+def select(environment: TableEnvironment, statement: sql.Query) -> TableResult:
+    """Start a query and return its rows."""
+    return run(environment, environment.planning.query(statement))
+
+
+def run(environment: TableEnvironment, node: Node) -> TableResult:
+    """Start the job of a plan and return its rows."""
+    rows, client = environment.planning.run_query(node)
+    jobs.remember(environment, "collect", client)
+    config = environment.get_config()
+    schema = ResolvedSchema.of_plan(node.schema)
+    tableau = Tableau(
+        schema,
+        zone=config.zone,
+        kinds=not config.is_batch,
+        by_type=not config.is_batch,
+        widest=int(config.get(_WIDTH, str(MAX_COLUMN_WIDTH))),
+    )
+    return TableResult(
+        ResultKind.SUCCESS_WITH_CONTENT, schema, JobRows(rows), client=client, lines=tableau.lines
+    )
+
+
+def insert(environment: TableEnvironment, statement: sql.Insert) -> TableResult:
+    """Start a job that writes a table."""
+    return write(environment, [environment.planning.insert(statement)])
+
+
+def statement_set(environment: TableEnvironment, statement: sql.StatementSetBlock) -> TableResult:
+    """Start one job that writes several tables."""
+    return write(environment, [environment.planning.insert(each) for each in statement.inserts])
+
+
+def write(environment: TableEnvironment, writes: Sequence[Write]) -> TableResult:
+    """Start the job of INSERTs."""
+    names = [environment.name_of(each.table.path) for each in writes]
+    job_name = f"insert-into_{','.join(names)}"
+    client = environment.planning.run_inserts(writes, job_name)
+    jobs.remember(environment, job_name, client)
+    result = table_result.of_inserts(numbered(names), client)
+    if environment.get_config().get(_SYNC, "false").lower() == "true":
+        result.wait()
+    return result
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Return names without repetition: a table may be written twice in a set.
+
+    >>> numbered(["a", "b", "a"])
+    ['a_1', 'b', 'a_2']
+    """
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        found.append(name if names.count(name) == 1 else f"{name}_{seen[name]}")
+    return found

@@ -1,0 +1,188 @@
+"""Tables as CREATE TABLE describes them: columns, keys, LIKE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.table.catalog.tables import (
+    Column,
+    ComputedColumn,
+    MetadataColumn,
+    ObjectPath,
+    PhysicalColumn,
+    ResolvedTable,
+    ResolvedView,
+)
+from penstock.table.errors import ValidationError, did_you_mean
+from penstock.table.sql import statements as sql
+
+if TYPE_CHECKING:
+    from penstock.table.catalog.manager import CatalogManager
+
+_WHAT = (
+    "CONSTRAINTS",
+    "DISTRIBUTION",
+    "GENERATED",
+    "METADATA",
+    "OPTIONS",
+    "PARTITIONS",
+    "WATERMARKS",
+)
+
+
+def column_of(definition: sql.ColumnDefinition) -> Column:
+    """Return a column as catalogs keep it."""
+    name, comment = definition.name, definition.comment
+    if definition.kind == "computed":
+        return ComputedColumn(
+            name, definition.expression, definition.expression_text or "", comment
+        )
+    assert definition.type is not None
+    if definition.kind == "metadata":
+        key = definition.metadata_key or name
+        return MetadataColumn(name, definition.type, key, definition.virtual, comment)
+    return PhysicalColumn(name, definition.type, comment)
+
+
+def table_of(
+    path: ObjectPath, statement: sql.CreateTable, manager: CatalogManager
+) -> ResolvedTable:
+    """Return the table that a statement without query describes."""
+    table = ResolvedTable(
+        path,
+        tuple(map(column_of, statement.columns)),
+        dict(statement.options),
+        watermark_of(statement.watermark),
+        primary_key_of(statement),
+        statement.partition_keys,
+        statement.comment,
+    )
+    if statement.like is not None:
+        table = _like(table, statement.like, manager)
+    return checked(table)
+
+
+def watermark_of(definition: sql.WatermarkDefinition | None) -> tuple[str, object, str] | None:
+    """Return a watermark as catalogs keep it."""
+    if definition is None:
+        return None
+    return definition.column, definition.expression, definition.expression_text
+
+
+def primary_key_of(statement: sql.CreateTable) -> tuple[str, ...] | None:
+    """Return the primary key, whether it is said at a column or at the end."""
+    inline = tuple(each.name for each in statement.columns if each.primary_key)
+    if (inline and statement.primary_key is not None) or len(inline) > 1:
+        raise ValidationError(
+            "a table has one primary key", hint="write PRIMARY KEY (a, b) at the end"
+        )
+    return inline or statement.primary_key
+
+
+def checked(table: ResolvedTable) -> ResolvedTable:
+    """Refuse a table whose parts do not fit; columns of the primary key are NOT NULL."""
+    names = [each.name for each in table.columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValidationError(f"there are two columns named '{name}' in {table.path}")
+    physical = {each.name for each in table.columns if isinstance(each, PhysicalColumn)}
+    _check_names(table.primary_key or (), names, "primary key", table.path)
+    for name in table.primary_key or ():
+        if name not in physical:
+            raise ValidationError(
+                f"column '{name}' of the primary key of {table.path} is not a physical one"
+            )
+    if len(set(table.primary_key or ())) < len(table.primary_key or ()):
+        raise ValidationError(f"the primary key of {table.path} names a column twice")
+    _check_names(table.partition_keys, names, "partition", table.path)
+    if table.watermark is not None:
+        top = table.watermark[0].split(".")[0]
+        _check_names([top], names, "watermark", table.path)
+    return table
+
+
+def _check_names(wanted: Iterable[str], known: Sequence[str], what: str, path: ObjectPath) -> None:
+    for name in wanted:
+        if name not in known:
+            raise ValidationError(
+                f"there is no column '{name}' for the {what} of {path}",
+                hint=did_you_mean(name, known),
+            )
+
+
+def _like(table: ResolvedTable, like: sql.LikeClause, manager: CatalogManager) -> ResolvedTable:
+    """Return a table with what it takes over from another one."""
+    source = manager.get(like.table)
+    if isinstance(source, ResolvedView) or source.bound is not None:
+        raise ValidationError(
+            f"{source.path} is no table that can be copied", hint="LIKE takes a table"
+        )
+    ways = _ways(like)
+    columns = _merged_columns(table, source, ways)
+    watermark, key, partitions = table.watermark, table.primary_key, table.partition_keys
+    if ways["WATERMARKS"] != "EXCLUDING" and source.watermark is not None:
+        _check_overlap("watermark", ways["WATERMARKS"], table.watermark)
+        watermark = watermark or source.watermark
+    if ways["CONSTRAINTS"] != "EXCLUDING" and source.primary_key is not None:
+        _check_overlap("primary key", ways["CONSTRAINTS"], table.primary_key)
+        key = key or source.primary_key
+    if ways["PARTITIONS"] != "EXCLUDING" and source.partition_keys:
+        _check_overlap("partitions", ways["PARTITIONS"], table.partition_keys or None)
+        partitions = partitions or source.partition_keys
+    options = dict(table.options)
+    if ways["OPTIONS"] != "EXCLUDING":
+        twice = [key for key in options if key in source.options]
+        if ways["OPTIONS"] == "INCLUDING" and twice:
+            raise ValidationError(
+                f"option '{twice[0]}' is there in {source.path} already",
+                hint="write OVERWRITING OPTIONS",
+            )
+        options = {**source.options, **options}
+    return ResolvedTable(
+        table.path, columns, options, watermark, key, partitions, table.comment or source.comment
+    )
+
+
+def _ways(like: sql.LikeClause) -> dict[str, str]:
+    """Return for each part of a table whether it is included, excluded or overwritten."""
+    ways = dict.fromkeys(_WHAT, "INCLUDING")
+    ways["OPTIONS"] = "OVERWRITING"
+    given = {what: way for way, what in like.options}
+    if "ALL" in given:
+        ways = dict.fromkeys(_WHAT, given.pop("ALL"))
+    ways.update(given)
+    return ways
+
+
+def _merged_columns(
+    table: ResolvedTable, source: ResolvedTable, ways: dict[str, str]
+) -> tuple[Column, ...]:
+    """Return the columns of the other table that are taken over, then those that are new."""
+    own = {each.name: each for each in table.columns}
+    taken: list[Column] = []
+    for each in source.columns:
+        way = "INCLUDING"
+        if isinstance(each, ComputedColumn):
+            way = ways["GENERATED"]
+        elif isinstance(each, MetadataColumn):
+            way = ways["METADATA"]
+        if way == "EXCLUDING":
+            continue
+        if each.name in own:
+            if way != "OVERWRITING":
+                raise ValidationError(
+                    f"column '{each.name}' is there in {source.path} already",
+                    hint="only computed and metadata columns can be written anew: OVERWRITING GENERATED",
+                )
+            taken.append(own.pop(each.name))
+        else:
+            taken.append(each)
+    return (*taken, *own.values())
+
+
+def _check_overlap(what: str, way: str, own: object) -> None:
+    if own is not None and way != "OVERWRITING":
+        raise ValidationError(
+            f"there is a {what} in the other table already", hint="write EXCLUDING or OVERWRITING"
+        )

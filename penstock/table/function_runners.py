@@ -1,0 +1,262 @@
+"""Users' functions in tasks: how they are opened, called, and given what they ask for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from penstock.common.types import Row
+from penstock.table.user_functions import (
+    AggregateFunction,
+    AsyncScalarFunction,
+    FunctionContext,
+    ScalarFunction,
+    TableFunction,
+    UserDefinedFunction,
+)
+
+_AT_ONCE = 10  # calls of an asynchronous function that are under way, as Flink has it
+_ASYNC_TIMEOUT_S = 180
+
+
+class CalledScalar(ScalarFunction):
+    """A plain callable as a scalar function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def eval(self, *args: Any) -> Any:
+        """Call it."""
+        return self._function(*args)
+
+
+class CalledAsync(AsyncScalarFunction):
+    """A coroutine function as an asynchronous scalar function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    async def eval(self, *args: Any) -> Any:
+        """Call it and wait for it."""
+        return await self._function(*args)
+
+
+class CalledTable(TableFunction):
+    """A plain callable as a table function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def eval(self, *args: Any) -> Any:
+        """Call it."""
+        return self._function(*args)
+
+
+class CalledAggregate(AggregateFunction):
+    """A callable over pandas.Series as an aggregate function: an accumulator is the list of rows."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def create_accumulator(self) -> Any:
+        """Return no rows."""
+        return []
+
+    def accumulate(self, accumulator: Any, *args: Any) -> None:
+        """Keep a row."""
+        accumulator.append(args)
+
+    def retract(self, accumulator: Any, *args: Any) -> None:
+        """Forget a row."""
+        accumulator.remove(args)
+
+    def merge(self, accumulator: Any, accumulators: Iterable[Any]) -> None:
+        """Keep the rows of others."""
+        for each in accumulators:
+            accumulator.extend(each)
+
+    def get_value(self, accumulator: Any) -> Any:
+        """Call the function with one Series per operand."""
+        import pandas as pd  # type: ignore[import-untyped]
+
+        return self._function(*(pd.Series(list(each)) for each in zip(*accumulator, strict=True)))
+
+
+class RowTaking(UserDefinedFunction):
+    """A function that takes the columns of a row as one Row, or those of a batch as one pandas.DataFrame."""
+
+    def __init__(
+        self, function: Any, names: tuple[str, ...], pandas: bool, results: tuple[str, ...]
+    ) -> None:
+        self._function = function
+        self._names = names
+        self._pandas = pandas
+        self._results = results
+
+    def open(self, function_context: FunctionContext) -> None:
+        """Open the function."""
+        self._function.open(function_context)
+
+    def close(self) -> None:
+        """Close the function."""
+        self._function.close()
+
+    def eval(self, *args: Any) -> Any:
+        """Call the function with the row."""
+        if self._pandas:
+            return self._eval_frame(args)
+        return self._function.eval(self._row(args))
+
+    def _row(self, args: tuple[Any, ...]) -> Row:
+        row = Row(*args)
+        row.set_field_names(self._names)
+        return row
+
+    def _eval_frame(self, args: tuple[Any, ...]) -> Any:
+        import pandas as pd
+
+        given = pd.DataFrame(dict(zip(self._names, args, strict=True)))
+        result = self._function.eval(given)
+        if not isinstance(result, pd.DataFrame):
+            return result
+        rows = result.itertuples(index=False, name=None)
+        return pd.Series([dict(zip(self._results, row, strict=True)) for row in rows])
+
+
+class RowTakingAggregate(RowTaking):
+    """An aggregate function whose operands are one Row."""
+
+    def accumulate(self, accumulator: Any, *args: Any) -> None:
+        """Add a row."""
+        self._function.accumulate(accumulator, self._row(args))
+
+    def retract(self, accumulator: Any, *args: Any) -> None:
+        """Take a row back."""
+        self._function.retract(accumulator, self._row(args))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._function, name)
+
+
+class FunctionRunner:
+    """A function in a task: opened with what a FunctionContext tells, or before its first call if nobody opened it."""
+
+    def __init__(self, function: UserDefinedFunction) -> None:
+        self.function = function
+        self._opened = False
+
+    def open(self, runtime_context: Any) -> None:
+        """Open the function."""
+        self._opened = True
+        self.function.open(context_of(runtime_context))
+
+    def close(self) -> None:
+        """Close the function, if it was opened."""
+        if self._opened:
+            self._opened = False
+            self.function.close()
+
+
+class ScalarRunner(FunctionRunner):
+    """A scalar function in a task."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Return the value for operands."""
+        if not self._opened:
+            self.open(None)
+        return self.function.eval(*args)  # type: ignore[attr-defined]
+
+
+class AsyncRunner(FunctionRunner):
+    """An asynchronous scalar function in a task: the rows of a batch are waited for together, so many at a time."""
+
+    def __init__(self, function: UserDefinedFunction) -> None:
+        super().__init__(function)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def call_all(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return the values for all rows, in their order."""
+        if not self._opened:
+            self.open(None)
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(self._gathered(rows))
+
+    async def _gathered(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        room = asyncio.Semaphore(_AT_ONCE)
+        evaluate: Any = self.function.eval  # type: ignore[attr-defined]
+
+        async def one(row: tuple[Any, ...]) -> Any:
+            async with room:
+                return await asyncio.wait_for(evaluate(*row), _ASYNC_TIMEOUT_S)
+
+        return list(await asyncio.gather(*map(one, rows)))
+
+    def close(self) -> None:
+        """Close the function and its loop."""
+        super().close()
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
+
+
+class TableRunner(FunctionRunner):
+    """A table function in a task."""
+
+    def eval(self, *args: Any) -> Any:
+        """Return the rows for operands."""
+        if not self._opened:
+            self.open(None)
+        return self.function.eval(*args)  # type: ignore[attr-defined]
+
+
+class AggregateRunner(FunctionRunner):
+    """An aggregate function in a task; its own methods do the work."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
+
+RUNNERS: dict[str, type[FunctionRunner]] = {
+    "SCALAR": ScalarRunner,
+    "TABLE": TableRunner,
+    "AGGREGATE": AggregateRunner,
+}
+
+
+def context_of(context: Any) -> FunctionContext:
+    """Return what a function is told of where it runs."""
+    if context is None or not hasattr(context, "get_job_parameter"):
+        return FunctionContext(None, None)
+    return _RuntimeFunctionContext(context)
+
+
+class _RuntimeFunctionContext(FunctionContext):
+    """A FunctionContext that asks the context of the task."""
+
+    def __init__(self, context: Any) -> None:
+        super().__init__(
+            None,
+            None,
+            context.get_task_name(),
+            context.get_task_name_with_subtasks(),
+            context.get_number_of_parallel_subtasks(),
+            context.get_max_number_of_parallel_subtasks(),
+            context.get_index_of_this_subtask(),
+            context.get_attempt_number(),
+        )
+        self._context = context
+
+    def get_metric_group(self) -> Any:
+        """Return the metrics of the operator."""
+        return self._context.get_metrics_group()
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """Return a global parameter of the job."""
+        found: str = self._context.get_job_parameter(key, default_value)
+        return found

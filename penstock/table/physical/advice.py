@@ -1,0 +1,53 @@
+"""What a plan's author may want to know: state that grows, operators that cannot be spread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.columnar.specs.aggregates import GroupAggregateSpec
+from penstock.columnar.specs.changes import UpsertMaterializeSpec
+from penstock.columnar.specs.joins import JoinSpec
+from penstock.columnar.specs.ranks import RankSpec
+from penstock.table.physical.nodes import Operator, Physical
+
+if TYPE_CHECKING:
+    from penstock.table.physical.planner import PhysicalPlan
+
+
+def advice(plan: PhysicalPlan) -> list[str]:
+    """Return what is worth a look, the gravest first."""
+    found: list[str] = []
+    for node in plan.nodes:
+        if isinstance(node, Operator):
+            found += _of(node)
+    return sorted(dict.fromkeys(found), key=lambda each: not each.startswith("[WARNING]"))
+
+
+def _of(node: Operator) -> list[str]:
+    from penstock.table.physical.explain import line_of
+
+    spec, found = node.spec, []
+    line = line_of(node)
+    if _grows(node):
+        found.append(
+            f"[WARNING] the state of {line} grows with its input. Set 'table.exec.state.ttl' or a STATE_TTL hint "
+            "if old rows no longer matter, or group and join by windows."
+        )
+    if isinstance(spec, UpsertMaterializeSpec):
+        found.append(
+            f"[ADVICE] {line} keeps every row, because the query knows its rows by other columns than the primary key of the "
+            "table that is written. Give the table the query's own key, or set 'table.exec.sink.upsert-materialize' = 'NONE' "
+            "if the order of changes does not matter."
+        )
+    if node.single and not node.traits.bounded and isinstance(spec, GroupAggregateSpec | RankSpec):
+        found.append(f"[ADVICE] {line} runs in one subtask, for it has no keys.")
+    return found
+
+
+def _grows(node: Physical) -> bool:
+    if node.traits.bounded or not isinstance(node, Operator):
+        return False
+    spec = node.spec
+    if isinstance(spec, JoinSpec):
+        return not (spec.left_ttl_ms and spec.right_ttl_ms)
+    return isinstance(spec, GroupAggregateSpec) and bool(spec.keys) and not spec.ttl_ms

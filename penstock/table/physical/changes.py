@@ -1,0 +1,126 @@
+"""Who needs -U rows, from the ends of a plan to its beginnings; and the plan in which only they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from penstock.columnar.specs.changes import (
+    ChangelogNormalizeSpec,
+    DropKindsSpec,
+    NotNullSpec,
+)
+from penstock.columnar.specs.ranks import RankSpec
+from penstock.columnar.specs.stateless import CalcSpec, RowsToColumnsSpec, WatermarkSpec
+from penstock.table.expressions.nodes import inputs_of
+from penstock.table.physical.make import operator
+from penstock.table.physical.nodes import (
+    Changes,
+    Exchange,
+    Operator,
+    Physical,
+    Result,
+    TableSink,
+    Union,
+)
+
+_PASS_ON = (WatermarkSpec, RowsToColumnsSpec, NotNullSpec)
+
+
+def inputs_first(roots: Sequence[Physical]) -> list[Physical]:
+    """Return all nodes of a plan, each once and after its inputs."""
+    ordered: list[Physical] = []
+    seen: set[int] = set()
+
+    def visit(node: Physical) -> None:
+        if id(node) in seen:
+            return
+        seen.add(id(node))
+        for each in node.inputs:
+            visit(each)
+        ordered.append(node)
+
+    for root in roots:
+        visit(root)
+    return ordered
+
+
+def needs_before(node: Physical, wanted: bool) -> bool:
+    """Whether a node needs the -U rows of its inputs; `wanted`: somebody behind it needs its own."""
+    if isinstance(node, Exchange | Union):
+        return wanted
+    if isinstance(node, TableSink):
+        return node.takes_before
+    if isinstance(node, Result):
+        return node.before
+    if not isinstance(node, Operator):
+        return True
+    spec = node.spec
+    if isinstance(spec, CalcSpec):
+        return wanted or not _filters_by_key(node, spec)
+    if isinstance(spec, _PASS_ON):
+        return wanted
+    if isinstance(spec, ChangelogNormalizeSpec | DropKindsSpec):
+        return False
+    if isinstance(spec, RankSpec):
+        return spec.strategy != "UPDATE"
+    return True
+
+
+def _filters_by_key(node: Operator, spec: CalcSpec) -> bool:
+    """Whether all changes of a row pass a filter or none does: else what was let through before must be taken back."""
+    if spec.condition is None:
+        return True
+    read = inputs_of(spec.condition)
+    return any(read <= key for key in node.inputs[0].traits.keys)
+
+
+def settle(roots: Sequence[Physical]) -> list[Physical]:
+    """Return a plan whose operators make -U rows only where somebody needs them, and leave them out before those who must not get them."""
+    ordered = inputs_first(roots)
+    wanted: dict[int, bool] = {}
+    for node in reversed(ordered):
+        asks = needs_before(node, wanted.get(id(node), False))
+        for each in node.inputs:
+            wanted[id(each)] = wanted.get(id(each), False) or asks
+    made: dict[int, Physical] = {}
+    for node in ordered:
+        inputs = tuple(made[id(each)] for each in node.inputs)
+        made[id(node)] = _settled(node, inputs, wanted.get(id(node), False))
+    return [made[id(root)] for root in roots]
+
+
+def _settled(node: Physical, inputs: tuple[Physical, ...], wanted: bool) -> Physical:
+    changes = node.traits.changes
+    if isinstance(node, Operator) and _makes_updates(node.spec):
+        # What input rows really are is known now: an aggregate over them need not be able to retract.
+        spec: Any = replace(node.spec, update_before=wanted)  # type: ignore[call-arg]
+        traits = replace(node.traits, changes=replace(changes, before=wanted))
+        return replace(node, inputs=inputs, spec=spec, traits=traits)
+    if not changes.updates or not inputs:
+        return replace(node, inputs=inputs)
+    if isinstance(node, TableSink) and not node.takes_before and _has_before(inputs[0]):
+        inputs = (_without_before(inputs[0]),)
+    if isinstance(node, Result) and not node.before and _has_before(inputs[0]):
+        inputs = (_without_before(inputs[0]),)
+    before = changes.before and any(_has_before(each) for each in inputs)
+    traits = replace(node.traits, changes=replace(changes, before=before))
+    return replace(node, inputs=inputs, traits=traits)
+
+
+def _makes_updates(spec: Any) -> bool:
+    return any(each.name == "update_before" for each in fields(spec)) and not isinstance(
+        spec, DropKindsSpec
+    )
+
+
+def _has_before(node: Physical) -> bool:
+    changes: Changes = node.traits.changes
+    return changes.updates and changes.before
+
+
+def _without_before(node: Physical) -> Physical:
+    changes = replace(node.traits.changes, before=False)
+    traits = replace(node.traits, changes=changes)
+    return operator(DropKindsSpec(update_before=False), (node,), node.schema, traits)

@@ -1,0 +1,140 @@
+"""Plans as text: EXPLAIN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.physical.advice import advice
+from penstock.table.physical.descriptions import Shown, describe, operator_kind
+from penstock.table.physical.logical_texts import logical_tree
+from penstock.table.physical.nodes import (
+    Exchange,
+    Operator,
+    Physical,
+    Result,
+    Rows,
+    StreamInput,
+    TableScan,
+    TableSink,
+    Union,
+)
+from penstock.table.physical.texts import show
+
+if TYPE_CHECKING:
+    from penstock.table.physical.planner import PhysicalPlan
+
+
+def kind_of(node: Physical) -> str:
+    """Return what a node is called in plans and on the page of a job."""
+    match node:
+        case TableScan():
+            return "TableSourceScan"
+        case StreamInput():
+            return "DataStreamScan"
+        case Rows():
+            return "Values"
+        case Exchange():
+            return "Exchange"
+        case Union():
+            return "Union"
+        case TableSink():
+            return "Sink"
+        case Operator():
+            return operator_kind(node.spec)
+    return type(node).__name__
+
+
+def line_of(node: Physical) -> str:
+    """Return a node as one line: what it is and what it does."""
+    names = [field.name for field in node.schema]
+    below = [field.name for each in node.inputs for field in each.schema]
+    parts: list[str] = []
+    match node:
+        case TableScan():
+            parts = [f"table=[[{_path(node.table)}]]"]
+            parts += [node.detail] if node.detail else []
+            parts.append(f"fields=[{', '.join(names)}]")
+        case StreamInput():
+            parts = [f"fields=[{', '.join(names)}]"]
+        case Rows():
+            rows = [f"{{ {', '.join(show(each, ()) for each in row)} }}" for row in node.rows[:20]]
+            more = ", ..." if len(node.rows) > 20 else ""
+            parts = [f"tuples=[[{', '.join(rows)}{more}]]"]
+        case Exchange():
+            keys = ", ".join(names[at] for at in node.columns)
+            parts = [f"distribution=[{f'hash[{keys}]' if node.columns else 'single'}]"]
+        case Union():
+            parts = ["all=[true]", f"union=[{', '.join(names)}]"]
+        case TableSink():
+            parts = [f"table=[{_path(node.table)}]", f"fields=[{', '.join(names)}]"]
+        case Operator():
+            parts = describe(node.spec, Shown(names, below, node.inputs))
+    return f"{kind_of(node)}({', '.join(parts)})"
+
+
+def _path(table: Any) -> str:
+    path = table.path
+    return f"{path.catalog}, {path.database}, {path.name}"
+
+
+def explain(plan: PhysicalPlan, details: Sequence[str] = ()) -> str:
+    """Return a plan as EXPLAIN shows it: as it was written, as it is optimised, as it runs."""
+    changes = "CHANGELOG_MODE" in details
+    parts = [("Abstract Syntax Tree", logical_tree(plan.logical))]
+    tree = physical_tree(plan.roots, changes=changes, reuse=False)
+    if "PLAN_ADVICE" in details:
+        found = advice(plan) or ["no advice"]
+        text = "\n".join(f"advice[{at}]: {each}" for at, each in enumerate(found, 1))
+        parts.append(("Optimized Physical Plan With Advice", f"{tree}\n\n{text}"))
+    else:
+        parts.append(("Optimized Physical Plan", tree))
+    parts.append(("Optimized Execution Plan", physical_tree(plan.roots)))
+    if "JSON_EXECUTION_PLAN" in details:
+        parts.append(("Physical Execution Plan", plan.json_execution_plan()))
+    return "\n\n".join(f"== {title} ==\n{text}" for title, text in parts) + "\n"
+
+
+def physical_tree(roots: Sequence[Physical], *, changes: bool = False, reuse: bool = True) -> str:
+    """Return physical nodes as a tree, ends first. What several nodes read is shown once if `reuse`."""
+    readers: dict[int, int] = {}
+    for node in _all(roots):
+        for each in node.inputs:
+            readers[id(each)] = readers.get(id(each), 0) + 1
+    shared: dict[int, int] = {}
+    lines: list[str] = []
+
+    def draw(node: Physical, lead: str, last: bool | None) -> None:
+        if isinstance(node, Result):
+            draw(node.inputs[0], lead, last)
+            return
+        head = lead + ("" if last is None else "+- " if last else ":- ")
+        if id(node) in shared:
+            lines.append(f"{head}Reused(reference_id=[{shared[id(node)]}])")
+            return
+        text = line_of(node)
+        if changes:
+            text = f"{text[:-1]}{', ' if text[-2] != '(' else ''}changelogMode=[{_mode(node)}])"
+        if reuse and readers.get(id(node), 0) > 1:
+            shared[id(node)] = len(shared) + 1
+            text = f"{text}(reuse_id=[{shared[id(node)]}])"
+        lines.append(head + text)
+        inner = lead + ("" if last is None else "   " if last else ":  ")
+        for at, each in enumerate(node.inputs):
+            draw(each, inner, at == len(node.inputs) - 1)
+
+    for at, root in enumerate(roots):
+        if at:
+            lines.append("")
+        draw(root, "", None)
+    return "\n".join(lines)
+
+
+def _mode(node: Physical) -> str:
+    return "NONE" if isinstance(node, TableSink) else str(node.traits.changes)[1:-1]
+
+
+def _all(roots: Sequence[Physical]) -> list[Physical]:
+    from penstock.table.physical.changes import inputs_first
+
+    return inputs_first(roots)

@@ -1,0 +1,1 @@
+"""How each kind of logical node is run: one module per subject."""

@@ -1,0 +1,115 @@
+"""Nodes that keep nothing: projection, filter, windows as columns, unions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.columnar.specs.sessions import SessionTableFunctionSpec
+from penstock.columnar.specs.stateless import (
+    CorrelateSpec,
+    ExpandSpec,
+    WindowTableFunctionSpec,
+)
+from penstock.table.physical.implement.context import Context
+from penstock.table.physical.keys import project_window
+from penstock.table.physical.make import calc, exchange, operator
+from penstock.table.physical.nodes import Changes, Physical, Traits, Union, WindowColumns
+from penstock.table.plan.nodes import (
+    Correlate,
+    Field,
+    Filter,
+    Project,
+    SetOperation,
+    WindowTableFunction,
+)
+from penstock.table.rules.nodes import Expand
+
+
+def implement_project(node: Project, context: Context) -> Physical:
+    """Compute columns."""
+    below = context.implement(node.input)
+    return calc(below, node.schema, node.expressions, zone=context.zone)
+
+
+def implement_filter(node: Filter, context: Context) -> Physical:
+    """Leave out rows."""
+    below = context.implement(node.input)
+    return calc(below, node.schema, condition=node.condition, zone=context.zone)
+
+
+def implement_window_table(node: WindowTableFunction, context: Context) -> Physical:
+    """Give rows their windows. Sessions are kept per partition."""
+    below = context.implement(node.input)
+    window = node.window
+    if window.kind == "SESSION":
+        below = exchange(below, window.partition)
+    width = len(below.schema)
+    columns = WindowColumns(width, width + 1, window.zone, rowtime=not node.proctime)
+    schema = (*below.schema, *node.schema[width:])
+    # A row is there once per window, so what it was known by needs the window, too.
+    keys = frozenset(key | {columns.start} for key in below.traits.keys)
+    traits = replace(below.traits, keys=keys, window=columns)
+    session = window.kind == "SESSION"
+    spec = (SessionTableFunctionSpec if session else WindowTableFunctionSpec)(below.types, window)
+    return operator(spec, (below,), schema, traits, single=_is_alone(window.kind, window.partition))
+
+
+def _is_alone(kind: str, partition: tuple[int, ...]) -> bool:
+    return kind == "SESSION" and not partition
+
+
+def implement_correlate(node: Correlate, context: Context) -> Physical:
+    """Give each row with the rows that a function makes of it."""
+    below = context.implement(node.input)
+    added = node.schema[len(below.schema) :]
+    spec = CorrelateSpec(
+        below.types,
+        node.function,
+        node.operands,
+        tuple(field.type for field in added),
+        node.user,
+        node.outer,
+        node.condition,
+        context.zone,
+    )
+    traits = replace(below.traits, keys=frozenset())
+    return operator(spec, (below,), (*below.schema, *added), traits)
+
+
+def implement_union(node: SetOperation, context: Context) -> Physical:
+    """Give the rows of all parts; the other set operations were rewritten before."""
+    parts = [context.implement(each) for each in node.parts]
+    return union(parts, [field.name for field in node.schema])
+
+
+def union(parts: list[Physical], names: list[str]) -> Physical:
+    """Give the rows of all parts, which have the same types."""
+    first = parts[0]
+    fields = []
+    for at, name in enumerate(names):
+        times = {part.schema[at].time for part in parts}
+        time = first.schema[at].time if len(times) == 1 else None
+        nullable = any(part.schema[at].type.is_nullable for part in parts)
+        kind = first.schema[at].type
+        fields.append(Field(name, kind.nullable() if nullable else kind, time))
+    all_changes = [part.traits.changes for part in parts]
+    changes = Changes(
+        updates=any(each.updates for each in all_changes),
+        deletes=any(each.deletes for each in all_changes),
+    )
+    traits = Traits(changes, bounded=all(part.traits.bounded for part in parts))
+    return Union(schema=tuple(fields), traits=traits, inputs=tuple(parts))
+
+
+def implement_expand(node: Expand, context: Context) -> Physical:
+    """Give each row once per projection."""
+    below = context.implement(node.input)
+    spec = ExpandSpec(below.types, node.projections, context.zone)
+    traits = replace(below.traits, keys=frozenset(), window=_kept_window(node, below))
+    return operator(spec, (below,), node.schema, traits)
+
+
+def _kept_window(node: Expand, below: Physical) -> WindowColumns | None:
+    """Where all projections have the window's columns at the same place, rows still carry it."""
+    found = {project_window(below.traits.window, each) for each in node.projections}
+    return found.pop() if len(found) == 1 else None

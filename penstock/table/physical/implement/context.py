@@ -1,0 +1,39 @@
+"""What the making of physical nodes shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.errors import UnsupportedOperationError
+from penstock.table.physical.nodes import Physical
+from penstock.table.physical.settings import PlannerSettings
+from penstock.table.plan.nodes import Node
+
+Implement = Callable[[Any, "Context"], Physical]
+
+
+class Context:
+    """Settings, and what was made of which logical node: a node that two others read is made once."""
+
+    def __init__(
+        self, settings: PlannerSettings, implementations: dict[type[Node], Implement]
+    ) -> None:
+        self.settings = settings
+        self._implementations = implementations
+        self._made: dict[int, tuple[Node, Physical]] = {}
+
+    @property
+    def zone(self) -> str:
+        """The session time zone."""
+        return self.settings.zone
+
+    def implement(self, node: Node) -> Physical:
+        """Return how a logical node is run."""
+        made = self._made.get(id(node))
+        if made is None:
+            how = self._implementations.get(type(node))
+            if how is None:
+                raise UnsupportedOperationError(f"{type(node).__name__} cannot be run in a query")
+            made = self._made[id(node)] = (node, how(node, self))
+        return made[1]

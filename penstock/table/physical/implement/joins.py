@@ -1,0 +1,430 @@
+"""Joins: which of them a query means, and how it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.columnar.specs.changes import ChangelogNormalizeSpec
+from penstock.columnar.specs.joins import (
+    IntervalJoinSpec,
+    JoinSpec,
+    TemporalJoinSpec,
+    WindowJoinSpec,
+)
+from penstock.columnar.specs.ranks import DeduplicateSpec
+from penstock.columnar.specs.stateless import CalcSpec, WatermarkSpec
+from penstock.table.errors import ValidationError
+from penstock.table.expressions.nodes import Call, InputRef, Rex
+from penstock.table.physical.hints import state_ttl
+from penstock.table.physical.implement.conditions import Equalities, interval_of, shifted, split
+from penstock.table.physical.implement.context import Context
+from penstock.table.physical.implement.lookups import is_lookup, lookup_join
+from penstock.table.physical.keys import containing, shift, smallest
+from penstock.table.physical.make import calc, exchange, operator, project
+from penstock.table.physical.nodes import (
+    INSERTS,
+    Changes,
+    Keys,
+    Operator,
+    Physical,
+    Traits,
+    WindowColumns,
+)
+from penstock.table.plan.nodes import Field, Join, Schema
+from penstock.table.rules.expressions import all_of, refs, remap
+from penstock.table.types import BooleanType
+
+_LEFT_ONLY = frozenset({"SEMI", "ANTI"})
+
+
+@dataclass(slots=True)
+class Sides:
+    """Two inputs with columns for their keys, which may have been computed for the join; `width` and `added`: columns of each before that."""
+
+    left: Physical
+    right: Physical
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    rest: list[Rex]
+    left_width: int
+    right_width: int
+
+    @property
+    def condition(self) -> Rex | None:
+        """What besides the keys must be TRUE."""
+        return all_of(self.rest)
+
+
+def implement_join(node: Join, context: Context) -> Physical:
+    """Run a join the way that its condition and its inputs allow, the one with the least state first."""
+    left = context.implement(node.left)
+    if node.temporal is not None:
+        if is_lookup(node, left, context):
+            return lookup_join(node, left, context)
+        return _temporal(node, left, context.implement(node.right), context)
+    right = context.implement(node.right)
+    width = len(left.schema)
+    parts = split(node.condition, width)
+    windows = _window_pair(left, right, parts)
+    if windows is not None:
+        return _window_join(node, left, right, parts, windows, context)
+    grow = not left.traits.changes.retracts and not right.traits.changes.retracts
+    near = interval_of(
+        [*parts.rest, *(_time_equalities(left, right, parts) if grow else ())],
+        _times(left.schema),
+        _times(right.schema),
+        width,
+    )
+    if near is not None and _same_clock(left, right, near.left, near.right):
+        return _interval_join(node, left, right, parts, near, context)
+    return _regular(node, left, right, parts, context)
+
+
+def _times(schema: Schema) -> set[int]:
+    return {at for at, field in enumerate(schema) if field.time is not None}
+
+
+def _same_clock(left: Physical, right: Physical, at: int, to: int) -> bool:
+    return left.schema[at].time == right.schema[to].time
+
+
+def _time_equalities(left: Physical, right: Physical, parts: Equalities) -> list[Rex]:
+    """Take pairs of time attributes out of the keys: rows of the same time are rows near each other."""
+    width = len(left.schema)
+    found: list[Rex] = []
+    for at in reversed(range(len(parts.left))):
+        one, other = parts.left[at], parts.right[at]
+        if not isinstance(one, InputRef) or not isinstance(other, InputRef):
+            continue
+        if (
+            left.schema[one.index].time == right.schema[other.index].time == "rowtime"
+            and not parts.null_safe[at]
+        ):
+            del parts.left[at], parts.right[at], parts.null_safe[at]
+            found.append(Call(BooleanType(), "=", (one, shifted(other, width))))
+    return found
+
+
+def _prepare(
+    left: Physical, right: Physical, parts: Equalities, rest: Sequence[Rex], context: Context
+) -> Sides:
+    """Compute keys that are no columns yet."""
+    wide, left_keys = _with_columns(left, parts.left, context)
+    far, right_keys = _with_columns(right, parts.right, context)
+    old, new = len(left.schema), len(wide.schema)
+
+    def place(column: InputRef) -> Rex:
+        return column if column.index < old else InputRef(column.type, column.index + new - old)
+
+    return Sides(
+        wide,
+        far,
+        left_keys,
+        right_keys,
+        tuple(parts.null_safe) if any(parts.null_safe) else (),
+        [remap(each, place) for each in rest],
+        old,
+        len(right.schema),
+    )
+
+
+def _with_columns(
+    node: Physical, expressions: Sequence[Rex], context: Context
+) -> tuple[Physical, tuple[int, ...]]:
+    added: list[Rex] = []
+    at: list[int] = []
+    for each in expressions:
+        if isinstance(each, InputRef):
+            at.append(each.index)
+        else:
+            at.append(len(node.schema) + len(added))
+            added.append(each)
+    if not added:
+        return node, tuple(at)
+    fields = tuple(Field(f"$k{n}", each.type) for n, each in enumerate(added))
+    whole = calc(node, (*node.schema, *fields), [*refs(node.schema), *added], zone=context.zone)
+    return whole, tuple(at)
+
+
+def _joined_schema(kind: str, left: Physical, right: Physical, *, timed: bool) -> Schema:
+    def fields(node: Physical, nullable: bool) -> list[Field]:
+        return [
+            Field(
+                field.name,
+                field.type.nullable() if nullable else field.type,
+                field.time if timed else None,
+                field.window if timed else None,
+            )
+            for field in node.schema
+        ]
+
+    if kind in _LEFT_ONLY:
+        return tuple(fields(left, nullable=False))
+    return (
+        *fields(left, nullable=kind in {"RIGHT", "FULL"}),
+        *fields(right, nullable=kind in {"LEFT", "FULL"}),
+    )
+
+
+def _finish(node: Join, whole: Physical, sides: Sides, context: Context) -> Physical:
+    """Leave out the columns that were computed for the join."""
+    columns = list(range(sides.left_width))
+    if node.kind not in _LEFT_ONLY:
+        start = len(sides.left.schema)
+        columns += range(start, start + sides.right_width)
+    if len(columns) != len(whole.schema):
+        whole = project(whole, columns, zone=context.zone)
+    return calc(whole, node.schema, zone=context.zone)
+
+
+def _at_most_one(keys: Keys, columns: Sequence[int]) -> bool:
+    given = frozenset(columns)
+    return any(key <= given for key in keys)
+
+
+def joined_keys(kind: str, left: Physical, right: Physical, sides: Sides) -> Keys:
+    """Return by what joined rows are known."""
+    ours = _after(left, sides.left_keys)
+    if kind in _LEFT_ONLY:
+        return ours
+    theirs = shift(_after(right, sides.right_keys), len(left.schema))
+    found = [one | other for one in ours for other in theirs]
+    if kind in {"INNER", "LEFT"} and _at_most_one(right.traits.keys, sides.right_keys):
+        found += ours
+    if kind in {"INNER", "RIGHT"} and _at_most_one(left.traits.keys, sides.left_keys):
+        found += theirs
+    return smallest(found)
+
+
+def _after(node: Physical, columns: Sequence[int]) -> Keys:
+    """Return the keys of rows that were sent by these columns."""
+    if not node.traits.changes.retracts:
+        return node.traits.keys
+    kept = containing(node.traits.keys, columns)
+    # With the columns that they were sent by, rows are known as before.
+    return kept | frozenset(key | frozenset(columns) for key in node.traits.keys)
+
+
+def _regular(
+    node: Join, left: Physical, right: Physical, parts: Equalities, context: Context
+) -> Physical:
+    sides = _prepare(left, right, parts, parts.rest, context)
+    left_in, right_in = (
+        exchange(sides.left, sides.left_keys),
+        exchange(sides.right, sides.right_keys),
+    )
+    one, other = left.traits.changes, right.traits.changes
+    left_ttl, right_ttl = state_ttl(node.hints, context.settings.ttl_ms)
+    spec = JoinSpec(
+        node.kind,
+        sides.left.types,
+        sides.right.types,
+        sides.left_keys,
+        sides.right_keys,
+        sides.condition,
+        sides.null_safe,
+        _unique(sides.left, sides.left_keys),
+        _unique(sides.right, sides.right_keys),
+        one.retracts,
+        other.retracts,
+        left_ttl_ms=left_ttl,
+        right_ttl_ms=right_ttl,
+        zone=context.zone,
+    )
+    schema = _joined_schema(node.kind, sides.left, sides.right, timed=False)
+    traits = Traits(
+        _join_changes(node.kind, one, other),
+        joined_keys(node.kind, sides.left, sides.right, sides),
+    )
+    whole = operator(spec, (left_in, right_in), schema, traits, single=not sides.left_keys)
+    return _finish(node, whole, sides, context)
+
+
+def _unique(node: Physical, keys: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the columns that a side's rows are known by: those of the join, if they suffice."""
+    known = sorted(node.traits.keys, key=lambda key: (not key <= set(keys), len(key), sorted(key)))
+    return tuple(sorted(known[0])) if known and known[0] else None
+
+
+def _join_changes(kind: str, left: Changes, right: Changes) -> Changes:
+    if kind == "INNER":
+        return Changes(updates=left.updates or right.updates, deletes=left.deletes or right.deletes)
+    if kind == "SEMI":
+        return Changes(updates=left.updates, deletes=left.deletes or right.retracts)
+    if kind == "ANTI":
+        return Changes(updates=left.updates, deletes=True)
+    return Changes(updates=True, deletes=True)
+
+
+def _append_only(what: str, *inputs: Physical) -> None:
+    for each in inputs:
+        if each.traits.changes.retracts:
+            raise ValidationError(
+                f"{what} need rows that are never changed",
+                detail=f"an input has changes {each.traits.changes}; it doesn't support consuming update and delete changes",
+                hint="join before the aggregation, or leave out the condition on time for a regular join",
+            )
+
+
+def _interval_join(
+    node: Join, left: Physical, right: Physical, parts: Equalities, near: Any, context: Context
+) -> Physical:
+    _append_only("interval joins", left, right)
+    sides = _prepare(left, right, parts, near.rest, context)
+    by_row = left.schema[near.left].time == "rowtime"
+    spec = IntervalJoinSpec(
+        node.kind,
+        sides.left.types,
+        sides.right.types,
+        sides.left_keys,
+        sides.right_keys,
+        near.left if by_row else None,
+        near.right if by_row else None,
+        near.lower,
+        near.upper,
+        sides.condition,
+        sides.null_safe,
+        context.zone,
+    )
+    schema = _joined_schema(node.kind, sides.left, sides.right, timed=True)
+    keys = joined_keys(node.kind, sides.left, sides.right, sides)
+    return _two_inputs(node, spec, sides, schema, Traits(INSERTS, keys), context)
+
+
+def _two_inputs(
+    node: Join, spec: Any, sides: Sides, schema: Schema, traits: Traits, context: Context
+) -> Physical:
+    inputs = (
+        exchange(sides.left, sides.left_keys),
+        exchange(sides.right, sides.right_keys),
+    )
+    whole = operator(spec, inputs, schema, traits, single=not sides.left_keys)
+    return _finish(node, whole, sides, context)
+
+
+def _window_pair(
+    left: Physical, right: Physical, parts: Equalities
+) -> tuple[WindowColumns, WindowColumns] | None:
+    """Return the windows of both sides if the condition says that they are the same; they are taken out of the keys."""
+    one, other = left.traits.window, right.traits.window
+    if one is None or other is None:
+        return None
+    pairs = {
+        (a.index, b.index): at
+        for at, (a, b) in enumerate(zip(parts.left, parts.right, strict=True))
+        if isinstance(a, InputRef) and isinstance(b, InputRef)
+    }
+    start, end = pairs.get((one.start, other.start)), pairs.get((one.end, other.end))
+    if start is None or end is None:
+        return None
+    for at in sorted((start, end), reverse=True):
+        del parts.left[at], parts.right[at], parts.null_safe[at]
+    return one, other
+
+
+def _window_join(
+    node: Join,
+    left: Physical,
+    right: Physical,
+    parts: Equalities,
+    windows: tuple[WindowColumns, WindowColumns],
+    context: Context,
+) -> Physical:
+    _append_only("window joins", left, right)
+    sides = _prepare(left, right, parts, parts.rest, context)
+    one, other = windows
+    spec = WindowJoinSpec(
+        node.kind,
+        sides.left.types,
+        sides.right.types,
+        sides.left_keys,
+        sides.right_keys,
+        (one.start, one.end),
+        (other.start, other.end),
+        sides.condition,
+        sides.null_safe,
+        one.zone or "UTC",
+    )
+    schema = _joined_schema(node.kind, sides.left, sides.right, timed=True)
+    window = other if node.kind == "RIGHT" else one
+    if node.kind == "RIGHT":
+        by = len(sides.left.schema)
+        window = replace(window, start=window.start + by, end=window.end + by)
+    traits = Traits(INSERTS, window=None if node.kind == "FULL" else window)
+    return _two_inputs(node, spec, sides, schema, traits, context)
+
+
+def _temporal(node: Join, left: Physical, right: Physical, context: Context) -> Physical:
+    """Join with the version of the right table that was valid at the time of the left row."""
+    if node.kind not in {"INNER", "LEFT"}:
+        raise ValidationError(
+            f"temporal joins are INNER or LEFT joins, not {node.kind}",
+            detail="the version of a table at the time of a left row is asked for by that row",
+        )
+    parts = split(node.condition, len(left.schema))
+    if not parts.left:
+        raise ValidationError(
+            "temporal joins need an equality on the primary key of the versioned table",
+            hint="write ON left.column = right.key",
+        )
+    sides = _prepare(left, _all_versions(right), parts, parts.rest, context)
+    if not _at_most_one(sides.right.traits.keys, sides.right_keys):
+        raise ValidationError(
+            "the versioned table of a temporal join needs a primary key that the condition contains",
+            detail="Temporal Table Join requires primary key in versioned table, and the key must be part of the equi-condition",
+            hint="declare PRIMARY KEY (...) NOT ENFORCED, or use a view that keeps the last row of a key by ROW_NUMBER()",
+        )
+    left_time, right_time = _version_times(node, left, sides.right)
+    spec = TemporalJoinSpec(
+        node.kind,
+        sides.left.types,
+        sides.right.types,
+        sides.left_keys,
+        sides.right_keys,
+        left_time,
+        right_time,
+        sides.condition,
+        context.settings.ttl_ms,
+        context.zone,
+    )
+    schema = _joined_schema(node.kind, sides.left, sides.right, timed=False)
+    schema = tuple(
+        replace(field, time=sides.left.schema[at].time) if at < len(sides.left.schema) else field
+        for at, field in enumerate(schema)
+    )
+    keys = _after(sides.left, sides.left_keys)
+    return _two_inputs(node, spec, sides, schema, Traits(left.traits.changes, keys), context)
+
+
+def _all_versions(node: Physical) -> Physical:
+    """Let a versioned table tell each version, also those that are replaced within a batch."""
+    if not isinstance(node, Operator):
+        return node
+    if isinstance(node.spec, DeduplicateSpec | ChangelogNormalizeSpec):
+        return replace(node, spec=replace(node.spec, every=True))
+    if isinstance(node.spec, CalcSpec | WatermarkSpec):
+        return replace(node, inputs=(_all_versions(node.inputs[0]),))
+    return node
+
+
+def _version_times(node: Join, left: Physical, right: Physical) -> tuple[int | None, int | None]:
+    time = node.temporal
+    if not isinstance(time, InputRef) or left.schema[time.index].time is None:
+        raise ValidationError(
+            "FOR SYSTEM_TIME AS OF needs a time attribute of the left table",
+            detail="Temporal table join only supports FOR SYSTEM_TIME AS OF left table's time attribute field",
+            hint="use a column with a watermark, or a PROCTIME() column",
+        )
+    if left.schema[time.index].time == "proctime":
+        return None, None
+    for at, field in enumerate(right.schema):
+        if field.time == "rowtime":
+            return time.index, at
+    raise ValidationError(
+        "the versioned table of a temporal join by event time needs a time attribute, too",
+        detail="Event-Time Temporal Table Join requires both primary key and row time attribute in versioned table, but no row time attribute can be found",
+        hint="declare a WATERMARK on it",
+    )

@@ -1,0 +1,152 @@
+"""The ends of a plan: tables that are written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from penstock.columnar.specs.changes import NotNullSpec, UpsertMaterializeSpec
+from penstock.common.types import RowKind
+from penstock.errors import UnsupportedOperationError
+from penstock.table.catalog.tables import ComputedColumn, MetadataColumn
+from penstock.table.changelog_mode import ChangelogMode
+from penstock.table.errors import ValidationError
+from penstock.table.physical import options
+from penstock.table.physical.implement.context import Context
+from penstock.table.physical.implement.scans import factory_of, table_context
+from penstock.table.physical.make import calc, exchange, final_table, operator
+from penstock.table.physical.nodes import Changes, Exchange, Physical, TableSink
+from penstock.table.plan.nodes import Field, Schema, Write
+
+
+def mode_of(changes: Changes) -> ChangelogMode:
+    """Return a plan's changes as connectors know them."""
+    kinds = [RowKind.INSERT]
+    if changes.updates:
+        kinds += [RowKind.UPDATE_AFTER, *([RowKind.UPDATE_BEFORE] if changes.before else [])]
+    return ChangelogMode([*kinds, *([RowKind.DELETE] if changes.deletes else [])])
+
+
+def implement_write(node: Write, context: Context) -> Physical:
+    """Write to a table what it takes; refuse changes that it cannot take."""
+    table = node.table
+    lengths = context.settings.configuration.get(options.TYPE_LENGTH)
+    if lengths != "IGNORE":
+        raise UnsupportedOperationError(
+            f"'{options.TYPE_LENGTH.key}' = '{lengths}' is not there",
+            hint="cast to CHAR(n) or VARCHAR(n) in the query: that cuts and pads",
+        )
+    below = context.implement(node.input)
+    if context.settings.batch:
+        below = final_table(below)
+    factory = factory_of(table, node.options, context)
+    sink = factory.sink(table_context(table, node.options, context))
+    if sink is None:
+        raise ValidationError(
+            f"table {table.path} cannot be written",
+            detail=f"the connector '{factory.identifier}' has no sink",
+        )
+    schema = _sink_schema(table, below)
+    below = calc(below, schema, zone=context.zone)
+    changes = below.traits.changes
+    accepted = sink.changelog_mode(mode_of(replace(changes, before=True)))
+    _check(table, below, accepted)
+    key = _primary_key(table, schema)
+    takes_before = not changes.updates or accepted.contains(RowKind.UPDATE_BEFORE)
+    below = _not_null(table, below, context)
+    if changes.retracts and not takes_before and key is not None:
+        below = _materialized(below, key, context)
+    written = sink.write(overwrite=node.overwrite, partition=dict(node.partition))
+    return TableSink(
+        schema=schema,
+        traits=below.traits,
+        inputs=(below,),
+        table=table,
+        written=written,
+        takes_before=takes_before,
+    )
+
+
+def _sink_schema(table: Any, below: Physical) -> Schema:
+    """Return the columns that are written, by the table's names."""
+    columns = [
+        column
+        for column in table.columns
+        if not isinstance(column, ComputedColumn)
+        and not (isinstance(column, MetadataColumn) and column.virtual)
+    ]
+    if len(columns) != len(below.schema):
+        return below.schema
+    return tuple(
+        Field(column.name, field.type, field.time)
+        for column, field in zip(columns, below.schema, strict=True)
+    )
+
+
+def _primary_key(table: Any, schema: Schema) -> tuple[int, ...] | None:
+    names = [field.name for field in schema]
+    if not table.primary_key or any(name not in names for name in table.primary_key):
+        return None
+    return tuple(names.index(name) for name in table.primary_key)
+
+
+def _check(table: Any, below: Physical, accepted: ChangelogMode) -> None:
+    changes = below.traits.changes
+    if changes.updates and not accepted.contains(RowKind.UPDATE_AFTER):
+        raise _refused(table, below, "update")
+    if changes.deletes and not accepted.contains(RowKind.DELETE):
+        raise _refused(table, below, "delete")
+
+
+def _refused(table: Any, below: Physical, kind: str) -> ValidationError:
+    from penstock.table.physical.explain import line_of
+
+    return ValidationError(
+        f"table sink {table.path} doesn't support consuming {kind} changes",
+        detail=f"they are produced by {line_of(_origin(below, kind))}",
+        hint="write to a table that takes updates (with a PRIMARY KEY: upsert-kafka, jdbc), or ask a query "
+        "whose rows are final: windows instead of GROUP BY alone, interval joins instead of regular ones",
+    )
+
+
+def _origin(node: Physical, kind: str) -> Physical:
+    """Return the node that first makes such changes."""
+    for each in node.inputs:
+        changes = each.traits.changes
+        if changes.updates if kind == "update" else changes.deletes:
+            return _origin(each, kind)
+    return node
+
+
+def _not_null(table: Any, below: Physical, context: Context) -> Physical:
+    """Watch over columns that must not be NULL and could be."""
+    wanted = {column.name: column for column in table.columns if hasattr(column, "type")}
+    found = [
+        at
+        for at, field in enumerate(below.schema)
+        if field.name in wanted
+        and not wanted[field.name].type.is_nullable
+        and field.type.is_nullable
+    ]
+    if not found:
+        return below
+    drops = context.settings.configuration.get(options.NOT_NULL) == "DROP"
+    names = tuple(below.schema[at].name for at in found)
+    return operator(NotNullSpec(tuple(found), names, drops), (below,), below.schema, below.traits)
+
+
+def _materialized(below: Physical, key: tuple[int, ...], context: Context) -> Physical:
+    """Keep the rows of a primary key where the query knows rows by something else, so that the latest one wins."""
+    strategy = context.settings.configuration.get(options.MATERIALIZE)
+    known = below.traits.keys
+    suits = any(each <= frozenset(key) for each in known)
+    if strategy == "NONE" or (suits and strategy == "AUTO"):
+        return below
+    upsert = min(known, key=lambda each: (len(each), sorted(each))) if known else None
+    sent: Exchange = exchange(below, key)
+    spec = UpsertMaterializeSpec(
+        sent.types, key, tuple(sorted(upsert)) if upsert else None, context.settings.ttl_ms
+    )
+    changes = Changes(updates=True, deletes=True, before=False)
+    traits = replace(sent.traits, changes=changes, keys=frozenset([frozenset(key)]))
+    return operator(spec, (sent,), below.schema, traits)

@@ -1,0 +1,171 @@
+"""Makes physical nodes, with what is known about their rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.columnar.specs.changes import FinalTableSpec
+from penstock.columnar.specs.stateless import CalcSpec
+from penstock.graph.operator_specs import OperatorSpec
+from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, walk
+from penstock.table.physical.keys import containing, project_keys, project_window
+from penstock.table.physical.nodes import INSERTS, Exchange, Operator, Physical, Traits
+from penstock.table.plan.nodes import Field, Schema
+from penstock.table.rules.expressions import all_of, conjuncts, is_deterministic, may_fail, remap
+
+
+def ref(node: Physical, index: int) -> InputRef:
+    """Return one column of a node's rows."""
+    return InputRef(node.schema[index].type, index)
+
+
+def operator(
+    spec: OperatorSpec,
+    inputs: Sequence[Physical],
+    schema: Schema,
+    traits: Traits,
+    *,
+    single: bool = False,
+) -> Operator:
+    """Make an operator; it is bounded if all inputs are."""
+    traits = replace(traits, bounded=all(each.traits.bounded for each in inputs))
+    return Operator(spec=spec, inputs=tuple(inputs), schema=schema, traits=traits, single=single)
+
+
+def exchange(node: Physical, columns: Sequence[int]) -> Exchange:
+    """Send rows to the subtask of their key; without columns, to one. Rows that are already there stay."""
+    traits = node.traits
+    keys = traits.keys if not traits.changes.retracts else containing(traits.keys, columns)
+    return Exchange(
+        schema=node.schema,
+        traits=replace(traits, keys=keys),
+        inputs=(node,),
+        columns=tuple(columns),
+    )
+
+
+def calc(
+    node: Physical,
+    schema: Schema,
+    projection: Sequence[Rex] | None = None,
+    condition: Rex | None = None,
+    *,
+    zone: str,
+) -> Physical:
+    """Filter and project; two in a row become one where nothing is computed twice."""
+    if isinstance(condition, Literal) and condition.value is True:
+        condition = None
+    if projection is not None and _keeps_all(node.schema, projection):
+        projection = None
+    if projection is None and condition is None:
+        return _renamed(node, schema)
+    merged = _merge(node, projection, condition)
+    if merged is not None:
+        node, projection, condition = merged
+        if projection is not None and _keeps_all(node.schema, projection):
+            projection = None
+    given = node.traits
+    if projection is None:
+        schema = tuple(
+            replace(field, name=named.name)
+            for field, named in zip(node.schema, schema, strict=True)
+        )
+        traits = given
+    else:
+        schema = tuple(
+            _computed(field, each, node) for field, each in zip(schema, projection, strict=True)
+        )
+        traits = replace(
+            given,
+            keys=project_keys(given.keys, projection),
+            window=project_window(given.window, projection),
+        )
+        projection = tuple(projection)
+    spec = CalcSpec(node.types, projection, condition, zone)
+    return operator(spec, (node,), schema, traits)
+
+
+def final_table(node: Physical) -> Physical:
+    """Give what is left of a changelog at the end, as inserts; a node without changes is given as it is."""
+    traits = node.traits
+    if not traits.changes.retracts:
+        return node
+    known = min(traits.keys, key=lambda key: (len(key), sorted(key)), default=frozenset())
+    keys = tuple(sorted(known)) or tuple(range(len(node.schema)))
+    sent = exchange(node, keys)
+    spec = FinalTableSpec(sent.types, keys)
+    return operator(spec, (sent,), node.schema, replace(traits, changes=INSERTS))
+
+
+def project(node: Physical, columns: Sequence[int], *, zone: str) -> Physical:
+    """Keep some columns, in this order."""
+    schema = tuple(node.schema[index] for index in columns)
+    return calc(node, schema, [ref(node, index) for index in columns], zone=zone)
+
+
+def _keeps_all(schema: Schema, projection: Sequence[Rex]) -> bool:
+    return len(projection) == len(schema) and all(
+        isinstance(each, InputRef) and each.index == at for at, each in enumerate(projection)
+    )
+
+
+def _renamed(node: Physical, schema: Schema) -> Physical:
+    names = [field.name for field in schema]
+    if names == [field.name for field in node.schema]:
+        return node
+    renamed = tuple(
+        replace(field, name=name) for field, name in zip(node.schema, names, strict=True)
+    )
+    return replace(node, schema=renamed) if not isinstance(node, Exchange) else node
+
+
+def _computed(field: Field, expression: Rex, node: Physical) -> Field:
+    """A column that is only passed on keeps its time attribute, as far as the node below has it."""
+    if isinstance(expression, InputRef):
+        below = node.schema[expression.index]
+        return Field(field.name, field.type, below.time, below.window)
+    is_proctime = isinstance(expression, Call) and expression.function == "PROCTIME"
+    return Field(field.name, expression.type, "proctime" if is_proctime else None)
+
+
+def _merge(
+    node: Physical, projection: Sequence[Rex] | None, condition: Rex | None
+) -> tuple[Physical, Sequence[Rex] | None, Rex | None] | None:
+    """Return a calc and the one below it as one; None where they must stay two."""
+    if not isinstance(node, Operator) or not isinstance(node.spec, CalcSpec):
+        return None
+    below = node.spec
+    if condition is not None and below.condition is not None and may_fail(condition):
+        return None
+    if below.projection is None:
+        return (
+            node.inputs[0],
+            projection,
+            all_of([*conjuncts(below.condition), *conjuncts(condition)]),
+        )
+    inner = below.projection
+    uses = Counter(
+        part.index
+        for each in (*(projection or ()), *((condition,) if condition is not None else ()))
+        for part in walk(each)
+        if isinstance(part, InputRef)
+    )
+    if projection is None:
+        uses.update(range(len(inner)))
+    for at, each in enumerate(inner):
+        plain = isinstance(each, InputRef | Literal)
+        if not plain and (uses[at] > 1 or (uses[at] and not is_deterministic(each))):
+            return None
+    if condition is not None and any(
+        may_fail(inner[part.index]) for part in walk(condition) if isinstance(part, InputRef)
+    ):
+        return None
+
+    def place(column: InputRef) -> Rex:
+        return inner[column.index]
+
+    outer = inner if projection is None else [remap(each, place) for each in projection]
+    conditions = [remap(each, place) for each in conjuncts(condition)]
+    return node.inputs[0], outer, all_of([*conjuncts(below.condition), *conditions])

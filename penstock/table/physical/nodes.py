@@ -1,0 +1,136 @@
+"""The nodes of a physical plan: what runs, with what is known about its rows.
+
+Most of them are operators: a spec of `penstock.columnar.specs`, which says everything that a task must know. What a spec depends on that only the whole plan
+tells (whether -U rows are needed behind it) is filled in at the end, see `changes.settle`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.graph.operator_specs import OperatorSpec
+from penstock.table.expressions.nodes import Rex
+from penstock.table.plan.nodes import Schema
+
+Key = frozenset[int]
+Keys = frozenset[Key]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The kinds of rows besides inserts. `before`: updates come with -U rows."""
+
+    updates: bool = False
+    deletes: bool = False
+    before: bool = True
+
+    @property
+    def retracts(self) -> bool:
+        """Whether there are rows that are no inserts."""
+        return self.updates or self.deletes
+
+    def __str__(self) -> str:
+        update = (["UB"] if self.before else []) + ["UA"] if self.updates else []
+        return f"[{','.join(['I', *update, *(['D'] if self.deletes else [])])}]"
+
+
+INSERTS = Changes()
+EVERYTHING = Changes(updates=True, deletes=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowColumns:
+    """Where rows carry the window that they belong to. `zone`: the session time zone if windows are over TIMESTAMP_LTZ."""
+
+    start: int
+    end: int
+    zone: str | None = None
+    rowtime: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What is known about the rows of a node.
+
+    `keys`: each is a set of columns by which changes of a row are known and in order (Flink's upsert keys). The empty set: there is one row at most.
+    """
+
+    changes: Changes = INSERTS
+    keys: Keys = frozenset()
+    bounded: bool = False
+    window: WindowColumns | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Physical:
+    """Base of all nodes. A node that two others read is one object."""
+
+    schema: Schema
+    traits: Traits
+    inputs: tuple[Physical, ...] = ()
+
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """The types of all columns."""
+        return tuple(each.type for each in self.schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableScan(Physical):
+    """Reads a table of a catalog. `scanned` is a penstock.table.connectors.providers.Scanned."""
+
+    table: Any
+    scanned: Any
+    detail: str = ""  # what was pushed into it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StreamInput(Physical):
+    """Reads a DataStream."""
+
+    transformation: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows(Physical):
+    """Rows that the query has."""
+
+    rows: tuple[tuple[Rex, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Operator(Physical):
+    """One operator. `single`: it runs with parallelism 1."""
+
+    spec: OperatorSpec
+    single: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Exchange(Physical):
+    """Rows go to the subtask of their key; without columns, all go to one."""
+
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Union(Physical):
+    """The rows of all inputs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableSink(Physical):
+    """Writes to a table of a catalog. `written` is a penstock.table.connectors.providers.Written; `takes_before`: -U rows are written, too."""
+
+    table: Any
+    written: Any
+    takes_before: bool = True
+    options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Result(Physical):
+    """The end of a query whose rows are asked for. `before`: -U rows are asked for, too."""
+
+    before: bool = True

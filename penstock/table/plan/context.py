@@ -1,0 +1,98 @@
+"""What all parts of the conversion of one query share: catalogs, settings, the text, names of WITH, the queries around."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from penstock.errors import PenstockError
+from penstock.table.errors import SqlError, ValidationError
+from penstock.table.expressions import typing
+from penstock.table.expressions.nodes import Rex
+from penstock.table.plan.catalog_reader import CatalogReader
+from penstock.table.plan.nodes import Node
+from penstock.table.sql import trees
+from penstock.table.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """What of the configuration decides what a query means. `zone`: the session time zone."""
+
+    zone: str = "UTC"
+    batch: bool = False
+
+
+class Around(Protocol):
+    """A block of a query that others are inside of."""
+
+    def outer_reference(self, tree: Any, parts: Sequence[str]) -> Rex | None:
+        """The expression that a name means there, as one of OuterRefs; None if it means nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """See the module."""
+
+    catalog: CatalogReader
+    settings: PlanSettings = PlanSettings()
+    text: str = ""
+    named: Mapping[str, Node] = field(default_factory=dict)
+    around: Around | None = None
+    views: tuple[str, ...] = ()  # views that are being expanded, against circles
+
+    def error(
+        self,
+        tree: Any,
+        message: str,
+        *,
+        hint: str | None = None,
+        detail: str | None = None,
+        kind: type[SqlError] = ValidationError,
+    ) -> SqlError:
+        """Return the error that a part of the query makes it impossible."""
+        return kind(
+            message,
+            detail=detail,
+            hint=hint,
+            position=trees.position_of(tree),
+            length=trees.length_of(tree),
+            statement=self.text or None,
+        )
+
+    def wrapped(self, tree: Any, error: PenstockError) -> SqlError:
+        """Return an error with the place in the query that it is about."""
+        if isinstance(error, SqlError):
+            return error.at(trees.position_of(tree), self.text or None, trees.length_of(tree))
+        return self.error(tree, error.message, detail=error.detail, hint=error.hint)
+
+    def inside_of(self, around: Around) -> Context:
+        """The context of a subquery of that block."""
+        return replace(self, around=around)
+
+    def standing_alone(self) -> Context:
+        """The context of a query that sees nothing of the queries around."""
+        return replace(self, around=None)
+
+    def with_named(self, name: str, node: Node) -> Context:
+        """The context of what comes after `name AS (query)`."""
+        return replace(self, named={**self.named, name: node})
+
+    def of_view(self, name: str, catalog: CatalogReader, text: str) -> Context:
+        """The context of a view's query, which knows nothing of the query that uses it."""
+        return Context(catalog, self.settings, text, views=(*self.views, name))
+
+    def find_outer(self, tree: Any, parts: Sequence[str]) -> Rex | None:
+        """Return what a name means in the queries around."""
+        return None if self.around is None else self.around.outer_reference(tree, parts)
+
+    def implicit_cast(self, tree: Any, rex: Rex, wanted: DataType, what: str) -> Rex:
+        """Return an expression cast as may happen without CAST; refuse it otherwise."""
+        if not typing.can_widen(rex.type, wanted):
+            raise self.error(
+                tree,
+                f"{what} must be {wanted.nullable()}, got {rex.type.nullable()}",
+                hint="use CAST",
+            )
+        return typing.cast_to(rex, wanted)

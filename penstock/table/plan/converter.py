@@ -1,0 +1,45 @@
+"""From parsed statements to logical plans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.table.expressions.nodes import Rex
+from penstock.table.plan import insert as inserts
+from penstock.table.plan.catalog_reader import CatalogReader
+from penstock.table.plan.context import Context, PlanSettings
+from penstock.table.plan.expressions import Expressions
+from penstock.table.plan.nodes import Node, Schema, Write
+from penstock.table.plan.queries import query
+from penstock.table.plan.scope import scope_of
+from penstock.table.sql.statements import Insert
+
+
+class Converter:
+    """Makes plans of queries: names are looked up, expressions typed, subqueries joined. What cannot be is refused with its position."""
+
+    def __init__(self, catalog: CatalogReader, settings: PlanSettings | None = None) -> None:
+        self.catalog = catalog
+        self.settings = settings or PlanSettings()
+
+    def query(self, tree: Any, text: str = "") -> Node:
+        """Return the plan of a query; `text` is the statement, for errors."""
+        return query(self._context(text), tree)
+
+    def insert(self, statement: Insert) -> Write:
+        """Return the plan of INSERT: columns as the table has them, with casts where values widen."""
+        return inserts.insert(self._context(statement.source or statement.text), statement)
+
+    def write(self, node: Node, statement: Insert) -> Write:
+        """Return the plan that writes rows of another plan, as INSERT would."""
+        return inserts.write(self._context(statement.source or statement.text), statement, node)
+
+    def expression(self, tree: Any, schema: Schema, text: str = "") -> Rex:
+        """Return an expression over columns: of a computed column, a watermark, the Table API."""
+        return Expressions(self._context(text), scope_of(schema)).convert(tree)
+
+    def _context(self, text: str) -> Context:
+        return Context(self.catalog, self.settings, text)
+
+
+__all__ = ["Converter", "PlanSettings"]

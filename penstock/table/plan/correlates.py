@@ -1,0 +1,172 @@
+"""Relations that depend on the row to their left: UNNEST, LATERAL TABLE(f(x)), LATERAL (query)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from penstock.table.errors import UnsupportedQueryError
+from penstock.table.expressions import functions
+from penstock.table.expressions.nodes import Rex
+from penstock.table.plan.catalog_reader import UserFunction
+from penstock.table.plan.context import Context
+from penstock.table.plan.expressions import Expressions
+from penstock.table.plan.nodes import Correlate, Field, Node, Schema
+from penstock.table.plan.schemas import nullable, one_row, project, references
+from penstock.table.plan.scope import Relation, Scope
+from penstock.table.sql import trees
+from penstock.table.types import (
+    ArrayType,
+    DataType,
+    IntType,
+    MapType,
+    MultisetType,
+    RowType,
+)
+
+if TYPE_CHECKING:
+    from penstock.table.plan.relations import FromClause
+
+
+def lateral(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:
+    """Add what depends on the relations before it to FROM."""
+    if kind not in {"INNER", "LEFT"}:
+        raise clause.context.error(
+            tree,
+            f"{kind} JOIN is not possible with what depends on the left row",
+            hint="use CROSS JOIN or LEFT JOIN ... ON TRUE",
+            kind=UnsupportedQueryError,
+        )
+    if isinstance(tree, exp.Lateral) and isinstance(tree.this, exp.Subquery):
+        from penstock.table.plan.subqueries import lateral_query
+
+        lateral_query(clause, tree, kind, joined)
+        return
+    correlate(clause, tree, kind, joined)
+
+
+def correlate(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:
+    """Add UNNEST or a table function."""
+    context = clause.context
+    assert clause.node is not None
+    left = clause.node
+    inside = Expressions(context, clause.scope)
+    if isinstance(tree, exp.Unnest):
+        function, operands, fields, user = _unnest(inside, tree)
+    else:
+        function, operands, fields, user = _table_call(inside, tree.this)
+    alias = tree.args.get("alias")
+    name = None
+    if alias is not None:
+        fields = clause.aliased(alias, fields)
+        name = None if alias.this is None else str(alias.this.this)
+        if name is not None and isinstance(tree, exp.Unnest) and not alias.args.get("columns"):
+            fields = _named_after(fields, name)
+    if kind == "LEFT":
+        fields = nullable(fields)
+    width = len(left.schema)
+    relation = Relation(name, width, fields)
+    if joined is not None:
+        clause.check_names(joined, [relation])
+    on = None if joined is None else joined.args.get("on")
+    condition = None
+    if on is not None:
+        both = Expressions(context, Scope([*clause.relations, relation]))
+        condition = both.condition(on, "the condition of ON")
+        if getattr(condition, "value", None) is True:
+            condition = None
+    if condition is not None and kind == "LEFT" and user is not None:
+        raise context.error(
+            on,
+            "LEFT JOIN with a table function has the condition TRUE only",
+            hint="write LEFT JOIN LATERAL TABLE(f(x)) AS t ON TRUE",
+            kind=UnsupportedQueryError,
+        )
+    clause.node = Correlate(
+        schema=left.schema + fields,
+        input=left,
+        function=function,
+        operands=operands,
+        user=user,
+        outer=kind == "LEFT",
+        condition=condition,
+    )
+    clause.relations = [*clause.relations, relation]
+
+
+def _named_after(fields: Schema, name: str) -> Schema:
+    """UNNEST(array) AS x without names of columns: the only column is called x."""
+    if fields[0].name != "EXPR$0":
+        return fields
+    return (replace(fields[0], name=name), *fields[1:])
+
+
+Read = tuple[str, tuple[Rex, ...], Schema, UserFunction | None]
+
+
+def _unnest(inside: Expressions, tree: Any) -> Read:
+    operands = tuple(inside.convert(each) for each in tree.expressions)
+    if len(operands) != 1:
+        inside.unsupported(tree, "UNNEST takes one array, map or multiset")
+    fields = unnested(inside, tree, operands[0].type)
+    ordinality = tree.args.get("offset")
+    if ordinality:
+        fields = (*fields, Field("ORDINALITY", IntType(nullable=False)))
+    return ("UNNEST WITH ORDINALITY" if ordinality else "UNNEST"), operands, fields, None
+
+
+def unnested(inside: Expressions, tree: Any, kind: DataType) -> Schema:
+    """Return the columns that UNNEST makes of a value: the fields of rows, key and value of maps, or one column."""
+    if isinstance(kind, MapType):
+        return (Field("KEY", kind.key_type), Field("VALUE", kind.value_type))
+    if not isinstance(kind, ArrayType | MultisetType):
+        inside.fail(tree, f"UNNEST takes an array, a map or a multiset, got {kind}")
+    element = kind.element_type
+    if isinstance(element, RowType):
+        return tuple(
+            Field(each.name, each.data_type.nullable() if element.is_nullable else each.data_type)
+            for each in element.fields
+        )
+    return (Field("EXPR$0", element),)
+
+
+def _table_call(inside: Expressions, call: Any) -> Read:
+    """LATERAL TABLE(f(x)): a user's function, or UNNEST."""
+    path = trees.function_path(call)
+    if len(path) == 1 and path[0].upper() == "UNNEST":
+        return _unnest(inside, call)
+    user = inside.context.catalog.find_function(path)
+    if user is None:
+        shown = ".".join(path)
+        near = functions.nearest_function(path[-1])
+        inside.fail(
+            call,
+            f"table function '{shown}' not found",
+            hint=f"did you mean '{near}'?"
+            if near
+            else "register it with create_temporary_function",
+        )
+    if user.kind != "TABLE":
+        inside.fail(call, f"'{user.name}' is no table function")
+    names = user.names or _default_names(user.result_types)
+    fields = tuple(Field(n, kind) for n, kind in zip(names, user.result_types, strict=True))
+    return user.name, inside.user_operands(call, user), fields, user
+
+
+def _default_names(types: Sequence[DataType]) -> list[str]:
+    return ["EXPR$0"] if len(types) == 1 else [f"f{index}" for index in range(len(types))]
+
+
+def user_table(context: Context, call: Any) -> Node:
+    """Return FROM TABLE(f(constants)): the rows of a table function without a left side."""
+    inside = Expressions(context, Scope())
+    function, operands, fields, user = _table_call(inside, call)
+    one = one_row()
+    node = Correlate(
+        schema=one.schema + fields, input=one, function=function, operands=operands, user=user
+    )
+    names = [each.name for each in fields]
+    return project(node, references(node.schema)[len(one.schema) :], names)

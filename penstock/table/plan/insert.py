@@ -1,0 +1,152 @@
+"""INSERT: the columns of a query as those of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from penstock.table.catalog.tables import ResolvedTable
+from penstock.table.errors import did_you_mean
+from penstock.table.expressions import typing
+from penstock.table.expressions.nodes import InputRef, Literal, Rex
+from penstock.table.plan import tables
+from penstock.table.plan.context import Context
+from penstock.table.plan.expressions import Expressions
+from penstock.table.plan.nodes import Field, Node, Write
+from penstock.table.plan.queries import query
+from penstock.table.plan.schemas import project
+from penstock.table.plan.scope import Scope
+from penstock.table.sql.statements import Insert
+from penstock.table.types import DataType, NullType
+
+
+def insert(context: Context, statement: Insert) -> Write:
+    """Return the plan of INSERT."""
+    return write(context, statement, query(context, statement.query.tree))
+
+
+def write(context: Context, statement: Insert, node: Node) -> Write:
+    """Return the plan that writes rows into the table of an INSERT."""
+    tree = statement.query.tree if statement.query is not None else None
+    target = tree if statement.target is None else statement.target
+    table = tables.find(context, target, statement.table)
+    if not isinstance(table, ResolvedTable):
+        raise context.error(target, f"{table.path} is a view: nothing can be inserted")
+    columns = tables.written_columns(table)
+    partition = {
+        name: _constant(context, value)
+        for name, value in statement.partition.items()
+        if value is not None
+    }
+    given = _given(context, tree, statement, table, columns, partition)
+    if len(given) != len(node.schema):
+        raise context.error(
+            tree,
+            f"the query gives {len(node.schema)} columns, but table {table.path} takes {len(given)}",
+            detail=_schemas(node.schema, [each for each in columns if each.name in given]),
+        )
+    expressions = [
+        _column(context, tree, statement, each, given, node, partition) for each in columns
+    ]
+    return Write(
+        schema=tuple(columns),
+        input=project(node, expressions, [each.name for each in columns]),
+        table=table,
+        options=dict(statement.options),
+        overwrite=statement.overwrite,
+        partition={name: rex.value for name, rex in partition.items()},
+    )
+
+
+def _constant(context: Context, value: Any) -> Literal:
+    """The value of PARTITION (p = value)."""
+    if not isinstance(value, exp.Expression):
+        return typing.literal_of(value)
+    rex = Expressions(context, Scope()).convert(value)
+    if not isinstance(rex, Literal):
+        raise context.error(value, "the value of a partition must be a constant")
+    return rex
+
+
+def _given(
+    context: Context,
+    tree: Any,
+    statement: Insert,
+    table: ResolvedTable,
+    target: Sequence[Field],
+    partition: dict[str, Literal],
+) -> list[str]:
+    """Return the names of the columns that the query gives, in its order."""
+    names = [each.name for each in target]
+    for name in partition:
+        if name not in table.partition_keys:
+            raise context.error(
+                tree,
+                f"'{name}' is no partition column of table {table.path}",
+                hint=did_you_mean(name, table.partition_keys),
+            )
+    if statement.columns is None:
+        return [name for name in names if name not in partition]
+    for name in statement.columns:
+        if name not in names:
+            raise context.error(
+                tree,
+                f"column '{name}' not found in table {table.path}",
+                hint=did_you_mean(name, names) or "computed and virtual columns cannot be inserted",
+            )
+        if statement.columns.count(name) > 1:
+            raise context.error(tree, f"column '{name}' is named twice")
+    return list(statement.columns)
+
+
+def _column(
+    context: Context,
+    tree: Any,
+    statement: Insert,
+    column: Field,
+    given: Sequence[str],
+    node: Node,
+    partition: dict[str, Literal],
+) -> Rex:
+    """Return what is written to a column: a column of the query, a partition's value, or NULL."""
+    if column.name in partition and column.name not in given:
+        return typing.cast_to(partition[column.name], column.type)
+    if column.name not in given:
+        if not column.type.is_nullable:
+            raise context.error(
+                tree, f"column '{column.name}' has no default value and does not allow NULLs"
+            )
+        return Literal(column.type, None)
+    index = given.index(column.name)
+    source = node.schema[index]
+    rex: Rex = InputRef(source.type, index)
+    if not assignable(source.type, column.type):
+        raise context.error(
+            tree,
+            f"column types of query result and sink '{'.'.join(statement.table)}' do not match: "
+            f"column '{column.name}' at position {index} is {column.type}, the query gives {source.type}",
+            hint=f"use CAST(... AS {column.type.nullable()})",
+        )
+    if isinstance(source.type, NullType):
+        return Literal(column.type.nullable(), None)
+    return typing.cast_to(rex, column.type)
+
+
+def assignable(source: DataType, target: DataType) -> bool:
+    """Whether values may be written to a column without CAST: types widen, and texts and bytes may be cut."""
+    if source.nullable() == target.nullable() or isinstance(source, NullType):
+        return True
+    if typing.is_text(source) and typing.is_text(target):
+        return True
+    if typing.is_binary(source) and typing.is_binary(target):
+        return True
+    return typing.can_widen(source, target)
+
+
+def _schemas(query_schema: Sequence[Field], sink: Sequence[Field]) -> str:
+    def shown(schema: Sequence[Field]) -> str:
+        return ", ".join(f"{each.name}: {each.type}" for each in schema)
+
+    return f"query schema: [{shown(query_schema)}], sink schema: [{shown(sink)}]"

@@ -1,0 +1,361 @@
+"""FROM: relations, their names, and joins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from penstock.table.errors import UnsupportedQueryError, did_you_mean
+from penstock.table.expressions.nodes import InputRef, Rex
+from penstock.table.plan import correlates, tables, windows
+from penstock.table.plan.context import Context
+from penstock.table.plan.expressions import (
+    TRUE,
+    Expressions,
+    conjunction,
+    simple_call,
+    tree_conjuncts,
+)
+from penstock.table.plan.hints import state_ttl
+from penstock.table.plan.nodes import Node, Scan, Schema
+from penstock.table.plan.schemas import join, one_row, project, references, rename, renamed
+from penstock.table.plan.scope import Relation, Scope
+from penstock.table.sql import trees
+
+_LATERAL = (exp.Lateral, exp.Unnest)
+
+
+class FromClause:
+    """What FROM gives so far: a node, and the names of its columns."""
+
+    def __init__(self, context: Context, hints: Sequence[trees.Hint] = ()) -> None:
+        self.context = context
+        self.node: Node | None = None
+        self.relations: list[Relation] = []
+        self.hints = hints
+        self.later: list[
+            Any
+        ] = []  # conditions of inner joins with subqueries: those of WHERE, as it were
+
+    @property
+    def scope(self) -> Scope:
+        """The names so far."""
+        return Scope(list(self.relations))
+
+    def read(self, tree: Any) -> None:
+        """Take the relations of a SELECT."""
+        first = tree.args.get("from_") or tree.args.get("from")
+        if first is None:
+            self.node = one_row()
+            return
+        self.add(first.this)
+        for each in tree.args.get("joins") or ():
+            self.join(each)
+        for each in tree.args.get("laterals") or ():
+            self.lateral(each, "INNER", None)
+
+    def add(self, tree: Any) -> None:
+        """Take the first relation, with the joins that stand beside it."""
+        if isinstance(tree, _LATERAL):
+            self.node = one_row()
+            self.lateral(tree, "INNER", None)
+        else:
+            self.node, self.relations = self.relation(tree)
+        for each in tree.args.get("joins") or ():
+            self.join(each)
+
+    # single relations
+
+    def relation(self, tree: Any) -> tuple[Node, list[Relation]]:
+        """Return the plan of a relation and the names that it brings."""
+        if isinstance(tree, exp.Table):
+            return self.table(tree)
+        if isinstance(tree, exp.Subquery):
+            return self.subquery(tree)
+        if isinstance(tree, exp.Values):
+            from penstock.table.plan.queries import query
+
+            return self.named(tree, query(self.context, tree))
+        if isinstance(tree, trees.TableFunction):
+            return self.named(tree, windows.table_function(self, tree))
+        if isinstance(tree, trees.MatchRecognize):
+            from penstock.table.plan.match_recognize import match_recognize
+
+            return self.named(tree, match_recognize(self, tree))
+        raise self.context.error(tree, "this is not supported in FROM", kind=UnsupportedQueryError)
+
+    def table(self, tree: Any) -> tuple[Node, list[Relation]]:
+        """A table, a view, or a name of WITH."""
+        name = trees.name_parts(tree)
+        named = self.context.named.get(name[0]) if len(name) == 1 else None
+        if named is not None:
+            node = named
+        else:
+            node = tables.read(self.context, tree, name, options_of(tree))
+        version = tree.args.get("version")
+        if version is not None and isinstance(node, Scan):
+            moment = self.constant_version(version)
+            if moment is not None:
+                node = replace(node, snapshot=moment)
+        return self.named(tree, node, name[-1], name)
+
+    def constant_version(self, version: Any) -> Any:
+        """The moment that FOR SYSTEM_TIME AS OF says, if it is a constant."""
+        if version.find(exp.Column) is not None:
+            return None
+        return Expressions(self.context, Scope()).convert(version.expression)
+
+    def subquery(self, tree: Any) -> tuple[Node, list[Relation]]:
+        """A query in parentheses, or joins in parentheses."""
+        inner = tree.this
+        if isinstance(inner, exp.Query) and not isinstance(inner, exp.Table):
+            from penstock.table.plan.queries import query
+
+            plain = tree.copy() if _has_tail(tree) else inner
+            if plain is not inner:
+                plain.set("alias", None)
+                plain.set("joins", None)
+            return self.named(tree, query(self.context.standing_alone(), plain))
+        inside = FromClause(self.context, self.hints)
+        inside.add(inner)
+        assert inside.node is not None
+        self.later += inside.later
+        if tree.args.get("alias") is None:
+            return inside.node, inside.relations
+        return self.named(tree, inside.node)
+
+    def named(
+        self, tree: Any, node: Node, name: str | None = None, path: tuple[str, ...] = ()
+    ) -> tuple[Node, list[Relation]]:
+        """Return a relation under the alias that it is given."""
+        alias = tree.args.get("alias")
+        if alias is None:
+            return node, [Relation(name, 0, node.schema, path)]
+        schema = self.aliased(alias, node.schema)
+        shown = str(alias.this.this) if alias.this is not None else name
+        return rename(node, schema), [Relation(shown, 0, schema)]
+
+    def aliased(self, alias: Any, schema: Schema) -> Schema:
+        """Return columns with the names that an alias gives them."""
+        columns = [str(each.this) for each in alias.args.get("columns") or ()]
+        if not columns:
+            return schema
+        if len(columns) != len(schema):
+            raise self.context.error(
+                alias,
+                f"the alias names {len(columns)} columns, but there are {len(schema)}",
+                hint=f"the columns are: {', '.join(each.name for each in schema)}",
+            )
+        return renamed(schema, columns)
+
+    # joins
+
+    def join(self, tree: Any) -> None:
+        """Take another relation."""
+        kind = self.join_kind(tree)
+        other = tree.this
+        if isinstance(other, _LATERAL):
+            self.lateral(other, kind, tree)
+            return
+        node, relations = self.relation(other)
+        for each in other.args.get("joins") or ():  # beside the relation, not in parentheses
+            inside = FromClause(self.context, self.hints)
+            inside.node, inside.relations = node, relations
+            inside.join(each)
+            node, relations = inside.node, inside.relations
+        self.combine(tree, kind, node, relations)
+
+    def join_kind(self, tree: Any) -> str:
+        """Return INNER, LEFT, RIGHT, FULL, SEMI or ANTI."""
+        side = str(tree.args.get("side") or "").upper()
+        kind = str(tree.args.get("kind") or "").upper()
+        if kind in {"SEMI", "ANTI"}:
+            return kind
+        return side or "INNER"
+
+    def combine(self, tree: Any, kind: str, node: Node, relations: Sequence[Relation]) -> None:
+        """Join what there is with another relation."""
+        left = self.node
+        assert left is not None
+        width = len(left.schema)
+        right = [each.shifted(width) for each in relations]
+        self.check_names(tree, right)
+        temporal = self.temporal(tree)
+        hints = join_hints(self.hints, self.relations, relations)
+        merged = self.merged_names(tree, relations)
+        if merged:
+            self.merge(tree, kind, node, right, merged, temporal, hints)
+            return
+        both = Scope([*self.relations, *right])
+        on = tree.args.get("on")
+        condition: Rex = TRUE
+        if on is not None:
+            condition = self.condition(both, kind, on)
+        elif kind != "INNER":
+            raise self.context.error(tree, f"{kind} JOIN needs a condition", hint="add ON ...")
+        self.node = join(left, node, kind, condition, temporal=temporal, hints=hints)
+        self.settle(both.relations if kind not in {"SEMI", "ANTI"} else self.relations)
+
+    def condition(self, both: Scope, kind: str, on: Any) -> Rex:
+        """Return the condition of ON. Subqueries of an inner join wait until all relations are there."""
+        inside = Expressions(self.context, both)
+        if kind != "INNER" or on.find(exp.Query) is None:
+            return inside.condition(on, "the condition of ON")
+        parts = list(tree_conjuncts(on))
+        self.later += [each for each in parts if each.find(exp.Query) is not None]
+        plain = [each for each in parts if each.find(exp.Query) is None]
+        return conjunction([inside.condition(each, "the condition of ON") for each in plain])
+
+    def settle(self, relations: Sequence[Relation]) -> None:
+        """Take over relations; their columns are what the node gives now."""
+        assert self.node is not None
+        schema = self.node.schema
+        self.relations = [
+            replace(
+                each,
+                fields=tuple(
+                    replace(schema[index], name=own.name)
+                    for index, own in enumerate(each.fields, each.start)
+                ),
+            )
+            for each in relations
+        ]
+
+    def check_names(self, tree: Any, more: Sequence[Relation]) -> None:
+        """Refuse a relation whose name is taken."""
+        taken = {each.name for each in self.relations if each.name}
+        for each in more:
+            if each.name in taken:
+                raise self.context.error(
+                    tree.this,
+                    f"the name '{each.name}' is used twice in FROM",
+                    hint="give one of them an alias",
+                )
+
+    def temporal(self, tree: Any) -> Rex | None:
+        """Return the time that FOR SYSTEM_TIME AS OF says, over the columns of the left side."""
+        version = tree.this.args.get("version") if isinstance(tree.this, exp.Table) else None
+        if version is None or version.find(exp.Column) is None:
+            return None
+        rex = Expressions(self.context, self.scope).convert(version.expression)
+        assert self.node is not None
+        if not isinstance(rex, InputRef) or self.node.schema[rex.index].time is None:
+            raise self.context.error(
+                version,
+                "FOR SYSTEM_TIME AS OF must be a time attribute of the left table",
+                hint="declare a WATERMARK for it, or add a column AS PROCTIME()",
+                kind=UnsupportedQueryError,
+            )
+        return rex
+
+    def merged_names(self, tree: Any, relations: Sequence[Relation]) -> list[str]:
+        """Return the names of USING or NATURAL."""
+        if tree.args.get("using"):
+            return [trees.name_parts(each)[-1] for each in tree.args["using"]]
+        if str(tree.args.get("method") or "").upper() != "NATURAL":
+            return []
+        right = {field.name for _, field in Scope(list(relations)).columns()}
+        return [field.name for _, field in self.scope.columns() if field.name in right]
+
+    def merge(
+        self,
+        tree: Any,
+        kind: str,
+        node: Node,
+        right: Sequence[Relation],
+        names: Sequence[str],
+        temporal: Rex | None,
+        hints: dict[str, Any],
+    ) -> None:
+        """Join by columns of the same names, each of which is there once afterwards."""
+        left = self.node
+        assert left is not None
+        pairs = [
+            (self.only(tree, self.scope, name), self.only(tree, Scope(list(right)), name))
+            for name in names
+        ]
+        condition = conjunction([simple_call("=", pair) for pair in pairs])
+        joined = join(left, node, kind, condition, temporal=temporal, hints=hints)
+        if kind in {"SEMI", "ANTI"}:
+            self.node = joined
+            return
+        merged = [self.merged(kind, joined.schema, *pair) for pair in pairs]
+        shift = len(names)
+        self.node = project(
+            joined,
+            [*merged, *references(joined.schema)],
+            [*names, *(each.name for each in joined.schema)],
+        )
+        hidden = frozenset(names)
+        front = Relation(None, 0, tuple(self.node.schema[:shift]))
+        others = [
+            replace(each.shifted(shift), hidden=each.hidden | hidden)
+            for each in (*self.relations, *right)
+        ]
+        self.settle([front, *others])
+
+    def only(self, tree: Any, scope: Scope, name: str) -> Rex:
+        """Return the column of USING in one of the sides."""
+        found = scope.find([name])
+        if found is None:
+            known = [field.name for _, field in scope.columns()]
+            raise self.context.error(
+                tree,
+                f"column '{name}' of USING is not in both tables",
+                hint=did_you_mean(name, known),
+            )
+        return InputRef(found.field.type, found.index)
+
+    def merged(self, kind: str, schema: Schema, left: Rex, right: Rex) -> Rex:
+        """Return the column that USING makes of two."""
+        assert isinstance(left, InputRef)
+        assert isinstance(right, InputRef)
+        first = InputRef(schema[left.index].type, left.index)
+        second = InputRef(schema[right.index].type, right.index)
+        if kind == "RIGHT":
+            return second
+        return simple_call("COALESCE", [first, second]) if kind == "FULL" else first
+
+    # what depends on the columns to its left
+
+    def lateral(self, tree: Any, kind: str, joined: Any) -> None:
+        """Take UNNEST, LATERAL TABLE or LATERAL (query)."""
+        correlates.lateral(self, tree, kind, joined)
+
+
+def options_of(tree: Any) -> dict[str, str]:
+    """Return what OPTIONS hints of a relation say."""
+    found: dict[str, str] = {}
+    for hint in trees.hints_of(tree):
+        if hint.name == "OPTIONS":
+            found |= hint.options
+    return found
+
+
+def join_hints(
+    hints: Sequence[trees.Hint], left: Sequence[Relation], right: Sequence[Relation]
+) -> dict[str, Any]:
+    """Return what the hints of SELECT say about a join: LOOKUP options, STATE_TTL as milliseconds by side."""
+    found: dict[str, Any] = {
+        hint.name: dict(hint.options) or hint.arguments
+        for hint in hints
+        if hint.name
+        in {"LOOKUP", "STATE_TTL", "BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP"}
+    }
+    if "STATE_TTL" in found:
+        kept = {name.lower(): ttl for name, ttl in state_ttl(hints).items()}
+        found["STATE_TTL"] = {
+            side: kept[str(each.name).lower()]
+            for side, relations in (("left", left), ("right", right))
+            for each in relations
+            if str(each.name).lower() in kept
+        }
+    return found
+
+
+def _has_tail(tree: Any) -> bool:
+    """Whether parentheses have ORDER BY, LIMIT or WITH of their own."""
+    return any(tree.args.get(each) for each in ("order", "limit", "offset", "with_", "with"))

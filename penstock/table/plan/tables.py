@@ -1,0 +1,162 @@
+"""Tables and views of catalogs as plans: what is read, computed columns, the watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from penstock.errors import PenstockError
+from penstock.table.catalog.tables import (
+    ComputedColumn,
+    MetadataColumn,
+    ResolvedTable,
+    ResolvedView,
+)
+from penstock.table.errors import did_you_mean
+from penstock.table.expressions.nodes import InputRef, Rex
+from penstock.table.plan.context import Context
+from penstock.table.plan.expressions import Expressions
+from penstock.table.plan.nodes import AssignWatermark, Field, Node, Scan
+from penstock.table.plan.schemas import project, rename, renamed
+from penstock.table.plan.scope import scope_of
+from penstock.table.types import LocalZonedTimestampType, TimestampType
+
+
+def find(context: Context, tree: Any, name: Sequence[str]) -> ResolvedTable | ResolvedView:
+    """Return the table or view of a name, or refuse the query."""
+    found = context.catalog.find_table(name)
+    if found is None:
+        known = [*context.named, *context.catalog.table_names()]
+        raise context.error(
+            tree,
+            f"table '{'.'.join(name)}' not found",
+            hint=did_you_mean(".".join(name), known),
+        )
+    return found
+
+
+def read(context: Context, tree: Any, name: Sequence[str], options: dict[str, str]) -> Node:
+    """Return the plan that reads a table or view."""
+    found = find(context, tree, name)
+    if isinstance(found, ResolvedView):
+        return _read_view(context, tree, found)
+    if found.bound is not None:
+        return _bound(found)
+    return read_table(context, tree, found, options)
+
+
+def _bound(found: ResolvedTable | ResolvedView) -> Node:
+    """The plan of a table that another plan is behind of; it may give names of its own."""
+    node: Node = found.bound() if callable(found.bound) else found.bound
+    names: Sequence[str] | None
+    if isinstance(found, ResolvedView):
+        names = found.columns
+    else:
+        names = [each.name for each in found.columns]
+    if names and len(names) == len(node.schema):
+        return rename(node, renamed(node.schema, names))
+    return node
+
+
+def _read_view(context: Context, tree: Any, view: ResolvedView) -> Node:
+    from penstock.table.plan.queries import query
+
+    if view.bound is not None:
+        return _bound(view)
+    shown = str(view.path)
+    if shown in context.views:
+        raise context.error(tree, f"the view {shown} is defined by itself")
+    catalog = context.catalog
+    if view.catalog or view.database:
+        catalog = catalog.at(view.catalog, view.database)
+    node = query(context.of_view(shown, catalog, view.text), view.query)
+    if view.columns is None:
+        return node
+    if len(view.columns) != len(node.schema):
+        raise context.error(
+            tree,
+            f"the view {shown} names {len(view.columns)} columns, but its query gives {len(node.schema)}",
+        )
+    return rename(node, renamed(node.schema, view.columns))
+
+
+def read_table(context: Context, tree: Any, table: ResolvedTable, options: dict[str, str]) -> Node:
+    """Return the scan of a table, its computed columns and its watermark."""
+    key = set(table.primary_key or ())
+    stored = [each for each in table.columns if not isinstance(each, ComputedColumn)]
+    schema = tuple(
+        Field(each.name, each.type.not_null() if each.name in key else each.type) for each in stored
+    )
+    node: Node = Scan(schema=schema, table=table, options=dict(options))
+    if len(stored) < len(table.columns):
+        node = _with_computed(context, tree, table, node)
+    if table.watermark is not None:
+        node = _with_watermark(context, tree, table, node)
+    return node
+
+
+def _with_computed(context: Context, tree: Any, table: ResolvedTable, scan: Node) -> Node:
+    positions = {each.name: index for index, each in enumerate(scan.schema)}
+    expressions: list[Rex] = []
+    for column in table.columns:
+        if isinstance(column, ComputedColumn):
+            what = f"computed column '{column.name}' of table {table.path}"
+            expressions.append(_table_expression(context, tree, what, column, scan))
+        else:
+            index = positions[column.name]
+            expressions.append(InputRef(scan.schema[index].type, index))
+    return project(scan, expressions, [each.name for each in table.columns])
+
+
+def _table_expression(
+    context: Context, tree: Any, what: str, column: ComputedColumn, node: Node
+) -> Rex:
+    own = replace(context, text=column.text, around=None)
+    try:
+        return Expressions(own, scope_of(node.schema)).convert(column.expression)
+    except PenstockError as error:
+        raise context.error(
+            tree, f"{what} cannot be computed: {error.message}", hint=error.hint
+        ) from None
+
+
+def _with_watermark(context: Context, tree: Any, table: ResolvedTable, node: Node) -> Node:
+    assert table.watermark is not None
+    name, expression, text = table.watermark
+    names = [each.name for each in node.schema]
+    if name not in names:
+        raise context.error(
+            tree,
+            f"the watermark of table {table.path} is for '{name}', which it does not have",
+            hint=did_you_mean(name, names),
+        )
+    index = names.index(name)
+    kind = node.schema[index].type
+    if not isinstance(kind, TimestampType | LocalZonedTimestampType) or kind.precision > 3:
+        raise context.error(
+            tree,
+            f"the watermark of table {table.path} is for '{name}' of type {kind}",
+            hint="it must be TIMESTAMP(3) or TIMESTAMP_LTZ(3)",
+        )
+    column = ComputedColumn(name, expression, text)
+    what = f"the watermark for '{name}' of table {table.path}"
+    rex = _table_expression(context, tree, what, column, node)
+    if not isinstance(rex.type, TimestampType | LocalZonedTimestampType):
+        raise context.error(tree, f"{what} must be a timestamp, got {rex.type}")
+    schema = tuple(
+        replace(each, time="rowtime") if position == index else each
+        for position, each in enumerate(node.schema)
+    )
+    return AssignWatermark(schema=schema, input=node, rowtime=index, expression=rex)
+
+
+def written_columns(table: ResolvedTable) -> list[Field]:
+    """Return the columns that INSERT gives: those that are not computed and not virtual."""
+    key = set(table.primary_key or ())
+    return [
+        Field(each.name, each.type.not_null() if each.name in key else each.type)
+        for each in table.columns
+        if not isinstance(each, ComputedColumn)
+        and not (isinstance(each, MetadataColumn) and each.virtual)
+    ]

@@ -1,0 +1,1 @@
+"""Rules that change plans, one a module."""

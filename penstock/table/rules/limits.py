@@ -1,0 +1,27 @@
+"""LIMIT without order: a source need not give more rows than that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.table.plan.nodes import Node, Project, Scan, Sort
+from penstock.table.rules.trees import transform, with_inputs
+
+
+def push_limits(node: Node) -> Node:
+    """Tell scans how many rows are needed, everywhere in a plan."""
+    return transform(node, _pushed)
+
+
+def _pushed(node: Node) -> Node:
+    if not isinstance(node, Sort) or node.order or node.limit is None:
+        return node
+    return with_inputs(node, [_limited(node.input, node.offset + node.limit)])
+
+
+def _limited(node: Node, limit: int) -> Node:
+    if isinstance(node, Project):
+        return with_inputs(node, [_limited(node.input, limit)])
+    if isinstance(node, Scan) and not node.filters:
+        return replace(node, limit=limit)
+    return node

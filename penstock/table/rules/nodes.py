@@ -1,0 +1,29 @@
+"""Logical nodes that no query has: rules make them of others, because they are run better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.columnar.specs.common import SortKey
+from penstock.table.expressions.nodes import Rex
+from penstock.table.plan.nodes import Input1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank(Input1):
+    """The rows with rank `start` to `end` of each partition; `end_column`: the end is the value of that column. Output: all columns, then the rank if `with_rank`."""
+
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    function: str
+    start: int = 1
+    end: int | None = None
+    end_column: int | None = None
+    with_rank: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expand(Input1):
+    """Each row once per projection."""
+
+    projections: tuple[tuple[Rex, ...], ...]

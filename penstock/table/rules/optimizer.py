@@ -1,0 +1,38 @@
+"""All rules, in the order in which they are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.table.plan.nodes import Node
+from penstock.table.rules.distinct_split import split_distinct
+from penstock.table.rules.filters import push_filters
+from penstock.table.rules.folding import fold_constants
+from penstock.table.rules.grouping_sets import expand_grouping_sets
+from penstock.table.rules.limits import push_limits
+from penstock.table.rules.pruning import prune
+from penstock.table.rules.ranks import recognise_ranks
+from penstock.table.rules.set_operations import rewrite_set_operations
+from penstock.table.rules.sharing import share
+
+# What a plan is rewritten by alone; the others look at all plans of a job.
+RULES = (rewrite_set_operations, expand_grouping_sets, recognise_ranks, push_limits)
+
+
+def optimize(
+    roots: Sequence[Node], *, zone: str = "UTC", reuse: bool = True, buckets: int = 0
+) -> list[Node]:
+    """Return plans that give the same rows and are run better. `reuse`: equal parts run once. `buckets`: of distinct values that are aggregated in two levels; 0: they are not."""
+    plans = [_applied(fold_constants(root, zone)) for root in roots]
+    if buckets:
+        plans = [split_distinct(each, buckets) for each in plans]
+    if reuse:
+        plans = share(plans)
+    plans = prune(push_filters(plans))
+    return share(plans) if reuse else plans
+
+
+def _applied(node: Node) -> Node:
+    for rule in RULES:
+        node = rule(node)
+    return node

@@ -1,0 +1,107 @@
+"""ROW_NUMBER() OVER (...) with a condition on the number is a Top-N, which keeps far less than all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, inputs_of
+from penstock.table.plan.nodes import Filter, Node, Over, Project
+from penstock.table.rules.expressions import all_of, conjuncts, refs, remap
+from penstock.table.rules.nodes import Rank
+from penstock.table.rules.trees import transform
+
+FUNCTIONS = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK"})
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+@dataclass(slots=True)
+class _Bounds:
+    start: int = 1
+    end: int | None = None
+    end_column: int | None = None
+
+
+def recognise_ranks(node: Node) -> Node:
+    """Turn filters over ranking functions into ranks, everywhere in a plan."""
+    return transform(node, _rank)
+
+
+def _rank(node: Node) -> Node:
+    if not isinstance(node, Filter):
+        return node
+    found = _over_below(node.input)
+    if found is None:
+        return node
+    over, columns = found
+    if len(over.calls) != 1 or over.calls[0].function not in FUNCTIONS or not over.window.order:
+        return node
+    number = len(over.input.schema)
+    bounds, rest = _Bounds(), []
+    used = False
+    for each in conjuncts(node.condition):
+        placed = remap(each, lambda ref: columns[ref.index])
+        if number in inputs_of(placed) and _narrow(bounds, placed, number):
+            used = True
+        else:
+            rest.append(each)
+    if not used or (bounds.end is None and bounds.end_column is None):
+        return node
+    rank = Rank(
+        schema=over.schema,
+        input=over.input,
+        partition=over.window.partition,
+        order=over.window.order,
+        function=over.calls[0].function,
+        start=bounds.start,
+        end=bounds.end,
+        end_column=bounds.end_column,
+    )
+    whole: Node = Project(schema=node.schema, input=rank, expressions=tuple(columns))
+    condition = all_of(rest)
+    return whole if condition is None else replace(node, input=whole, condition=condition)
+
+
+def _over_below(node: Node) -> tuple[Over, list[Rex]] | None:
+    """Return the OVER below projections, and what of its columns arrives above them."""
+    if isinstance(node, Over):
+        return node, list(refs(node.schema))
+    if not isinstance(node, Project):
+        return None
+    found = _over_below(node.input)
+    if found is None:
+        return None
+    over, columns = found
+    return over, [remap(each, lambda ref: columns[ref.index]) for each in node.expressions]
+
+
+def _narrow(bounds: _Bounds, rex: Rex, number: int) -> bool:
+    """Take a condition on the number into the bounds, if it is one that they can hold."""
+    if not isinstance(rex, Call) or rex.function not in _MIRRORED or len(rex.operands) != 2:
+        return False
+    one, other, comparison = _plain(rex.operands[0]), _plain(rex.operands[1]), rex.function
+    if isinstance(other, InputRef) and other.index == number:
+        one, other, comparison = other, one, _MIRRORED[comparison]
+    if not isinstance(one, InputRef) or one.index != number:
+        return False
+    if isinstance(other, Literal) and isinstance(other.value, int):
+        _narrow_to(bounds, comparison, other.value)
+        return True
+    if isinstance(other, InputRef) and comparison == "<=" and bounds.end_column is None:
+        bounds.end_column = other.index
+        return True
+    return False
+
+
+def _plain(rex: Rex) -> Rex:
+    """Look through casts, which widen a number to compare it."""
+    while isinstance(rex, Call) and rex.function == "CAST" and len(rex.operands) == 1:
+        rex = rex.operands[0]
+    return rex
+
+
+def _narrow_to(bounds: _Bounds, comparison: str, value: int) -> None:
+    if comparison in {"=", ">=", ">"}:
+        bounds.start = max(bounds.start, value + (comparison == ">"))
+    if comparison in {"=", "<=", "<"}:
+        end = value - (comparison == "<")
+        bounds.end = end if bounds.end is None else min(bounds.end, end)

@@ -1,0 +1,103 @@
+"""UNION, INTERSECT and EXCEPT in terms of nodes that run."""
+
+from __future__ import annotations
+
+from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal, Rex
+from penstock.table.plan.nodes import (
+    Aggregate,
+    Correlate,
+    Field,
+    Join,
+    Node,
+    Project,
+    SetOperation,
+)
+from penstock.table.rules.expressions import TRUE, all_of, refs
+from penstock.table.rules.trees import transform
+from penstock.table.types import BigIntType, BooleanType
+
+REPLICATE = "REPLICATE ROWS"
+_LONG = BigIntType(False)
+
+
+def rewrite_set_operations(node: Node) -> Node:
+    """Leave nothing but UNION ALL of set operations, everywhere in a plan."""
+    return transform(node, _rewritten)
+
+
+def _rewritten(node: Node) -> Node:
+    if not isinstance(node, SetOperation) or (node.kind == "UNION" and node.all):
+        return node
+    if node.kind == "UNION":
+        everything = SetOperation(schema=node.schema, parts=node.parts, kind="UNION", all=True)
+        return _distinct(everything)
+    whole = node.parts[0]
+    for part in node.parts[1:]:
+        whole = _counted(node, whole, part) if node.all else _distinct(_joined(node, whole, part))
+    return whole
+
+
+def _distinct(node: Node) -> Node:
+    keys = tuple(range(len(node.schema)))
+    return Aggregate(schema=_plain(node.schema), input=node, keys=keys, aggregates=())
+
+
+def _plain(schema: tuple[Field, ...]) -> tuple[Field, ...]:
+    return tuple(Field(field.name, field.type) for field in schema)
+
+
+def _joined(node: SetOperation, left: Node, right: Node) -> Node:
+    """INTERSECT: left rows that are on the right, too; EXCEPT: those that are not. NULLs are the same."""
+    width = len(left.schema)
+    same = [
+        Call(
+            BooleanType(False),
+            "IS NOT DISTINCT FROM",
+            (one, InputRef(other.type, other.index + width)),
+        )
+        for one, other in zip(refs(left.schema), refs(right.schema), strict=True)
+    ]
+    return Join(
+        schema=left.schema,
+        left=left,
+        right=right,
+        kind="SEMI" if node.kind == "INTERSECT" else "ANTI",
+        condition=all_of(same) or TRUE,
+    )
+
+
+def _counted(node: SetOperation, left: Node, right: Node) -> Node:
+    """INTERSECT ALL and EXCEPT ALL: count a row on both sides, then give it as often as it belongs there."""
+    width = len(left.schema)
+    union = SetOperation(
+        schema=(*_plain(left.schema), Field("$left", _LONG), Field("$right", _LONG)),
+        parts=(_marked(left, 1, 0), _marked(right, 0, 1)),
+        kind="UNION",
+        all=True,
+    )
+    keys = tuple(range(width))
+    sums = tuple(AggregateCall("SUM", (InputRef(_LONG, width + at),), _LONG) for at in (0, 1))
+    counted = Aggregate(schema=union.schema, input=union, keys=keys, aggregates=sums)
+    ours, theirs = InputRef(_LONG, width), InputRef(_LONG, width + 1)
+    times: Rex
+    if node.kind == "EXCEPT":
+        times = Call(_LONG, "-", (ours, theirs))
+    else:
+        fewer = Call(BooleanType(False), "<", (ours, theirs))
+        times = Call(_LONG, "CASE", (fewer, ours, theirs))
+    replicated = Correlate(
+        schema=(*counted.schema, Field("$copy", _LONG)),
+        input=counted,
+        function=REPLICATE,
+        operands=(times,),
+    )
+    return Project(schema=node.schema, input=replicated, expressions=refs(counted.schema)[:width])
+
+
+def _marked(node: Node, ours: int, theirs: int) -> Node:
+    marks = (Literal(_LONG, ours), Literal(_LONG, theirs))
+    return Project(
+        schema=(*_plain(node.schema), Field("$left", _LONG), Field("$right", _LONG)),
+        input=node,
+        expressions=(*refs(node.schema), *marks),
+    )

@@ -1,0 +1,46 @@
+"""Walking and rebuilding logical plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from penstock.table.plan.nodes import Input1, Join, Node, SetOperation
+
+
+def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
+    """Return a node with other inputs; the same object if they are the same."""
+    if all(old is new for old, new in zip(node.inputs, inputs, strict=True)):
+        return node
+    if isinstance(node, Join):
+        return replace(node, left=inputs[0], right=inputs[1])
+    if isinstance(node, SetOperation):
+        return replace(node, parts=tuple(inputs))
+    assert isinstance(node, Input1)
+    return replace(node, input=inputs[0])
+
+
+def transform(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return a plan with each node replaced by what `change` makes of it, inputs first. What two nodes read stays one object."""
+    made: dict[int, tuple[Node, Node]] = {}
+
+    def visit(each: Node) -> Node:
+        known = made.get(id(each))
+        if known is None:
+            inputs = [visit(source) for source in each.inputs]
+            known = made[id(each)] = (each, change(with_inputs(each, inputs)))
+        return known[1]
+
+    return visit(node)
+
+
+def fields_of(node: Any) -> dict[str, Any]:
+    """Return the fields of a node besides its inputs."""
+    skipped = {"input", "left", "right", "parts"}
+    return {
+        name: getattr(node, name)
+        for kind in reversed(type(node).__mro__)
+        for name in getattr(kind, "__dataclass_fields__", ())
+        if name not in skipped
+    }

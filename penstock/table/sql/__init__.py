@@ -1,0 +1,1 @@
+"""Flink's SQL as text: tokens, parser, statements."""

@@ -1,0 +1,58 @@
+"""The grammar of hints: /*+ OPTIONS('k'='v'), LOOKUP('table'='t'), STATE_TTL('a'='1d'), BROADCAST(t) */."""
+
+from __future__ import annotations
+
+from penstock.table.errors import SqlParseError
+from penstock.table.sql.stream import TokenStream
+from penstock.table.sql.tokens import Kind, Source, Token, tokenize
+from penstock.table.sql.trees import Hint
+
+
+def parse_hints(source: Source, token: Token) -> tuple[Hint, ...]:
+    """Return the hints that a token holds. Places in errors are those of the statement."""
+    start = source.text.index("/*+", token.start) + 3
+    body = source.text[start : token.end - 2]
+    try:
+        tokens = tokenize(Source(body))
+    except SqlParseError as error:
+        raise source.error(error.message, token.start, token.end, error.hint) from None
+    moved = [
+        Token(one.kind, one.text, one.upper, one.start + start, one.end + start) for one in tokens
+    ]
+    stream = _HintParser(source, moved)
+    return stream.hints()
+
+
+class _HintParser(TokenStream):
+    def hints(self) -> tuple[Hint, ...]:
+        found = [self._hint()]
+        while not self.at_end:
+            self.accept(",")
+            found.append(self._hint())
+        return tuple(found)
+
+    def _hint(self) -> Hint:
+        token = self.current
+        name = self.name("the name of a hint").upper()
+        options: dict[str, str] = {}
+        arguments: list[str] = []
+        if self.accept("(") and not self.accept(")"):
+            self._item(options, arguments)
+            while self.accept(","):
+                self._item(options, arguments)
+            self.expect(")")
+        return Hint(name, options, tuple(arguments), self.source.position(token.start))
+
+    def _item(self, options: dict[str, str], arguments: list[str]) -> None:
+        if self.current.kind is Kind.STRING or self.current.kind is Kind.NUMBER:
+            key = self.take().text
+        else:
+            key = ".".join(self.path("a string or a name"))
+        if self.accept("="):
+            token = self.current
+            if token.kind not in (Kind.STRING, Kind.NUMBER, Kind.WORD):
+                self.wanted("a string")
+                raise self.failure()
+            options[key] = self.take().text
+        else:
+            arguments.append(key)

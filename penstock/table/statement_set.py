@@ -1,0 +1,93 @@
+"""StatementSet: several INSERTs that run as one job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.not_implemented import not_implemented
+from penstock.datastream._checks import check_instance, check_text
+from penstock.errors import InvalidProgramError
+from penstock.table.errors import ValidationError
+from penstock.table.explain_detail import ExplainDetail
+from penstock.table.plan.nodes import Write
+
+if TYPE_CHECKING:
+    from penstock.table.table import Table, TablePipeline
+    from penstock.table.table_descriptor import TableDescriptor
+    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_result import TableResult
+
+
+class StatementSet:
+    """INSERTs that share what they read: their plans are put together, and run as one job."""
+
+    compile_plan = not_implemented(
+        "plans are made anew from the statements; a job goes on from its checkpoints"
+    )
+
+    def __init__(self, environment: TableEnvironment) -> None:
+        self._environment = environment
+        self._writes: list[Write] = []
+
+    def add(self, table_pipeline: TablePipeline) -> StatementSet:
+        """Add what a table's insert_into made."""
+        from penstock.table.table import TablePipeline
+
+        check_instance(table_pipeline, TablePipeline, "table_pipeline")
+        self._writes.append(table_pipeline.write)
+        return self
+
+    def add_insert_sql(self, stmt: str) -> StatementSet:
+        """Add an INSERT."""
+        from penstock.table.execution.executor import parse_one
+        from penstock.table.sql import statements
+
+        statement = parse_one(check_text(stmt, "stmt"))
+        if not isinstance(statement, statements.Insert):
+            raise ValidationError("only INSERT statements can be added", detail=stmt)
+        self._writes.append(self._environment.planning.insert(statement))
+        return self
+
+    def add_insert(
+        self,
+        target_path_or_descriptor: str | TableDescriptor,
+        table: Table,
+        overwrite: bool = False,
+    ) -> StatementSet:
+        """Add that a table's rows are written into another."""
+        return self.add(table.insert_into(target_path_or_descriptor, overwrite))
+
+    def explain(self, *extra_details: ExplainDetail) -> str:
+        """Return the plans as text."""
+        from penstock.table.execution.explaining import explain_plans
+
+        return explain_plans(self._environment, self._checked(), extra_details)
+
+    def print_explain(self, *extra_details: ExplainDetail) -> None:
+        """Print the plans."""
+        print(self.explain(*extra_details))
+
+    def execute(self) -> TableResult:
+        """Start the job. The set is empty afterwards."""
+        from penstock.table.execution.queries import write
+
+        writes = self._checked()
+        self._writes = []
+        return write(self._environment, writes)
+
+    def attach_as_datastream(self) -> None:
+        """Make the INSERTs part of the program of streams: its execute() runs them too."""
+        environment: Any = self._environment.stream_environment
+        for each in self._environment.planning.translate(self._checked()):
+            environment.add_operator(each)
+        self._writes = []
+
+    def _checked(self) -> list[Write]:
+        if not self._writes:
+            raise InvalidProgramError(
+                "the statement set is empty", hint="call add_insert_sql or add_insert first"
+            )
+        return list(self._writes)
+
+
+__all__ = ["StatementSet"]

@@ -1,0 +1,606 @@
+"""Table: a query that can be executed, written into another table, or made into further queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.not_implemented import not_implemented
+from penstock.datastream._checks import check_instance, check_int
+from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.table.catalog.tables import ObjectPath, ResolvedTable, ResolvedView
+from penstock.table.errors import ValidationError, did_you_mean
+from penstock.table.explain_detail import ExplainDetail
+from penstock.table.expressions.fluent import (
+    Alias,
+    Column,
+    Expression,
+    UserFunctionCall,
+    as_expression,
+    quoted_name,
+)
+from penstock.table.fluent_sql import QueryScope, expanded
+from penstock.table.plan.nodes import Node, Write
+from penstock.table.resolved_schema import ResolvedSchema
+from penstock.table.sql import statements as sql
+from penstock.table.table_schema import TableSchema
+from penstock.table.types import DataType, RowType
+from penstock.table.window import GroupWindow, OverWindow
+
+if TYPE_CHECKING:
+    from penstock.table.table_descriptor import TableDescriptor
+    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_result import TableResult
+
+_RESULT = "$result"
+_MANY_ROWS = "functions of many rows that give many rows are not implemented"
+
+
+class Table:
+    """A query. Its methods make further queries; nothing runs before it is executed.
+
+    In SQL it is known by the text that str() gives: sql_query(f"SELECT * FROM {table}").
+    """
+
+    flat_aggregate = not_implemented(_MANY_ROWS, hint="use ROW_NUMBER() OVER (...)")
+    from_changelog = not_implemented("changes are read by from_changelog_stream")
+    to_changelog = not_implemented("changes are given by to_changelog_stream")
+
+    def __init__(self, environment: TableEnvironment, plan: Node) -> None:
+        self._environment = environment
+        self._plan = plan
+        self._name: str | None = None
+
+    @property
+    def plan(self) -> Node:
+        """The logical plan."""
+        return self._plan
+
+    def __str__(self) -> str:
+        if self._name is None:
+            plan = self._plan
+            view = ResolvedView(ObjectPath("", "", ""), None, "", bound=lambda: plan)
+            self._name = self._environment.manager.add_unnamed(view)
+        return quoted_name(self._name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._names:
+            hint = None if name.startswith("_") else did_you_mean(name, self._names)
+            raise AttributeError(
+                f"the table has no method or column '{name}'" + (f"; {hint}" if hint else "")
+            )
+        return Column(name)
+
+    @property
+    def _names(self) -> list[str]:
+        return [each.name for each in self.__dict__["_plan"].schema]
+
+    # What is known
+
+    def get_schema(self) -> TableSchema:
+        """Return names and types of the columns, in PyFlink's old form."""
+        return TableSchema(self._names, [each.type for each in self._plan.schema])
+
+    def get_resolved_schema(self) -> ResolvedSchema:
+        """Return names and types of the columns."""
+        return ResolvedSchema.of_plan(self._plan.schema)
+
+    def print_schema(self) -> None:
+        """Print names and types of the columns."""
+        print(self.get_resolved_schema())
+
+    def explain(self, *extra_details: ExplainDetail) -> str:
+        """Return the plans as text."""
+        from penstock.table.execution.explaining import explain_plans
+
+        return explain_plans(self._environment, [self._plan], extra_details)
+
+    def print_explain(self, *extra_details: ExplainDetail) -> None:
+        """Print the plans."""
+        print(self.explain(*extra_details))
+
+    # Execution
+
+    def execute(self) -> TableResult:
+        """Start the query and return its rows."""
+        from penstock.table.execution.queries import run
+
+        return run(self._environment, self._plan)
+
+    def to_pandas(self) -> Any:
+        """Run the query to its end and return the table that it leaves as a pandas.DataFrame."""
+        from penstock.table.pandas_results import to_pandas
+
+        return to_pandas(self)
+
+    def insert_into(
+        self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
+    ) -> TablePipeline:
+        """Say which table the rows are to be written into."""
+        environment = self._environment
+        if isinstance(table_path_or_descriptor, str):
+            parts = environment.parse_path(table_path_or_descriptor)
+            environment.manager.get(parts)
+        else:
+            parts = environment.name_descriptor(table_path_or_descriptor)
+        query = sql.Query(tree=None)  # the plan is there already
+        insert = sql.Insert(table=parts, query=query, overwrite=overwrite)
+        return TablePipeline(environment, environment.planning.write(self._plan, insert))
+
+    def execute_insert(
+        self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
+    ) -> TableResult:
+        """Start a job that writes the rows into a table."""
+        return self.insert_into(table_path_or_descriptor, overwrite).execute()
+
+    # Columns
+
+    def select(self, *fields: Any) -> Table:
+        """Compute columns."""
+        return self._select(self._shown(fields))
+
+    def alias(self, field: str, *fields: str) -> Table:
+        """Give the first columns other names."""
+        names = [_name(each) for each in (field, *fields)]
+        if len(names) > len(self._names):
+            raise ArgumentError(f"{len(names)} names are too many for {len(self._names)} columns")
+        pairs = zip(self._names, [*names, *self._names[len(names) :]], strict=True)
+        return self._select(f"{quoted_name(old)} AS {quoted_name(new)}" for old, new in pairs)
+
+    def add_columns(self, *fields: Expression) -> Table:
+        """Add columns behind the others."""
+        for name in map(_name_of, fields):
+            if name in self._names:
+                raise ValidationError(
+                    f"there is a column '{name}' already", hint="use add_or_replace_columns"
+                )
+        return self._select(["*", *self._shown(fields)])
+
+    def add_or_replace_columns(self, *fields: Expression) -> Table:
+        """Add columns, in the place of those with the same name."""
+        given = {_name_of(each): each for each in fields}
+        chosen: list[Any] = [given.pop(name, Column(name)) for name in self._names]
+        return self.select(*chosen, *given.values())
+
+    def rename_columns(self, *fields: Expression) -> Table:
+        """Give columns other names: col("a").alias("b")."""
+        renamed: dict[str, str] = {}
+        for each in fields:
+            if not (isinstance(each, Alias) and isinstance(each.expression, Column)):
+                raise ArgumentError(f"{each} renames no column", hint="write col('a').alias('b')")
+            renamed[each.expression.name] = each.names[0]
+        self._check_columns(renamed)
+        return self.select(
+            *(
+                Column(name).alias(renamed[name]) if name in renamed else Column(name)
+                for name in self._names
+            )
+        )
+
+    def drop_columns(self, *fields: Any) -> Table:
+        """Leave out columns."""
+        gone = [each.name for each in expanded(fields, self._names) if isinstance(each, Column)]
+        self._check_columns(gone)
+        return self.select(*(Column(name) for name in self._names if name not in gone))
+
+    def _check_columns(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._names:
+                raise ValidationError(
+                    f"there is no column '{name}'", hint=did_you_mean(name, self._names)
+                )
+
+    def map(self, func: Any) -> Table:
+        """Call a function for each row; its result is a row of columns, or one column."""
+        return self._mapped(func)
+
+    def flat_map(self, func: Any) -> Table:
+        """Call a table function for each row and give its rows."""
+        call, names = _call_of(self._all_columns_call(func))
+        lateral = self._lateral(call, names, "INNER JOIN")
+        return self._environment.sql_query(f"SELECT `f`.* FROM {self}{lateral}")  # noqa: S608
+
+    def _all_columns_call(self, func: Any) -> Any:
+        """Return the call; a function without operands takes all columns, as one row."""
+        if isinstance(func, Expression):
+            return func
+        if not hasattr(func, "taking_row"):
+            raise ArgumentTypeError(
+                f"{func!r} is no function with types", hint="make one with udf(), udtf() or udaf()"
+            )
+        operands = [Column(name) for name in self._names]
+        call = UserFunctionCall(func.taking_row(self._names), operands)
+        return call.alias(*func.aliases) if func.aliases else call
+
+    def _mapped(self, func: Any) -> Table:
+        call, names = _call_of(self._all_columns_call(func))
+        made = self._select([f"{call.sql(self._scope())} AS `$row`"])
+        kind = made.plan.schema[0].type
+        if not isinstance(kind, RowType):
+            return made.alias(names[0] if names else "_c0")
+        fields = kind.field_names()
+        wanted = [*names, *fields[len(names) :]]
+        pairs = zip(fields, wanted, strict=True)
+        return made._select(  # noqa: SLF001 - another Table
+            f"`$row`.{quoted_name(old)} AS {quoted_name(new)}" for old, new in pairs
+        )
+
+    # Rows
+
+    def filter(self, predicate: Expression) -> Table:
+        """Keep the rows for which a condition is TRUE."""
+        condition = as_expression(predicate).sql(self._scope())
+        return self._query(f"SELECT * FROM {self} WHERE {condition}")  # noqa: S608
+
+    def where(self, predicate: Expression) -> Table:
+        """Keep the rows for which a condition is TRUE."""
+        return self.filter(predicate)
+
+    def distinct(self) -> Table:
+        """Keep one of equal rows."""
+        return self._query(f"SELECT DISTINCT * FROM {self}")  # noqa: S608
+
+    def order_by(self, *fields: Any) -> Table:
+        """Sort the rows: over streams, by time, or together with fetch."""
+        scope = self._scope()
+        keys = ", ".join(each.sql(scope) for each in expanded(fields, self._names))
+        return OrderedTable(self, keys)
+
+    def limit(self, fetch: int, offset: int = 0) -> Table:
+        """Keep so many rows."""
+        return self.offset(offset).fetch(fetch) if offset else self.fetch(fetch)
+
+    def offset(self, offset: int) -> Table:
+        """Leave out the first rows."""
+        return OrderedTable(self, "").offset(offset)
+
+    def fetch(self, fetch: int) -> Table:
+        """Keep so many rows."""
+        return OrderedTable(self, "").fetch(fetch)
+
+    # Several tables
+
+    def join(self, right: Table, join_predicate: Expression | None = None) -> Table:
+        """Put rows of two tables together. Their columns must have different names."""
+        return self._join(right, "INNER JOIN", join_predicate)
+
+    def left_outer_join(self, right: Table, join_predicate: Expression | None = None) -> Table:
+        """Put rows of two tables together; rows of this one without partner stay."""
+        return self._join(right, "LEFT JOIN", join_predicate)
+
+    def right_outer_join(self, right: Table, join_predicate: Expression) -> Table:
+        """Put rows of two tables together; rows of the other one without partner stay."""
+        return self._join(right, "RIGHT JOIN", join_predicate)
+
+    def full_outer_join(self, right: Table, join_predicate: Expression) -> Table:
+        """Put rows of two tables together; rows without partner stay."""
+        return self._join(right, "FULL JOIN", join_predicate)
+
+    def _join(self, right: Table, word: str, predicate: Any) -> Table:
+        check_instance(right, Table, "right")
+        for name in right._names:
+            if name in self._names:
+                raise ValidationError(
+                    f"column '{name}' is in both tables",
+                    hint="rename it first: rename_columns(col('a').alias('b'))",
+                )
+        condition = "TRUE" if predicate is None else as_expression(predicate).sql(self._scope())
+        if predicate is None and word == "INNER JOIN":
+            return JoinedTable(self, right)
+        return self._query(f"SELECT * FROM {self} {word} {right} ON {condition}")  # noqa: S608
+
+    def join_lateral(
+        self, table_function_call: Expression, join_predicate: Expression | None = None
+    ) -> Table:
+        """Put each row together with the rows that a table function makes of it."""
+        return self._join_lateral(table_function_call, "INNER JOIN", join_predicate)
+
+    def left_outer_join_lateral(
+        self, table_function_call: Expression, join_predicate: Expression | None = None
+    ) -> Table:
+        """Put each row together with the rows that a table function makes of it; rows without any stay."""
+        return self._join_lateral(table_function_call, "LEFT JOIN", join_predicate)
+
+    def _join_lateral(self, given: Expression, word: str, predicate: Any) -> Table:
+        call, names = _call_of(given)
+        lateral = self._lateral(call, names, word, predicate)
+        return self._query(f"SELECT * FROM {self}{lateral}")  # noqa: S608
+
+    def _lateral(
+        self, call: Expression, names: Sequence[str], word: str, predicate: Any = None
+    ) -> str:
+        scope = self._scope()
+        condition = "TRUE" if predicate is None else as_expression(predicate).sql(scope)
+        columns = f"({', '.join(map(quoted_name, names))})" if names else ""
+
+        return f" {word} LATERAL TABLE({call.sql(scope)}) AS `f`{columns} ON {condition}"
+
+    def union(self, right: Table) -> Table:
+        """Give the rows of both, each once."""
+        return self._set_operation(right, "UNION")
+
+    def union_all(self, right: Table) -> Table:
+        """Give the rows of both."""
+        return self._set_operation(right, "UNION ALL")
+
+    def intersect(self, right: Table) -> Table:
+        """Give the rows that are in both, each once."""
+        return self._set_operation(right, "INTERSECT")
+
+    def intersect_all(self, right: Table) -> Table:
+        """Give the rows that are in both, as often as in both."""
+        return self._set_operation(right, "INTERSECT ALL")
+
+    def minus(self, right: Table) -> Table:
+        """Give the rows that are not in the other table, each once."""
+        return self._set_operation(right, "EXCEPT")
+
+    def minus_all(self, right: Table) -> Table:
+        """Give the rows that are more often here than in the other table, as often as that."""
+        return self._set_operation(right, "EXCEPT ALL")
+
+    def _set_operation(self, right: Table, word: str) -> Table:
+        check_instance(right, Table, "right")
+        return self._query(f"SELECT * FROM {self} {word} SELECT * FROM {right}")  # noqa: S608
+
+    # Groups and windows
+
+    def group_by(self, *fields: Any) -> GroupedTable:
+        """Group rows by expressions."""
+        return GroupedTable(self, expanded(fields, self._names))
+
+    def aggregate(self, func: Any) -> AggregatedTable:
+        """Aggregate all rows with one function."""
+        return GroupedTable(self, []).aggregate(func)
+
+    def window(self, window: GroupWindow) -> GroupWindowedTable:
+        """Group rows by windows of time."""
+        check_instance(
+            window, GroupWindow, "window", hint="write Tumble.over(...).on(...).alias('w')"
+        )
+        if window.name is None:
+            raise ArgumentError("the window has no name", hint="call alias('w') on it")
+        return GroupWindowedTable(self, window)
+
+    def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
+        """Declare windows over rows, for aggregates with over()."""
+        for each in over_windows:
+            check_instance(each, OverWindow, "an over window", hint="end it with alias('w')")
+        return OverWindowedTable(self, {each.name or "": each for each in over_windows})
+
+    # How queries are made
+
+    def _scope(self, **more: Any) -> QueryScope:
+        return QueryScope(self._environment, **more)
+
+    def _shown(self, fields: Iterable[Any], scope: QueryScope | None = None) -> list[str]:
+        scope = self._scope() if scope is None else scope
+        shown = [
+            each.sql(scope) if _name_of(each) is not None else f"{each.sql(scope)} AS `_c{n}`"
+            for n, each in enumerate(expanded(fields, self._names))
+        ]
+        if not shown:
+            raise ArgumentError("there is no column to select")
+        return shown
+
+    def _select(self, columns: Iterable[str], rest: str = "") -> Table:
+        return self._query(f"SELECT {', '.join(columns)} FROM {self}{rest}")  # noqa: S608
+
+    def _query(self, text: str) -> Table:
+        return self._environment.sql_query(text)
+
+
+class OrderedTable(Table):
+    """A table that is sorted, with offset and fetch still to be said."""
+
+    def __init__(self, base: Table, keys: str, start: int = 0, count: int | None = None) -> None:
+        self._base = base
+        self._keys = keys
+        self._start = start
+        self._count = count
+        text = f"SELECT * FROM {base}"  # noqa: S608 - a name of our own
+        text += f" ORDER BY {keys}" if keys else ""
+        text += f" OFFSET {start} ROWS" if start else ""
+        text += f" FETCH NEXT {count} ROWS ONLY" if count is not None else ""
+        environment = base._environment  # noqa: SLF001 - another Table
+        plan = environment.planning.query(environment.parse_query(text))
+        super().__init__(environment, plan)
+
+    def offset(self, offset: int) -> Table:
+        """Leave out the first rows."""
+        check_int(offset, "offset", minimum=0)
+        return OrderedTable(self._base, self._keys, offset, self._count)
+
+    def fetch(self, fetch: int) -> Table:
+        """Keep so many rows."""
+        check_int(fetch, "fetch", minimum=0)
+        if self._count is not None:
+            return OrderedTable(self, "").fetch(fetch)
+        return OrderedTable(self._base, self._keys, self._start, fetch)
+
+
+class JoinedTable(Table):
+    """Two tables whose rows are put together; the condition is said by filter or where."""
+
+    def __init__(self, left: Table, right: Table) -> None:
+        self._left = left
+        self._right = right
+        environment = left._environment  # noqa: SLF001 - another Table
+        text = f"SELECT * FROM {left} INNER JOIN {right} ON TRUE"  # noqa: S608
+        super().__init__(environment, environment.planning.query(environment.parse_query(text)))
+
+    def filter(self, predicate: Expression) -> Table:
+        """Join on a condition."""
+        condition = as_expression(predicate).sql(self._scope())
+        text = f"SELECT * FROM {self._left} INNER JOIN {self._right} ON {condition}"  # noqa: S608
+        return self._query(text)
+
+
+class GroupedTable:
+    """A table whose rows are grouped."""
+
+    flat_aggregate = not_implemented(_MANY_ROWS, hint="use ROW_NUMBER() OVER (...)")
+
+    def __init__(
+        self, table: Table, keys: list[Expression], window: GroupWindow | None = None
+    ) -> None:
+        self._table = table
+        self._keys = keys
+        self._window = window
+
+    def select(self, *fields: Any) -> Table:
+        """Compute columns of keys and aggregates."""
+        table = self._table
+        scope = table._scope(window=self._window)  # noqa: SLF001 - its Table
+        rest = f" GROUP BY {scope.grouping(self._keys)}" if self._keys else ""
+        return table._select(table._shown(fields, scope), rest)  # noqa: SLF001 - its Table
+
+    def aggregate(self, func: Any) -> AggregatedTable:
+        """Aggregate each group with one function; select says which columns are wanted."""
+        call = self._table._all_columns_call(func)  # noqa: SLF001 - its Table
+        return AggregatedTable(self, call)
+
+
+class AggregatedTable:
+    """Groups with one aggregate each, whose columns are still to be chosen."""
+
+    def __init__(self, grouped: GroupedTable, func: Any) -> None:
+        self._grouped = grouped
+        self._func = func
+
+    def select(self, *fields: Any) -> Table:
+        """Choose columns: keys and, by its alias, the aggregate, or the fields of the row that it gives."""
+        call, names = _call_of(self._func)
+        keys: list[Expression] = []
+        chosen: list[str] = []
+        for number, each in enumerate(expanded(fields, names)):
+            name = _name_of(each)
+            if isinstance(each, Column) and each.name in names:
+                chosen.append(each.name)
+                continue
+            keys.append(each if name is not None else each.alias(f"_c{number}"))
+            chosen.append(name or f"_c{number}")
+        made = self._grouped.select(*keys, call.alias(_RESULT))
+        fields_of = _fields(made.plan.schema[-1].type, names)
+        return made._select(  # noqa: SLF001 - another Table
+            f"{fields_of.get(name, quoted_name(name))} AS {quoted_name(name)}" for name in chosen
+        )
+
+
+class GroupWindowedTable:
+    """A table with a window that group_by has to name."""
+
+    def __init__(self, table: Table, window: GroupWindow) -> None:
+        self._table = table
+        self._window = window
+
+    def group_by(self, *fields: Any) -> WindowGroupedTable:
+        """Group rows by the window and further expressions."""
+        keys = expanded(fields, [])
+        named = {each.name for each in keys if isinstance(each, Column)}
+        if self._window.name not in named:
+            raise ArgumentError(
+                f"the window '{self._window.name}' must be one of the keys",
+                hint=f"write group_by(col('{self._window.name}'), ...)",
+            )
+        return WindowGroupedTable(self._table, keys, self._window)
+
+
+class WindowGroupedTable(GroupedTable):
+    """A table whose rows are grouped by a window."""
+
+
+class OverWindowedTable:
+    """A table with windows over rows."""
+
+    def __init__(self, table: Table, windows: dict[str, OverWindow]) -> None:
+        self._table = table
+        self._windows = windows
+
+    def select(self, *fields: Any) -> Table:
+        """Compute columns, aggregates over the windows among them."""
+        table = self._table
+        scope = table._scope(over=self._windows)  # noqa: SLF001 - its Table
+        return table._select(table._shown(fields, scope))  # noqa: SLF001 - its Table
+
+
+class TablePipeline:
+    """A table and where its rows go."""
+
+    compile_plan = not_implemented(
+        "plans are made anew from the statement; a job goes on from its checkpoints"
+    )
+
+    def __init__(self, environment: TableEnvironment, write: Write) -> None:
+        self._environment = environment
+        self._write = write
+
+    @property
+    def write(self) -> Write:
+        """The logical plan."""
+        return self._write
+
+    def execute(self) -> TableResult:
+        """Start the job."""
+        from penstock.table.execution.queries import write
+
+        return write(self._environment, [self._write])
+
+    def explain(self, *extra_details: ExplainDetail) -> str:
+        """Return the plans as text."""
+        from penstock.table.execution.explaining import explain_plans
+
+        return explain_plans(self._environment, [self._write], extra_details)
+
+    def print_explain(self, *extra_details: ExplainDetail) -> None:
+        """Print the plans."""
+        print(self.explain(*extra_details))
+
+    def get_sink_identifier(self) -> ObjectPath | None:
+        """Return where the table is that is written; None if it has no name in a catalog."""
+        table: ResolvedTable = self._write.table
+        return None if table.path.name.startswith("*anonymous") else table.path
+
+
+def _fields(kind: DataType, names: Sequence[str]) -> dict[str, str]:
+    """Return what SQL calls the parts of an aggregate's result, by the names that the program has for them."""
+    if not isinstance(kind, RowType):
+        return dict.fromkeys(names, quoted_name(_RESULT))
+    pairs = zip(names, kind.field_names(), strict=False)
+    return {name: f"{quoted_name(_RESULT)}.{quoted_name(field)}" for name, field in pairs}
+
+
+def _call_of(given: Any) -> tuple[Expression, list[str]]:
+    """Return a call and the names that its columns are given."""
+    if isinstance(given, Alias):
+        return given.expression, list(given.names)
+    if isinstance(given, Expression):
+        return given, []
+    raise ArgumentTypeError(
+        f"{given!r} is no call of a function", hint="write f(col('a')).alias('b')"
+    )
+
+
+def _name(given: Any) -> str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Column):
+        return given.name
+    raise ArgumentTypeError(f"{given!r} is no name of a column")
+
+
+def _name_of(given: Any) -> str | None:
+    if isinstance(given, Alias):
+        return given.names[0]
+    return given.name if isinstance(given, Column) else None
+
+
+__all__ = [
+    "AggregatedTable",
+    "GroupWindowedTable",
+    "GroupedTable",
+    "OverWindowedTable",
+    "Table",
+    "TablePipeline",
+    "WindowGroupedTable",
+]
