@@ -6,10 +6,10 @@ import contextlib
 import datetime as dt
 import os
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from penstock.cli.output import Waiting, print_json, print_line, print_table
 from penstock.cli.reach import RUNNING_STATES, FoundJob, client_of, find_jobs, select_job
 from penstock.errors import JobRequestError
 from penstock.files.paths import normalize
@@ -19,11 +19,14 @@ _FIRST_POLL_S = 0.05
 _LAST_POLL_S = 0.5  # well below what the end of a process waits for its clients
 
 
-def list_jobs(address: str | None, token: str | None, *, ended: bool) -> int:
+def list_jobs(address: str | None, token: str | None, *, ended: bool, as_json: bool = False) -> int:
     """Print the running jobs, or all."""
     jobs = [job for job in find_jobs(address, token) if ended or job.runs]
+    if as_json:
+        print_json([{**job.overview, "process": job.place} for job in jobs])
+        return 0
     if not jobs:
-        _print("no jobs" if ended else "no job runs")
+        print_line("no jobs" if ended else "no job runs")
         return 0
     rows = [("JOB", "STATE", "STARTED", "FOR", "PROCESS", "NAME")]
     rows += [
@@ -37,14 +40,17 @@ def list_jobs(address: str | None, token: str | None, *, ended: bool) -> int:
         )
         for job in jobs
     ]
-    _print_table(rows)
+    print_table(rows)
     return 0
 
 
-def show_job(address: str | None, token: str | None, wanted: str) -> int:
+def show_job(address: str | None, token: str | None, wanted: str, *, as_json: bool = False) -> int:
     """Print one job and its vertices."""
     job = select_job(find_jobs(address, token), wanted)
     details = job.client.get(job.path)
+    if as_json:
+        print_json({**details, "process": job.place})
+        return 0
     own = details["penstock"]
     facts = {
         "id": job.id,
@@ -59,24 +65,30 @@ def show_job(address: str | None, token: str | None, wanted: str) -> int:
         "savepoint": own["savepoint"] or "none",
         "process": job.place,
     }
-    _print_table([(name, str(fact)) for name, fact in facts.items() if fact is not None])
+    print_table([(name, str(fact)) for name, fact in facts.items() if fact is not None])
     rows = [("VERTEX", "PARALLELISM", "MAX", "NAME", "UIDS")]
     for vertex in details["vertices"]:
         uids = [operator["uid"] for operator in vertex["operators"] if operator.get("uid")]
         numbers = str(vertex["parallelism"]), str(vertex["maxParallelism"])
         rows.append((vertex["id"], *numbers, vertex["name"], ", ".join(uids)))
-    _print("")
-    _print_table(rows)
+    print_line("")
+    print_table(rows)
     return 0
 
 
 def savepoint(
-    address: str | None, token: str | None, wanted: str, directory: str | None, *, detach: bool
+    address: str | None,
+    token: str | None,
+    wanted: str,
+    directory: str | None,
+    *,
+    detach: bool,
+    as_json: bool = False,
 ) -> int:
     """Take a savepoint and print its path."""
     job = select_job(find_jobs(address, token), wanted)
     body = {} if directory is None else {"target-directory": _absolute(directory)}
-    return _savepoint(job, "/savepoints", body, detach=detach)
+    return _savepoint(job, "/savepoints", body, detach=detach, as_json=as_json)
 
 
 def stop(
@@ -87,36 +99,45 @@ def stop(
     *,
     drain: bool,
     detach: bool,
+    as_json: bool = False,
 ) -> int:
     """Stop a job with a savepoint and print its path."""
     job = select_job(find_jobs(address, token), wanted)
     body: dict[str, Any] = {"drain": drain}
     if directory is not None:
         body["targetDirectory"] = _absolute(directory)
-    return _savepoint(job, "/stop", body, detach=detach)
+    return _savepoint(job, "/stop", body, detach=detach, as_json=as_json)
 
 
 def cancel(
-    address: str | None, token: str | None, wanted: str, directory: str | None, *, detach: bool
+    address: str | None,
+    token: str | None,
+    wanted: str,
+    directory: str | None,
+    *,
+    detach: bool,
+    as_json: bool = False,
 ) -> int:
     """Cancel a job, if wanted with a savepoint, and wait for its end."""
     job = select_job(find_jobs(address, token), wanted)
     if directory is not None:
         body = {"target-directory": _absolute(directory), "cancel-job": True}
-        return _savepoint(job, "/savepoints", body, detach=detach)
+        return _savepoint(job, "/savepoints", body, detach=detach, as_json=as_json)
     job.client.request("PATCH", f"{job.path}?mode=cancel")
-    if detach:
-        _print(f"job '{job.name}' ({job.id}) is being cancelled")
-        return 0
-    with _ctrl_c_tells(f"job {job.id} is being cancelled"):
-        state = _state_at_the_end(job)
-    _print(f"job '{job.name}' ({job.id}) is {state}")
-    return 0 if state == "CANCELED" else 1
+    state = "CANCELLING"
+    if not detach:
+        with _ctrl_c_tells(f"job {job.id} is being cancelled"):
+            state = _state_at_the_end(job)
+    if as_json:
+        print_json({"jid": job.id, "name": job.name, "state": state})
+    else:
+        print_line(f"job '{job.name}' ({job.id}) is {'being cancelled' if detach else state}")
+    return 0 if detach or state == "CANCELED" else 1
 
 
 def _state_at_the_end(job: FoundJob) -> str:
     state = job.state
-    for _ in _polls():
+    for _ in _polls(f"job '{job.name}' is being cancelled"):
         try:
             state = str(job.client.get(f"{job.path}/status")["status"])
         except ServerGoneError:  # the program ended with its job
@@ -134,19 +155,25 @@ def rescale(
     vertices: Mapping[str, int],
     *,
     detach: bool,
+    as_json: bool = False,
 ) -> int:
     """Change the parallelism of a job and print the new one."""
     job = select_job(find_jobs(address, token), wanted)
     body: dict[str, Any] = {"vertices": dict(vertices)} if vertices else {}
     if parallelism is not None:
         body["parallelism"] = parallelism
-    result = _operation(job.client, f"{job.path}/rescale", None, body, detach=detach)
-    if result is not None:
-        _print_table([(name, str(number)) for name, number in result["parallelism"].items()])
+    what = f"job '{job.name}' is being rescaled"
+    result = _operation(job.client, f"{job.path}/rescale", None, body, what, detach=detach)
+    if as_json:
+        print_json({"jid": job.id, **result})
+    elif detach:
+        print_line(result["request-id"])
+    else:
+        print_table([(name, str(number)) for name, number in result["parallelism"].items()])
     return 0
 
 
-def dispose(address: str | None, token: str | None, path: str) -> int:
+def dispose(address: str | None, token: str | None, path: str, *, as_json: bool = False) -> int:
     """Delete a savepoint: by the process at an address, or here if none is given."""
     path = _absolute(path)
     if address is None:
@@ -155,37 +182,52 @@ def dispose(address: str | None, token: str | None, path: str) -> int:
         dispose_savepoint(path)
     else:
         client = client_of(address, token)
-        _operation(client, "/savepoint-disposal", None, {"savepoint-path": path}, detach=False)
-    _print(f"deleted {path}")
+        what = f"{path} is being deleted"
+        body = {"savepoint-path": path}
+        _operation(client, "/savepoint-disposal", None, body, what, detach=False)
+    if as_json:
+        print_json({"deleted": path})
+    else:
+        print_line(f"deleted {path}")
     return 0
 
 
-def _savepoint(job: FoundJob, resource: str, body: Mapping[str, Any], *, detach: bool) -> int:
-    path = job.path
-    result = _operation(job.client, path + resource, f"{path}/savepoints", body, detach=detach)
-    if result is not None:
-        _print(result["location"])
+def _savepoint(
+    job: FoundJob, resource: str, body: Mapping[str, Any], *, detach: bool, as_json: bool
+) -> int:
+    status = f"{job.path}/savepoints"
+    what = f"a savepoint of job '{job.name}' is being written"
+    result = _operation(job.client, job.path + resource, status, body, what, detach=detach)
+    if as_json:
+        print_json({"jid": job.id, **result})
+    else:
+        print_line(result["request-id" if detach else "location"])
     return 0
 
 
 def _operation(
-    client: RestClient, start: str, status: str | None, body: Mapping[str, Any], *, detach: bool
-) -> dict[str, Any] | None:
-    """Start an operation and wait for its result; with `detach`, print its id instead and return None."""
+    client: RestClient,
+    start: str,
+    status: str | None,
+    body: Mapping[str, Any],
+    what: str,
+    *,
+    detach: bool,
+) -> dict[str, Any]:
+    """Start an operation and return its result, or with `detach` at once its id; `what` goes on meanwhile."""
     trigger = str(client.request("POST", start, body)["request-id"])
     if detach:
-        _print(trigger)
-        return None
+        return {"request-id": trigger}
     with _ctrl_c_tells(f"the request goes on, its id is {trigger}"):
-        result = _result(client, f"{status or start}/{trigger}")
+        result = _result(client, f"{status or start}/{trigger}", what)
     failure = result.get("failure-cause")
     if failure is not None:
         raise JobRequestError(failure["message"])
     return result
 
 
-def _result(client: RestClient, path: str) -> dict[str, Any]:
-    for _ in _polls():
+def _result(client: RestClient, path: str, what: str) -> dict[str, Any]:
+    for _ in _polls(what):
         try:
             answer = client.get(path)
         except ServerGoneError as error:
@@ -209,13 +251,14 @@ def _ctrl_c_tells(what: str) -> Iterator[None]:
         raise SystemExit(130) from None
 
 
-def _polls() -> Iterator[None]:
-    """Let a loop run again and again, with waits that grow."""
+def _polls(what: str) -> Iterator[None]:
+    """Let a loop run again and again, with waits that grow; a terminal shows what is waited for."""
     wait_s = _FIRST_POLL_S
-    while True:
-        yield
-        time.sleep(wait_s)
-        wait_s = min(wait_s * 1.5, _LAST_POLL_S)
+    with Waiting(what) as waiting:
+        while True:
+            yield
+            waiting.wait(wait_s)
+            wait_s = min(wait_s * 1.5, _LAST_POLL_S)
 
 
 def _absolute(path: str) -> str:
@@ -234,14 +277,3 @@ def _duration(millis: int) -> str:
     if seconds < 3600:
         return f"{seconds // 60} min {seconds % 60:02} s"
     return f"{seconds // 3600} h {seconds % 3600 // 60:02} min"
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-
-
-def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        _print("  ".join(cells).rstrip())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,9 +25,10 @@ def add_commands(commands: Commands) -> None:
     _add_rescale(commands)
 
 
-def _add(
+def add_job_command(
     commands: Commands, name: str, call: Callable[[argparse.Namespace], int], summary: str
 ) -> argparse.ArgumentParser:
+    """Add a command that asks a process about its jobs."""
     parser = commands.add_parser(
         name,
         help=summary,
@@ -43,17 +43,19 @@ def _add(
         "--token",
         help="its token, for a process elsewhere; or set PENSTOCK_TOKEN, which other users cannot see",
     )
+    parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
 def _call(call: Callable[[argparse.Namespace], int], given: argparse.Namespace) -> int:
     """Tell a failure (exit code 1) from wrong usage (2, as of other errors)."""
+    from penstock.cli.output import report
     from penstock.errors import CheckpointError, JobRequestError
 
     try:
         return call(given)
     except (JobRequestError, CheckpointError) as error:
-        sys.stderr.write(f"penstock: {error}\n")
+        report(error, as_json=given.json)
         return 1
 
 
@@ -67,9 +69,11 @@ def _add_list(commands: Commands) -> None:
     def call(given: argparse.Namespace) -> int:
         from penstock.cli.job_commands import list_jobs
 
-        return list_jobs(given.address, given.token, ended=given.all and not given.running)
+        return list_jobs(
+            given.address, given.token, ended=given.all and not given.running, as_json=given.json
+        )
 
-    parser = _add(commands, "list", call, "list jobs")
+    parser = add_job_command(commands, "list", call, "list jobs")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "-r", "--running", action="store_true", help="only running ones; the default"
@@ -83,9 +87,9 @@ def _add_job(commands: Commands) -> None:
     def call(given: argparse.Namespace) -> int:
         from penstock.cli.job_commands import show_job
 
-        return show_job(given.address, given.token, given.job)
+        return show_job(given.address, given.token, given.job, as_json=given.json)
 
-    parser = _add(commands, "job", call, "show one job and its vertices")
+    parser = add_job_command(commands, "job", call, "show one job and its vertices")
     parser.add_argument("job", metavar="JOB", help="the job")
 
 
@@ -96,14 +100,23 @@ def _add_savepoint(commands: Commands) -> None:
         if given.dispose is not None:
             if given.job is not None:
                 parser.error("--dispose PATH needs no JOB")
-            return job_commands.dispose(given.address, given.token, given.dispose)
+            return job_commands.dispose(
+                given.address, given.token, given.dispose, as_json=given.json
+            )
         if given.job is None:
             parser.error("the following arguments are required: JOB")
         return job_commands.savepoint(
-            given.address, given.token, given.job, given.directory, detach=given.detach
+            given.address,
+            given.token,
+            given.job,
+            given.directory,
+            detach=given.detach,
+            as_json=given.json,
         )
 
-    parser = _add(commands, "savepoint", call, "take a savepoint of a job, or delete one")
+    parser = add_job_command(
+        commands, "savepoint", call, "take a savepoint of a job, or delete one"
+    )
     _add_detach(parser)
     parser.add_argument(
         "-d", "--dispose", metavar="PATH", help="delete this savepoint instead of taking one"
@@ -123,10 +136,10 @@ def _add_stop(commands: Commands) -> None:
 
         return stop(
             given.address, given.token, given.job, given.savepoint_path,
-            drain=given.drain, detach=given.detach,
+            drain=given.drain, detach=given.detach, as_json=given.json,
         )  # fmt: skip
 
-    parser = _add(commands, "stop", call, "stop a job with a savepoint")
+    parser = add_job_command(commands, "stop", call, "stop a job with a savepoint")
     parser.add_argument(
         "-d",
         "--drain",
@@ -148,10 +161,15 @@ def _add_cancel(commands: Commands) -> None:
         from penstock.cli.job_commands import cancel
 
         return cancel(
-            given.address, given.token, given.job, given.with_savepoint, detach=given.detach
+            given.address,
+            given.token,
+            given.job,
+            given.with_savepoint,
+            detach=given.detach,
+            as_json=given.json,
         )
 
-    parser = _add(commands, "cancel", call, "cancel a job")
+    parser = add_job_command(commands, "cancel", call, "cancel a job")
     parser.add_argument(
         "-s",
         "--with-savepoint",
@@ -170,10 +188,12 @@ def _add_rescale(commands: Commands) -> None:
             parser.error("say a parallelism N, or --vertex NAME=N")
         return rescale(
             given.address, given.token, given.job, given.parallelism, dict(given.vertex),
-            detach=given.detach,
+            detach=given.detach, as_json=given.json,
         )  # fmt: skip
 
-    parser = _add(commands, "rescale", call, "change the parallelism of a job while it runs")
+    parser = add_job_command(
+        commands, "rescale", call, "change the parallelism of a job while it runs"
+    )
     parser.add_argument(
         "--vertex",
         action="append",

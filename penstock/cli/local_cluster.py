@@ -8,8 +8,9 @@ from penstock.common.configuration import Configuration
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
+from penstock.jobmanager.job_master import JobMaster
+from penstock.jobmanager.launcher import start
 from penstock.jobmanager.running.checkpoints import StepHook
-from penstock.rest.publish import publish
 from penstock.testing.mini_cluster import MiniCluster
 
 
@@ -26,8 +27,11 @@ class LocalCluster(MiniCluster):
         step_hooks: Sequence[StepHook] = (),
     ) -> LocalJobController:
         """Start a program and publish its job."""
-        controller = super().submit(
-            transformations, settings, configuration, job_name, step_hooks=step_hooks
-        )
-        publish(controller, configuration)
-        return controller
+
+        def create(given: Configuration, job_id: str | None, leader: int | None) -> JobMaster:
+            return self.create_master(
+                transformations, settings, given, job_name,
+                step_hooks=step_hooks, job_id=job_id, leader=leader,
+            )  # fmt: skip
+
+        return start(create, configuration)

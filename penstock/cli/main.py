@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import penstock
-from penstock.cli import jobs, replay, state
+from penstock.cli import (
+    completion,
+    config,
+    doctor,
+    info,
+    jobs,
+    kubernetes,
+    logs,
+    page,
+    plan,
+    replay,
+    session,
+    sql,
+    state,
+)
+from penstock.cli.examples import add_examples
+from penstock.cli.output import report
+from penstock.cli.program_options import add_config
+from penstock.cli.submit import with_session_value
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
     from penstock.cli.jobs import Commands
 
+_WRONG, _INTERRUPTED, _NO_READER = 2, 130, 141
 _RUN_EPILOG = """\
-Options of penstock stand before the program, its own arguments after it:
-
-  penstock run -p 4 -D execution.checkpointing.interval=10s job.py --input in.csv
-
-What the program itself sets wins over -D, -p and -m. It may say 'import pyflink' or 'import penstock'.
+Options of penstock stand before the program, its own arguments after it.
+-D, -p and -m count whatever the program sets; what it sets goes before penstock.yaml. It may say 'import pyflink' or 'import penstock'.
 """
 
 
@@ -34,21 +51,46 @@ def create_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"penstock {penstock.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_run(commands)
-    _add_info(commands)
+    plan.add_commands(commands)
+    config.add_commands(commands)
+    info.add_commands(commands)
     jobs.add_commands(commands)
+    page.add_commands(commands)
+    doctor.add_commands(commands)
+    logs.add_commands(commands)
     state.add_commands(commands)
     replay.add_commands(commands)
+    sql.add_commands(commands)
+    session.add_commands(commands)
+    kubernetes.add_commands(commands)
+    completion.add_commands(commands)
+    add_examples(parser)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
-    given = create_parser().parse_args(arguments)
+    """Run the command line and return the exit code.
+
+    It is 0, 1 if what was asked for failed, 2 if the command line or an option is wrong, 130 after Ctrl-C, and 141 if nobody reads the
+    output any more.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = create_parser()
+    if words[:1] == [completion.ASK]:
+        return completion.answer(parser, words[1:])
+    given = parser.parse_args(with_session_value(words))
     try:
         code: int = given.call(given)
+        sys.stdout.flush()
     except PenstockError as error:
-        sys.stderr.write(f"penstock: {error}\n")
-        return 2
+        report(error, as_json=getattr(given, "json", False))
+        return _WRONG
+    except BrokenPipeError:
+        # Python would try to write the rest once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _NO_READER
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     return code
 
 
@@ -73,6 +115,7 @@ def _add_run(commands: Commands) -> None:
         "-p", "--parallelism", type=int, metavar="N", help="parallelism of operators that set none"
     )
     run.add_argument("-m", "--master", metavar="URL", help="Spark master, such as local[4] or yarn")
+    add_config(run)
     run.add_argument(
         "-s",
         "--from",
@@ -101,6 +144,17 @@ def _add_run(commands: Commands) -> None:
         help="Python files and archives that tasks need, separated by commas",
     )
     run.add_argument(
+        "--session",
+        metavar="HOST:PORT",
+        help="send the program to a session, this user's or the one that listens there; see 'penstock session'",
+    )
+    run.add_argument(
+        "-d",
+        "--detached",
+        action="store_true",
+        help="return when the job runs, and leave it running in the background",
+    )
+    run.add_argument(
         "--no-pyflink",
         dest="pyflink",
         action="store_false",
@@ -117,6 +171,11 @@ def _add_run(commands: Commands) -> None:
         action="store_true",
         help="show all frames of a failure, those of Penstock and of Spark too",
     )
+    run.add_argument(
+        "--json",
+        action="store_true",
+        help="print the jobs and what became of them, as JSON; what the program prints goes to standard error",
+    )
     run.add_argument("script", metavar="PROGRAM", help="the Python file to run")
     run.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="what the program gets"
@@ -124,37 +183,60 @@ def _add_run(commands: Commands) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
+    if given.detached and given.session is None:
+        from penstock.cli.submit import run_detached
+
+        return run_detached(_without_detached(given), as_json=given.json)
     from penstock.cli.run import RunOptions, run
 
-    return run(
-        RunOptions(
-            script=given.script,
-            arguments=tuple(given.arguments),
-            options=tuple(given.options),
-            parallelism=given.parallelism,
-            master=given.master,
-            recover=given.recover,
-            allow_non_restored_state=given.allow_non_restored_state,
-            claim_mode=given.claim_mode,
-            python_files=given.py_files,
-            pyflink=given.pyflink,
-            spark=given.spark,
-            verbose=given.verbose,
-        )
+    options = RunOptions(
+        script=given.script,
+        arguments=tuple(given.arguments),
+        options=tuple(given.options),
+        parallelism=given.parallelism,
+        master=given.master,
+        recover=given.recover,
+        allow_non_restored_state=given.allow_non_restored_state,
+        claim_mode=given.claim_mode,
+        python_files=given.py_files,
+        pyflink=given.pyflink,
+        spark=given.spark,
+        verbose=given.verbose,
+        config=given.config,
+        session=given.session,
+        detached=given.detached,
     )
+    if not given.json:
+        return run(options)
+    from penstock.cli.output import print_json
+    from penstock.cli.recording import JobRecording
+
+    recording = JobRecording()
+    code = run(options, recording)
+    print_json(recording.to_json(code))
+    return code
 
 
-def _add_info(commands: Commands) -> None:
-    info = commands.add_parser(
-        "info",
-        help="show versions and where they are",
-        description="Show versions and where they are: what a report of a problem should say.",
-    )
-    info.set_defaults(call=_info)
-
-
-def _info(_given: argparse.Namespace) -> int:
-    from penstock.cli.info import info
-
-    sys.stdout.write(info())
-    return 0
+def _without_detached(given: argparse.Namespace) -> list[str]:
+    """Return the arguments of a `penstock run` that is not detached itself."""
+    named = {
+        "--parallelism": given.parallelism,
+        "--master": given.master,
+        "--from": given.recover,
+        "--claim-mode": given.claim_mode,
+        "--py-files": given.py_files,
+        "--config": given.config,
+    }
+    flags = {
+        "--allow-non-restored-state": given.allow_non_restored_state,
+        "--no-pyflink": not given.pyflink,
+        "--no-spark": not given.spark,
+        "--verbose": given.verbose,
+    }
+    return [
+        *(part for option in given.options for part in ("-D", option)),
+        *(f"{name}={value}" for name, value in named.items() if value is not None),
+        *(name for name, is_given in flags.items() if is_given),
+        given.script,
+        *given.arguments,
+    ]

@@ -60,8 +60,10 @@ def client_of(address: str, token: str | None = None) -> RestClient:
     """Return a client of the process at an address; of one of this user the token is known."""
     plain = RestClient(address)
     token = token or os.environ.get(TOKEN_VARIABLE)
-    own = [record.token for record in processes.read_all() if record.address == plain.address]
-    return RestClient(address, token or next(iter(own), None))
+    own = next((each for each in processes.read_all() if each.address == plain.address), None)
+    if own is None:
+        return RestClient(address, token)
+    return RestClient(address, token or own.token, trusted=own.certificate)
 
 
 def find_jobs(address: str | None = None, token: str | None = None) -> list[FoundJob]:
@@ -69,11 +71,16 @@ def find_jobs(address: str | None = None, token: str | None = None) -> list[Foun
     if address is not None:
         client = client_of(address, token)
         return _jobs_of(client, client.address)
-    found = []
+    found: list[FoundJob] = []
+    asked: set[str] = set()
     for record in processes.read_all():
         place = f"pid {record.pid} at {record.address}"
+        client = RestClient(record.address, record.token, timeout_s=10, trusted=record.certificate)
         try:
-            found += _jobs_of(RestClient(record.address, record.token, timeout_s=10), place)
+            jobs = _jobs_of(client, place)
+            if client.address not in asked:  # else it is a standby, and its leader was asked
+                found += jobs
+            asked.add(client.address)
         except ServerGoneError:  # it ends this moment
             continue
         except JobRequestError as error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from penstock.cli.output import print_json
 from penstock.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument(
         "job", metavar="JOB", help="the job's directory, or its id or name while its process runs"
     )
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--epoch", type=int, metavar="N", help="which epoch")
     parser.add_argument(
         "--attempt",
@@ -109,7 +111,10 @@ def run_command(given: argparse.Namespace) -> int:
         )
     if result.stopped:
         return 0
-    sys.stdout.write(describe(result, show_output=given.show_output, verify=given.verify))
+    if given.json:
+        print_json(_as_json(result, show_output=given.show_output))
+    else:
+        sys.stdout.write(describe(result, show_output=given.show_output, verify=given.verify))
     differs = result.state is not None and not result.state.matches
     return 1 if result.failure is not None or differs else 0
 
@@ -129,6 +134,34 @@ def _check(given: argparse.Namespace) -> None:
         raise ArgumentError(
             "--verify compares the state of the whole job", hint="leave out --vertex and --pdb"
         )
+
+
+def _as_json(result: ReplayResult, *, show_output: bool) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "job": {"id": result.job_id, "name": result.job_name},
+        "epoch": result.epoch,
+        "attempt": result.attempt,
+        "operators": {
+            name: {"records_in": counts.records_in, "records_out": counts.records_out}
+            for name, counts in result.counts.items()
+        },
+        "sinks": {
+            name: sum(map(len, subtasks.values())) for name, subtasks in result.sinks.items()
+        },
+        "notes": list(result.approximations),
+        "failure": None if result.failure is None else str(result.failure),
+        "recorded_failure": result.recorded_failure,
+        "state_matches": None if result.state is None else result.state.matches,
+    }
+    if show_output:
+        told["output"] = {
+            name: {
+                str(subtask): [repr(record.value) for record in records]
+                for subtask, records in subtasks.items()
+            }
+            for name, subtasks in result.sinks.items()
+        }
+    return told
 
 
 def describe(result: ReplayResult, *, show_output: bool = False, verify: bool = False) -> str:

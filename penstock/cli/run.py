@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
+from typing import Any
 
 from penstock import pyflink_compat
 from penstock.common import options
+from penstock.common.config_file import load_config_file
 from penstock.common.configuration import Configuration
-from penstock.common.option_checks import validate
+from penstock.common.option_checks import find_option, validate
 from penstock.common.python_dependencies import add_to_import_path, split_python_files
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, JobExecutionError, PenstockError
@@ -37,10 +39,13 @@ class RunOptions:
     pyflink: bool = True
     spark: bool = True
     verbose: bool = False
+    config: str | None = None  # a file in place of the penstock.yaml that is found
+    session: str | None = None  # its address; empty: that of this user
+    detached: bool = False
 
 
 def configuration_of(given: RunOptions) -> Configuration:
-    """Return the options that environments of the program start with."""
+    """Return the options of the command line: they count whatever the program sets."""
     configuration = Configuration()
     for pair in given.options:
         key, equals, value = pair.partition("=")
@@ -48,7 +53,8 @@ def configuration_of(given: RunOptions) -> Configuration:
             raise ArgumentError(
                 f"'{pair}' is not an option", hint="write -D key=value, without spaces around '='"
             )
-        configuration.set_string(key.strip(), value)
+        option = find_option(key.strip())
+        configuration.set_string(key.strip() if option is None else option.key, value)
     named = {
         options.PARALLELISM.key: given.parallelism,
         "spark.master": given.master,
@@ -60,14 +66,25 @@ def configuration_of(given: RunOptions) -> Configuration:
     for key, setting in named.items():
         if setting is not None:
             configuration.set_string(key, str(setting))
+    if given.detached:
+        configuration.set(options.EXECUTION_ATTACHED, False)
     validate(configuration)
+    if given.session is not None:
+        from penstock.cli.submit import aim_at_session
+
+        aim_at_session(configuration, given.session)
     return configuration
 
 
-def run(given: RunOptions) -> int:
-    """Execute the program and return the exit code."""
+def run(given: RunOptions, *around: contextlib.AbstractContextManager[Any]) -> int:
+    """Execute the program, inside of other contexts if there are any, and return the exit code."""
     script = Path(given.script)
     configuration = configuration_of(given)
+    defaults, _ = load_config_file(given.config)
+    if given.session is not None:
+        from penstock.cli.submit import add_defaults_of_session
+
+        add_defaults_of_session(defaults, configuration)
     try:
         code = compile(script.read_bytes(), given.script, "exec")
     except OSError as error:
@@ -76,7 +93,9 @@ def run(given: RunOptions) -> int:
         sys.stderr.write("".join(traceback.format_exception_only(error)))
         return 1
     with contextlib.ExitStack() as stack:
-        stack.enter_context(StreamExecutionEnvironment.default_configuration(configuration))
+        stack.enter_context(
+            StreamExecutionEnvironment.default_configuration(defaults, configuration)
+        )
         if given.pyflink:
             stack.enter_context(pyflink_compat.pyflink_names())
         if not given.spark:
@@ -84,6 +103,8 @@ def run(given: RunOptions) -> int:
 
             stack.enter_context(LocalCluster())
         stack.enter_context(_as_main(script, given))
+        for context in around:
+            stack.enter_context(context)
         return _execute(code, sys.modules["__main__"], verbose=given.verbose)
 
 

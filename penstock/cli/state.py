@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
-import contextlib
 import csv
 import itertools
 import json
@@ -44,6 +42,7 @@ def add_commands(commands: Commands) -> None:
 
     ls = actions.add_parser("ls", help="list operators and their states")
     ls.add_argument("path", metavar="PATH")
+    ls.add_argument("--json", action="store_true", help="print JSON")
     ls.set_defaults(call=_ls)
 
     show = actions.add_parser("show", help="show the rows of a state")
@@ -85,16 +84,55 @@ def add_commands(commands: Commands) -> None:
             default="table",
             help="json is one object a line",
         )
+        each.add_argument(
+            "--json",
+            dest="format",
+            action="store_const",
+            const="json",
+            help="the same as --format json",
+        )
 
 
 def _ls(given: argparse.Namespace) -> int:
-    return _print_of((given.path,), lambda out, snapshot: out.write(f"{snapshot}\n"))
+    def show(out: TextIO, snapshot: Snapshot) -> None:
+        text = json.dumps(_overview(snapshot), indent=2) if given.json else str(snapshot)
+        out.write(f"{text}\n")
+
+    return _print_of((given.path,), show)
+
+
+def _overview(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what a snapshot holds, as JSON values."""
+    return {
+        "path": snapshot.path,
+        "kind": snapshot.kind,
+        "job": {"id": snapshot.job_id, "name": snapshot.job_name},
+        "epoch": snapshot.epoch,
+        "created": snapshot.created.isoformat(),
+        "operators": [
+            {
+                "id": operator.id,
+                "uid": operator.uid,
+                "name": operator.name,
+                "parallelism": operator.parallelism,
+                "max_parallelism": operator.max_parallelism,
+                "size": operator.size,
+                "states": [
+                    {"name": state.name, "table": state.table, "keyed": state.is_keyed}
+                    for state in operator.states
+                ],
+            }
+            for operator in snapshot.operators
+        ],
+    }
 
 
 def _show(given: argparse.Namespace) -> int:
     def show(out: TextIO, snapshot: Snapshot) -> None:
+        from penstock.state.browsing import rows_of
+
         table = _chosen(snapshot, given)
-        _write(out, table, _rows(table, given.key), given)
+        _write(out, table, rows_of(table, given.key), given)
 
     return _print_of((given.path,), show)
 
@@ -133,6 +171,8 @@ def _print_of(paths: Sequence[str], write: Callable[..., object]) -> int:
 
 
 def _chosen(snapshot: Snapshot, given: argparse.Namespace) -> Table:
+    from penstock.state.browsing import choose
+
     if given.offsets:
         return snapshot.offsets(given.operator)
     if given.watermarks:
@@ -143,36 +183,18 @@ def _chosen(snapshot: Snapshot, given: argparse.Namespace) -> Table:
         )
     if given.timers:
         return snapshot.timers(given.operator)
-    operator = snapshot.operator(given.operator)
-    if given.state is None:
-        states = ", ".join(f"'{state.name}'" for state in operator.states) or "none"
-        raise ArgumentError(
-            "the name of a state is missing", hint=f"operator '{operator.label}' has {states}"
-        )
-    own = [state for state in operator.states if given.state in {state.name, state.table}]
-    if own and not own[0].is_keyed:
-        return snapshot.operator_state(operator.id, given.state)
-    return snapshot.state(operator.id, given.state, explode=given.explode)
-
-
-def _rows(table: Table, key: str | None) -> Iterator[Any]:
-    if key is None:
-        return iter(table)
-    if "key" not in table.columns:
-        raise ArgumentError(f"{table.name}: there is no column 'key'", hint="leave --key out")
-    wanted: list[Any] = [key]
-    with contextlib.suppress(ValueError, SyntaxError):
-        wanted.append(ast.literal_eval(key))
-    return (row for row in table if row.key in wanted or str(row.key) == key)
+    return choose(snapshot, given.operator, given.state, explode=given.explode)
 
 
 def _write(out: TextIO, table: Table, rows: Iterator[Any], given: argparse.Namespace) -> None:
     if given.limit < 0:
         raise ArgumentError(f"--limit {given.limit} is negative", hint="0 shows all rows")
+    from penstock.state.browsing import as_json
+
     shown = islice(rows, given.limit) if given.limit else rows
     if given.format == "json":
         out.writelines(
-            json.dumps(_plain(row._asdict()), ensure_ascii=False) + "\n" for row in shown
+            json.dumps(as_json(row._asdict()), ensure_ascii=False) + "\n" for row in shown
         )
     elif given.format == "csv":
         _write_csv(out, table, shown)
@@ -186,27 +208,13 @@ def _write(out: TextIO, table: Table, rows: Iterator[Any], given: argparse.Names
 
 
 def _write_csv(out: TextIO, table: Table, rows: Iterator[Any]) -> None:
+    from penstock.state.browsing import as_json
+
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.columns)
     for row in rows:
-        cells = map(_plain, row)
+        cells = map(as_json, row)
         writer.writerow(
             json.dumps(cell, ensure_ascii=False) if isinstance(cell, dict | list) else cell
             for cell in cells
         )
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; what JSON has no form for becomes its repr."""
-    from penstock.state.columns import fields_of
-
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, dict):
-        return {
-            key if isinstance(key, str) else repr(key): _plain(item) for key, item in value.items()
-        }
-    if isinstance(value, list) or type(value) is tuple:
-        return [_plain(item) for item in value]
-    fields = fields_of(value)
-    return repr(value) if not fields else _plain(fields)

@@ -1,0 +1,128 @@
+"""`penstock logs`: what a job has logged and printed, in the JobManager and in all its tasks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+from penstock.cli.jobs import add_job_command
+
+if TYPE_CHECKING:
+    from penstock.cli.jobs import Commands
+    from penstock.cli.reach import FoundJob
+
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_USUAL: Final = 1_000
+_MOST: Final = 10_000  # that a server sends at once
+_POLL_S: Final = 0.3
+
+
+def add_commands(commands: Commands) -> None:
+    """Add `penstock logs` to the command line."""
+    parser = add_job_command(commands, "logs", _logs, "show what a job has logged and printed")
+    parser.add_argument("job", metavar="JOB", help="the job")
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="go on with new lines until the job has ended"
+    )
+    parser.add_argument(
+        "-n",
+        "--lines",
+        type=_number,
+        default=_USUAL,
+        metavar="N",
+        help=f"begin with the last N lines; {_USUAL} without it",
+    )
+    parser.add_argument(
+        "--level", type=str.upper, choices=_LEVELS, help="only lines of this level or a higher one"
+    )
+    parser.add_argument(
+        "--vertex", metavar="NAME", help="only of a vertex: its id, or a part of its name"
+    )
+    parser.add_argument("--subtask", type=_number, metavar="N", help="only of a subtask, from 0 on")
+    parser.add_argument(
+        "--taskmanager", metavar="ID", help="only of a taskmanager, or 'jobmanager'"
+    )
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > _MOST:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 to {_MOST}")
+    return int(text)
+
+
+def _logs(given: argparse.Namespace) -> int:
+    from penstock.cli.reach import find_jobs, select_job
+
+    job = select_job(find_jobs(given.address, given.token), given.job)
+    try:
+        for line in _lines(job, given):
+            sys.stdout.write(f"{_shown(line, as_json=given.json)}\n")
+            if given.follow:
+                sys.stdout.flush()
+        sys.stdout.flush()
+    except BrokenPipeError:  # who reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _shown(line: Mapping[str, Any], *, as_json: bool) -> str:
+    from penstock.common.logs.lines import TEXT, LogLine
+
+    if as_json:
+        return json.dumps(line, ensure_ascii=False)
+    return LogLine.from_json(line).in_format(TEXT)
+
+
+def _lines(job: FoundJob, given: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
+    """Return the last lines of a job, and then, if that is wanted, those that come until it has ended."""
+    wanted = {
+        name: value
+        for name in ("level", "vertex", "subtask", "taskmanager")
+        if (value := getattr(given, name)) is not None
+    }
+    answer = _ask(job, {**wanted, "limit": given.lines})
+    yield from answer["lines"]
+    # Where nothing was shown, all that comes is new: lines have numbers from 1 on.
+    last = answer["last"] or _newest(job)
+    while given.follow:
+        ended = not _runs(job)
+        answer = _ask(job, {**wanted, "limit": _MOST, "after": last})
+        yield from answer["lines"]
+        last = answer["last"]
+        if ended and not answer["lines"]:
+            return
+        time.sleep(0.0 if answer["lines"] else _POLL_S)
+
+
+def _newest(job: FoundJob) -> int:
+    return int(_ask(job, {"limit": 1})["last"])
+
+
+def _ask(job: FoundJob, query: Mapping[str, Any]) -> dict[str, Any]:
+    from penstock.rest.client import ServerGoneError
+
+    try:
+        answer: dict[str, Any] = job.client.get(f"/penstock/jobs/{job.id}/logs?{urlencode(query)}")
+    except ServerGoneError:
+        if "after" not in query:
+            raise
+        return {"lines": [], "last": query["after"]}  # the program ended with its job
+    return answer
+
+
+def _runs(job: FoundJob) -> bool:
+    from penstock.cli.reach import RUNNING_STATES
+    from penstock.rest.client import ServerGoneError
+
+    try:
+        return job.client.get(f"{job.path}/status")["status"] in RUNNING_STATES
+    except ServerGoneError:
+        return False

@@ -1,0 +1,69 @@
+"""`penstock run --json`: tells at the end which jobs a program has run, and what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.common.configuration import Configuration
+from penstock.datastream import _execution
+from penstock.graph.settings import GraphSettings
+from penstock.graph.transformations import Transformation
+
+
+class JobRecording:
+    """Notes the jobs that programs start; what they print goes to standard error meanwhile."""
+
+    def __init__(self) -> None:
+        self._jobs: list[tuple[str, Any]] = []  # names and controllers
+        self._before: _execution.Executor | None = None
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        self._before = _execution.set_executor(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _execution.set_executor(self._before)
+        self._stack.close()
+
+    def submit(
+        self,
+        transformations: Sequence[Transformation],
+        settings: GraphSettings,
+        configuration: Configuration,
+        job_name: str,
+        *,
+        step_hooks: Sequence[_execution.StepHook] = (),
+    ) -> Any:
+        """Start a program where it would have been started, and note its job."""
+        _execution.set_executor(self._before)
+        try:
+            controller = _execution.executor_for(configuration).submit(
+                transformations, settings, configuration, job_name, step_hooks=step_hooks
+            )
+        finally:
+            _execution.set_executor(self)
+        self._jobs.append((job_name, controller))
+        return controller
+
+    def to_json(self, exit_code: int) -> dict[str, Any]:
+        """Return the jobs, and how the program ended."""
+        jobs = [
+            {
+                "jid": str(controller.get_job_id()),
+                "name": name,
+                "state": controller.get_job_status().name,
+            }
+            for name, controller in self._jobs
+        ]
+        return {"exit-code": exit_code, "jobs": jobs}

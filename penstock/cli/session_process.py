@@ -1,0 +1,93 @@
+"""The process behind `penstock session start`: reads its options from standard input, and is a JobManager until it is told to end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+from typing import Any
+
+from penstock.common import options
+from penstock.common.configuration import Configuration
+from penstock.common.logs.setup import log_in_jobmanager
+from penstock.jobmanager.high_availability.services import HighAvailability
+from penstock.jobmanager.launcher import spark_of
+from penstock.jobmanager.resources.resource_manager import resource_manager
+from penstock.session.job_manager import JobManager, Place
+
+# What a session sets that a single program does not: jobs have equal shares of the cores that nobody holds.
+_SESSION_OPTIONS = {"spark.app.name": "penstock session", "spark.scheduler.mode": "FAIR"}
+
+
+def spark_place(configuration: Configuration) -> Place:
+    """Return Spark as the place of a session's jobs: one application for all of them."""
+    from penstock.spark import session
+
+    given = {**session.STAGE_DEFAULTS, **options.spark_options(configuration)}
+
+    def start() -> None:
+        session.get_context(given)
+
+    def describe() -> dict[str, Any]:
+        context = session.get_context(given)
+        return {
+            "master": context.master,
+            "application": context.applicationId,
+            "version": context.version,
+            "ui": context.uiWebUrl,
+        }
+
+    def capacity() -> int:
+        return session.count_tasks(session.get_context(given))
+
+    return Place(
+        "spark",
+        spark_of,
+        resource_manager(),
+        capacity=capacity,
+        start=start,
+        stop=session.stop_context,
+        describe=describe,
+    )
+
+
+def thread_place(configuration: Configuration) -> Place:
+    """Return the threads of this process as the place of a session's jobs, to try things out without Spark."""
+    from penstock.testing.mini_cluster import ThreadCluster
+
+    slots, resources = configuration.get(options.TASK_SLOTS), resource_manager()
+    return Place(
+        "threads",
+        lambda _: ThreadCluster(slots, resources),
+        resources,
+        capacity=lambda: slots or 0,
+    )
+
+
+def main() -> int:
+    """Run the session that standard input describes, until it is shut down."""
+    given = json.load(sys.stdin)
+    return run(given["options"], spark=given["spark"])
+
+
+def run(given: dict[str, str], *, spark: bool) -> int:
+    """Run a session in this process, until it is shut down."""
+    configuration = Configuration.from_dict({**_SESSION_OPTIONS, **given})
+    logging.getLogger().setLevel(logging.INFO)
+    form, directory = configuration.get(options.LOG_FORMAT), configuration.get(options.LOG_DIR)
+    log_in_jobmanager(form, directory, logging.INFO)
+    place = spark_place(configuration) if spark else thread_place(configuration)
+    manager = JobManager(configuration, place)
+    keeps_jobs = HighAvailability.from_configuration(configuration) is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: manager.shut_down(keeps_jobs=keeps_jobs))
+    address = manager.start()
+    sys.stdout.write(f"the session listens at {address}\n")
+    sys.stdout.flush()
+    manager.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""The client behind the prompt: it executes statements one after the other, shows results, and keeps the jobs that it started."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.sql.output import Output
+from penstock.common.options import EXECUTION_MODE
+from penstock.errors import ConfigurationError
+from penstock.table.sql.parser import parse
+from penstock.table.sql.splitting import Piece, split_statements
+from penstock.table.sql.statements import Query, SetOption, Statement
+
+if TYPE_CHECKING:
+    from penstock.table import TableEnvironment, TableResult
+
+_PATIENCE_S = 5.0
+RESULT_MODE = "sql-client.execution.result-mode"
+MODES = ("table", "changelog", "tableau")
+_LEAVE = ("quit", "exit", "\\q")
+_HELP = ("help", "\\h", "\\?", "?")
+HELP_TEXT = """\
+Statements end with a semicolon and may take many lines.
+  \\q, QUIT, EXIT, Ctrl-D    leave
+  \\h, HELP                  this text
+  CLEAR, Ctrl-L             clear the screen
+  Ctrl-C                    give up what is typed; stop a query that runs
+  Ctrl-R, up, down          search and walk through what was typed before
+  SET;                      the options; SET 'key' = 'value' sets one, RESET 'key' unsets it
+  SET 'sql-client.execution.result-mode' = 'table' | 'changelog' | 'tableau';
+                            rows as a table that changes, as changes, or as plain lines
+  SHOW TABLES; DESCRIBE t; EXPLAIN SELECT ...; SHOW JOBS; STOP JOB 'id';
+"""
+
+
+class Leaving(Exception):  # noqa: N818 - not an error
+    """The client was told to end."""
+
+
+class Client:
+    """Executes statements in a TableEnvironment. `show_rows` shows the rows of a query; without it they are printed.
+
+    Jobs of a session go on without the client; others are its own: it waits for them, or cancels them.
+    """
+
+    def __init__(
+        self,
+        environment: TableEnvironment,
+        output: Output,
+        *,
+        in_session: bool = False,
+        eager: bool = False,
+    ) -> None:
+        self.environment = environment
+        self.output = output
+        self._in_session = in_session
+        self._eager = eager  # rows of streams are wanted as soon as they are there
+        self.show_rows: Callable[[TableResult, str], None] | None = None
+        self._jobs: list[tuple[str, Any]] = []
+
+    # --- statements ---------------------------------------------------------------------------
+
+    def run_script(self, text: str) -> bool:
+        """Execute all statements of a text up to the first that fails; return whether none did."""
+        pieces, rest = split_statements(text)
+        if rest:
+            pieces.append(Piece(rest, text[: text.rindex(rest)].count("\n") + 1))
+        try:
+            return all(self._run_piece(piece, many=len(pieces) > 1) for piece in pieces)
+        except Leaving:
+            return True
+
+    def _run_piece(self, piece: Piece, *, many: bool) -> bool:
+        done = self.run(piece.text)
+        if not done and many:
+            self.output.note(f"the statement that failed begins in line {piece.line}")
+        return done
+
+    def run(self, text: str) -> bool:
+        """Execute one statement, or a command of the client; tell errors. Return whether all is well."""
+        command = text.strip().rstrip(";").strip().lower()
+        if command in _LEAVE:
+            raise Leaving
+        if command in _HELP:
+            self.output.text(HELP_TEXT)
+            return True
+        if command == "clear":
+            self.output.clear()
+            return True
+        try:
+            for statement in parse(text):
+                self._execute(statement)
+        except KeyboardInterrupt:
+            self.output.note("stopped")
+            return False
+        except Exception as error:  # noqa: BLE001 - whatever user code and libraries raise
+            self.output.error(error)
+            return False
+        return True
+
+    def _execute(self, statement: Statement) -> None:
+        if isinstance(statement, SetOption) and statement.key == RESULT_MODE:
+            self._check_mode(statement.value or "")
+        if self._eager:
+            self._choose_mode(statement)
+        result = self.environment.execute_sql(statement.text)
+        client = result.get_job_client()
+        if isinstance(statement, Query):
+            self._show(result)
+        elif client is not None:  # INSERT, a statement set, CREATE TABLE AS
+            self._keep(result, client)
+        else:
+            self.output.result(result)
+
+    def _choose_mode(self, statement: Statement) -> None:
+        """Let streams be pipelined and batches not, unless the user decides."""
+        if isinstance(statement, SetOption) and statement.key == EXECUTION_MODE.key:
+            self._eager = False
+            return
+        config = self.environment.get_config()
+        if config.is_batch:
+            config.reset(EXECUTION_MODE.key)
+        else:
+            config.set(EXECUTION_MODE.key, "pipelined")
+
+    def _check_mode(self, mode: str) -> None:
+        if mode.lower() not in MODES:
+            raise ConfigurationError(
+                f"'{mode}' is not a way to show results", hint=f"choose one of {', '.join(MODES)}"
+            )
+
+    # --- results ------------------------------------------------------------------------------
+
+    @property
+    def result_mode(self) -> str:
+        """How rows are shown: table, changelog or tableau."""
+        return str(self.environment.get_config().get(RESULT_MODE, "table")).lower()
+
+    def _show(self, result: TableResult) -> None:
+        if self.show_rows is not None and self.result_mode != "tableau":
+            self.show_rows(result, self.result_mode)
+            return
+        try:
+            self.output.result(result)
+        except KeyboardInterrupt:
+            cancel(result)
+            raise
+
+    # --- jobs ---------------------------------------------------------------------------------
+
+    def _keep(self, result: TableResult, client: Any) -> None:
+        job_id = str(client.get_job_id())
+        self.output.job(job_id)
+        if not self._in_session:
+            self._jobs.append((job_id, result))
+
+    def running_jobs(self) -> list[str]:
+        """Return the ids of the jobs of INSERT statements that still run."""
+        return [job_id for job_id, result in self._jobs if not _is_over(result)]
+
+    def wait_for_jobs(self) -> bool:
+        """Wait until the jobs that were started have ended; Ctrl-C cancels them. Return whether all of them succeeded."""
+        well = True
+        for job_id, result in self._jobs:
+            try:
+                result.wait()
+            except KeyboardInterrupt:
+                self.cancel_jobs()
+                return False
+            except Exception as error:  # noqa: BLE001 - whatever the job failed of
+                self.output.error(error)
+                well = False
+            else:
+                self.output.note(f"job {job_id} has finished")
+        return well
+
+    def cancel_jobs(self) -> None:
+        """Cancel the jobs that still run."""
+        for _, result in self._jobs:
+            if not _is_over(result):
+                cancel(result)
+
+
+def cancel(result: TableResult) -> None:
+    """Cancel the job of a result, if it has one that runs."""
+    client = result.get_job_client()
+    if client is not None and not _is_over(result):
+        with contextlib.suppress(
+            TimeoutError
+        ):  # an epoch may take its time; the job ends behind it
+            client.cancel().result(_PATIENCE_S)
+
+
+def _is_over(result: TableResult) -> bool:
+    client = result.get_job_client()
+    if client is None:
+        return True
+    status = client.get_job_status().result()
+    return status.name in ("FINISHED", "FAILED", "CANCELED")

@@ -1,0 +1,142 @@
+"""How the client tells things: plain text for people, JSON lines for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.errors import JobExecutionError, PenstockError
+from penstock.table.printing import text_of
+
+if TYPE_CHECKING:
+    from penstock.table import TableResult
+
+
+class Output(Protocol):
+    """What the client can say."""
+
+    def result(self, result: TableResult) -> None:
+        """Show a result."""
+
+    def job(self, job_id: str) -> None:
+        """Tell that a job was started."""
+
+    def note(self, text: str) -> None:
+        """Tell something."""
+
+    def text(self, text: str) -> None:
+        """Show a text of several lines."""
+
+    def error(self, error: BaseException) -> None:
+        """Tell an error."""
+
+    def clear(self) -> None:
+        """Clear the screen."""
+
+
+def describe(error: BaseException) -> str:
+    """Return what an error says, without frames: of errors of ours their text, of others also their kind; of a job that failed, why."""
+    if isinstance(error, JobExecutionError):
+        cause = error.__cause__
+        why = _last_line(error.message) if cause is None else describe(cause)
+        return f"{why}\ndetail: {error.detail}" if error.detail else why
+    if isinstance(error, PenstockError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _last_line(text: str) -> str:
+    """Return what a traceback ends with: the exception and its message."""
+    lines = text.rstrip().split("\n")
+    last = max((at for at, line in enumerate(lines) if line.startswith("  File")), default=-1)
+    rest = [line for line in lines[last + 1 :] if not line.startswith(" ")]
+    return "\n".join(rest) if rest else lines[-1]
+
+
+class PlainOutput:
+    """Writes for people: results to standard output, all else to standard error."""
+
+    def __init__(self) -> None:
+        self._colours = sys.stderr.isatty()
+
+    def result(self, result: TableResult) -> None:
+        """Print a result as Flink does."""
+        result.print()
+
+    def job(self, job_id: str) -> None:
+        """Tell the id of a job."""
+        self._tell(f"job {job_id} runs")
+
+    def note(self, text: str) -> None:
+        """Tell something."""
+        self._tell(text)
+
+    def text(self, text: str) -> None:
+        """Print a text."""
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def error(self, error: BaseException) -> None:
+        """Tell an error, in red in a terminal."""
+        first, *rest = describe(error).split("\n")
+        shown = f"\x1b[31m{first}\x1b[0m" if self._colours else first
+        self._tell("\n".join([f"error: {shown}", *rest]))
+
+    def clear(self) -> None:
+        """Clear the screen of a terminal."""
+        if sys.stdout.isatty():
+            self.text("\x1b[2J\x1b[H")
+
+    def _tell(self, text: str) -> None:
+        sys.stdout.flush()
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+class JsonOutput:
+    """Writes one JSON object a line: rows, jobs, errors."""
+
+    def result(self, result: TableResult) -> None:
+        """Print each row with its kind, columns by name."""
+        schema = result.get_resolved_schema()
+        names, types = schema.get_column_names(), schema.get_column_data_types()
+        with result.collect() as rows:
+            for row in rows:
+                values = {
+                    name: _plain(value, kind)
+                    for name, value, kind in zip(names, row, types, strict=True)
+                }
+                self._print({"op": str(row.get_row_kind()), "row": values})
+
+    def job(self, job_id: str) -> None:
+        """Print the id of a job."""
+        self._print({"job": job_id})
+
+    def note(self, text: str) -> None:
+        """Print nothing: notes are for people."""
+
+    def text(self, text: str) -> None:
+        """Print nothing: texts are for people."""
+
+    def error(self, error: BaseException) -> None:
+        """Print an error to standard error."""
+        told: dict[str, Any] = {"message": describe(error)}
+        if isinstance(error, PenstockError):
+            told = {"message": error.message, "detail": error.detail, "hint": error.hint}
+            told["position"] = getattr(error, "position", None)
+        sys.stderr.write(json.dumps({"error": told}, ensure_ascii=False) + "\n")
+
+    def clear(self) -> None:
+        """Do nothing."""
+
+    def _print(self, value: Any) -> None:
+        sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    """Return a value as JSON has it; what JSON has no type for as Flink's text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return text_of(value, kind)

@@ -1,0 +1,324 @@
+"""What may stand at the cursor: tables behind FROM, columns of the tables that are named, functions, keywords, options."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from penstock.table.errors import SqlParseError
+from penstock.table.sql.tokens import Kind, Source, Token, tokenize
+from penstock.table.sql.type_names import TYPE_WORDS
+
+Suggestion = tuple[
+    str, int, str
+]  # text, how many letters before the cursor it takes the place of, what it is
+
+KEYWORDS = frozenset(
+    [
+        "ADD",
+        "ALL",
+        "ALTER",
+        "AND",
+        "AS",
+        "ASC",
+        "BEGIN",
+        "BETWEEN",
+        "BY",
+        "CASE",
+        "CAST",
+        "CATALOG",
+        "CATALOGS",
+        "CHANGELOG_MODE",
+        "COLUMN",
+        "COLUMNS",
+        "COMMENT",
+        "CREATE",
+        "CROSS",
+        "CUBE",
+        "CURRENT",
+        "DATABASE",
+        "DATABASES",
+        "DEFINE",
+        "DESC",
+        "DESCRIBE",
+        "DESCRIPTOR",
+        "DISTINCT",
+        "DROP",
+        "ELSE",
+        "END",
+        "ENFORCED",
+        "EXCEPT",
+        "EXECUTE",
+        "EXISTS",
+        "EXPLAIN",
+        "EXTENDED",
+        "FALSE",
+        "FILTER",
+        "FIRST",
+        "FOLLOWING",
+        "FOR",
+        "FROM",
+        "FULL",
+        "FUNCTION",
+        "FUNCTIONS",
+        "GROUP",
+        "GROUPING",
+        "HAVING",
+        "IF",
+        "IN",
+        "INNER",
+        "INSERT",
+        "INTERSECT",
+        "INTERVAL",
+        "INTO",
+        "IS",
+        "JOB",
+        "JOBS",
+        "JOIN",
+        "KEY",
+        "LANGUAGE",
+        "LAST",
+        "LATERAL",
+        "LEFT",
+        "LIKE",
+        "LIMIT",
+        "MATCH_RECOGNIZE",
+        "MEASURES",
+        "METADATA",
+        "NOT",
+        "NULL",
+        "NULLS",
+        "OF",
+        "OFFSET",
+        "ON",
+        "OR",
+        "ORDER",
+        "OUTER",
+        "OVER",
+        "OVERWRITE",
+        "PARTITION",
+        "PARTITIONED",
+        "PATTERN",
+        "PLAN",
+        "PLAN_ADVICE",
+        "PRECEDING",
+        "PRIMARY",
+        "PYTHON",
+        "RANGE",
+        "RENAME",
+        "RESET",
+        "RIGHT",
+        "ROLLUP",
+        "ROW",
+        "ROWS",
+        "SELECT",
+        "SET",
+        "SETS",
+        "SHOW",
+        "STATEMENT",
+        "STOP",
+        "SYSTEM_TIME",
+        "TABLE",
+        "TABLES",
+        "TEMPORARY",
+        "THEN",
+        "TO",
+        "TRUE",
+        "TRY_CAST",
+        "UNBOUNDED",
+        "UNION",
+        "UNNEST",
+        "USE",
+        "USING",
+        "VALUES",
+        "VIEW",
+        "VIEWS",
+        "VIRTUAL",
+        "WATERMARK",
+        "WHEN",
+        "WHERE",
+        "WINDOW",
+        "WITH",
+        "WITHIN",
+    ]
+)
+_BEFORE_TABLES = ("FROM", "JOIN", "INTO", "OVERWRITE", "TABLE", "DESCRIBE", "DESC", "VIEW", "LIKE")
+_FIRST = [
+    "ALTER",
+    "BEGIN",
+    "CREATE",
+    "DESCRIBE",
+    "DROP",
+    "EXECUTE",
+    "EXPLAIN",
+    "INSERT",
+    "RESET",
+    "SELECT",
+    "SET",
+    "SHOW",
+    "STOP",
+    "USE",
+    "VALUES",
+    "WITH",
+]
+_BEHIND = {
+    "SHOW": [
+        "CATALOGS",
+        "COLUMNS",
+        "CREATE",
+        "CURRENT",
+        "DATABASES",
+        "FUNCTIONS",
+        "JOBS",
+        "TABLES",
+        "VIEWS",
+    ],
+    "CREATE": ["CATALOG", "DATABASE", "FUNCTION", "TABLE", "TEMPORARY", "VIEW"],
+    "DROP": ["CATALOG", "DATABASE", "FUNCTION", "TABLE", "TEMPORARY", "VIEW"],
+    "ALTER": ["DATABASE", "FUNCTION", "TABLE", "VIEW"],
+    "GROUP": ["BY"],
+    "ORDER": ["BY"],
+    "PARTITION": ["BY"],
+    "INSERT": ["INTO", "OVERWRITE"],
+    "EXPLAIN": ["CHANGELOG_MODE", "INSERT", "JSON_EXECUTION_PLAN", "PLAN_ADVICE", "SELECT"],
+}
+_MOST = 200
+_TABLE_OPTIONS = (
+    "execution.runtime-mode",
+    "table.display.max-column-width",
+    "table.dml-sync",
+    "table.exec.mini-batch.allow-latency",
+    "table.exec.mini-batch.enabled",
+    "table.exec.mini-batch.size",
+    "table.exec.source.idle-timeout",
+    "table.exec.state.ttl",
+    "table.local-time-zone",
+    "table.optimizer.agg-phase-strategy",
+    "table.optimizer.distinct-agg.split.enabled",
+)
+
+
+def suggestions(environment: Any, before: str) -> Iterator[Suggestion]:
+    """Yield what may stand at the cursor, of which `before` is what stands before it."""
+    statement = before[_begin(before) :]
+    option = re.search(r"(?i)^\s*(?:re)?set\s+'([^']*)$", statement)
+    if option:
+        yield from _matching(option[1], _option_keys(), "option")
+        return
+    try:
+        tokens = tokenize(Source(statement))[:-1]
+    except SqlParseError:  # in a string or a comment
+        return
+    word = ""
+    if tokens and tokens[-1].kind is Kind.WORD and tokens[-1].end == len(statement):
+        word = tokens.pop().text
+    elif statement and not statement[-1].isspace() and statement[-1] not in "(,.=<>+-*/":
+        return
+    yield from itertools.islice(_candidates(environment, tokens, word), _MOST)
+
+
+def _begin(text: str) -> int:
+    """Return where the last statement begins."""
+    from penstock.table.sql.splitting import split_statements
+
+    pieces, rest = split_statements(text)
+    return text.rindex(rest) if pieces and rest else 0
+
+
+def _candidates(environment: Any, tokens: list[Token], word: str) -> Iterator[Suggestion]:
+    last = tokens[-1].upper if tokens else ""
+    if not tokens:
+        yield from _matching(word, _FIRST, "")
+        return
+    if last == "." and len(tokens) > 1:
+        yield from _matching(word, _columns_of(environment, tokens, tokens[-2].text), "column")
+        return
+    if last in _BEHIND:
+        yield from _matching(word, _BEHIND[last], "")
+        return
+    if last in _BEFORE_TABLES or (last == "," and _in_from(tokens)):
+        yield from _matching(word, _tables(environment), "table")
+        return
+    if not word:
+        return
+    yield from _matching(word, _columns(environment, tokens), "column")
+    yield from _matching(word, sorted(KEYWORDS), "")
+    yield from _matching(word, sorted(TYPE_WORDS), "type")
+    yield from _matching(word, _functions(environment), "function")
+
+
+def _matching(word: str, names: Iterable[str], meaning: str) -> Iterator[Suggestion]:
+    lower = word.lower()
+    upper = not word or word != lower
+    seen = set()
+    for name in names:
+        if not name.lower().startswith(lower) or name.lower() == lower or name in seen:
+            continue
+        seen.add(name)
+        shown = name if meaning in ("table", "column", "option") or upper else name.lower()
+        yield shown, len(word), meaning
+
+
+def _in_from(tokens: list[Token]) -> bool:
+    """Return whether the last clause is FROM."""
+    for token in reversed(tokens):
+        if token.upper == "FROM":
+            return True
+        if token.upper in ("SELECT", "WHERE", "BY", "ON", "(", ")", "HAVING", "SET", "VALUES"):
+            return False
+    return False
+
+
+def _tables(environment: Any) -> list[str]:
+    return [_quoted(name) for name in environment.list_tables()]
+
+
+def _functions(environment: Any) -> list[str]:
+    return sorted(name.upper() for name in environment.list_functions())
+
+
+def _columns(environment: Any, tokens: list[Token]) -> list[str]:
+    """Return the columns of all tables that the statement names."""
+    named = {token.text for token in tokens if token.kind in (Kind.WORD, Kind.QUOTED)}
+    found: list[str] = []
+    for table in environment.list_tables():
+        if table in named:
+            found.extend(_names_in(environment, table))
+    return found
+
+
+def _columns_of(environment: Any, tokens: list[Token], name: str) -> list[str]:
+    """Return the columns of a table, or of the table that a name is an alias of."""
+    tables = environment.list_tables()
+    if name in tables:
+        return _names_in(environment, name)
+    for first, second in itertools.pairwise(tokens):
+        if second.text == name and first.text in tables:
+            return _names_in(environment, first.text)
+    for first, middle, second in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if second.text == name and middle.upper == "AS" and first.text in tables:
+            return _names_in(environment, first.text)
+    return []
+
+
+def _names_in(environment: Any, table: str) -> list[str]:
+    try:
+        schema = environment.from_path(_quoted(table)).get_resolved_schema()
+    except Exception:  # noqa: BLE001 - whatever is wrong with the table, typing goes on
+        return []
+    return [_quoted(name) for name in schema.get_column_names()]
+
+
+def _quoted(name: str) -> str:
+    if re.fullmatch(r"[A-Za-z_]\w*", name) and name.upper() not in KEYWORDS:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _option_keys() -> list[str]:
+    from penstock.cli.sql.client import RESULT_MODE
+    from penstock.common.options import OPTIONS
+
+    return sorted({*(option.key for option in OPTIONS.values()), *_TABLE_OPTIONS, RESULT_MODE})

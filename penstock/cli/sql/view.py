@@ -1,0 +1,261 @@
+"""Rows of a running query on the whole screen: as a table that changes, or as the changes themselves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout import HSplit, Layout, Window
+from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.styles import Style
+
+from penstock.cli.sql.client import cancel
+from penstock.table.printing import display_width, text_of
+
+if TYPE_CHECKING:
+    from penstock.table import TableResult
+
+_WIDEST = 40
+_MOST_ROWS = 100_000
+_REFRESH_S = 0.1
+_FRAME_LINES = 4  # head, its line, an empty line, the foot
+_COLOURS = {"+I": "class:insert", "+U": "class:update", "-U": "class:old", "-D": "class:delete"}
+_STYLE = Style.from_dict(
+    {
+        "head": "bold reverse",
+        "foot": "reverse",
+        "insert": "ansigreen",
+        "update": "ansiyellow",
+        "old": "ansibrightblack",
+        "delete": "ansired",
+    }
+)
+
+
+class TableModel:
+    """The rows that are there now: changes are applied. A row that is updated stays in its place."""
+
+    def __init__(self, most: int = _MOST_ROWS) -> None:
+        self._places: dict[int, tuple[str, ...] | None] = {}  # in order; None: waits for +U
+        self._of_row: dict[tuple[str, ...], list[int]] = {}
+        self._holes: deque[int] = deque()
+        self._next = 0
+        self._most = most
+        self.changes = 0
+
+    def add(self, kind: str, row: tuple[str, ...]) -> None:
+        """Apply a change."""
+        self.changes += 1
+        if kind in ("+I", "+U"):
+            self._put(row, self._holes.popleft() if kind == "+U" and self._holes else None)
+            return
+        places = self._of_row.get(row)
+        if not places:
+            return  # it went when there were too many
+        place = places.pop()
+        if not places:
+            del self._of_row[row]
+        if kind == "-U":
+            self._places[place] = None
+            self._holes.append(place)
+        else:
+            del self._places[place]
+
+    def _put(self, row: tuple[str, ...], place: int | None) -> None:
+        if place is None:
+            place = self._next
+            self._next += 1
+        self._places[place] = row
+        self._of_row.setdefault(row, []).append(place)
+        if len(self._places) > self._most:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        place = next(iter(self._places))
+        row = self._places.pop(place)
+        if row is None:
+            self._holes.remove(place)
+            return
+        places = self._of_row[row]
+        places.remove(place)
+        if not places:
+            del self._of_row[row]
+
+    def rows(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Return all rows, each with no kind."""
+        return [("", row) for row in self._places.values() if row is not None]
+
+
+class ChangesModel:
+    """The last changes."""
+
+    def __init__(self, most: int = _MOST_ROWS) -> None:
+        self._rows: deque[tuple[str, tuple[str, ...]]] = deque(maxlen=most)
+        self.changes = 0
+
+    def add(self, kind: str, row: tuple[str, ...]) -> None:
+        """Remember a change."""
+        self.changes += 1
+        self._rows.append((kind, row))
+
+    def rows(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the changes with their kinds."""
+        return list(self._rows)
+
+
+class View:
+    """What the screen shows: a part of the rows, above it the columns, below it how things stand."""
+
+    def __init__(self, names: Sequence[str], *, changes: bool) -> None:
+        self.model: TableModel | ChangesModel = ChangesModel() if changes else TableModel()
+        self.state = "runs"
+        self.error: BaseException | None = None
+        self._names = list(names)
+        self._changes = changes
+        self._top = 0
+        self.follow = changes  # whether the last rows are in sight
+        self._lock = threading.Lock()
+
+    def add(self, kind: str, row: tuple[str, ...]) -> None:
+        """Take a change."""
+        with self._lock:
+            self.model.add(kind, row)
+
+    def end(self, state: str, error: BaseException | None = None) -> None:
+        """Say that no more changes come."""
+        self.state, self.error = state, error
+
+    def scroll(self, lines: int, height: int) -> None:
+        """Move the part that is shown; at the end, new rows stay in sight if they are changes."""
+        with self._lock:
+            last = max(len(self.model.rows()) - height, 0)
+        top = last if self.follow else self._top
+        self._top = min(max(top + lines, 0), last)
+        self.follow = self._changes and self._top >= last
+
+    def render(self, width: int, height: int) -> list[tuple[str, str]]:
+        """Return the screen as styled text."""
+        with self._lock:
+            rows = self.model.rows()
+            changes = self.model.changes
+        room = max(height - _FRAME_LINES, 1)
+        last = max(len(rows) - room, 0)
+        top = last if self.follow else min(self._top, last)
+        shown = rows[top : top + room]
+        widths = self._widths(shown)
+        screen = [
+            ("class:head", _line(self._names, widths, width, "op" if self._changes else "")),
+            ("", "\n"),
+        ]
+        for kind, row in shown:
+            label = kind if self._changes else ""
+            screen.append((_COLOURS.get(kind, ""), _line(row, widths, width, label)))
+            screen.append(("", "\n"))
+        screen.extend([("", "\n")] * (room - len(shown)))
+        here = f"{top + 1}-{top + len(shown)} of {len(rows)} rows" if rows else "no rows"
+        foot = f" {here}, {changes} changes, {self.state} {time.strftime('%H:%M:%S')}  q: leave  arrows, page keys: move "
+        screen.append(("class:foot", foot[:width].ljust(width)))
+        return screen
+
+    def _widths(self, rows: list[tuple[str, tuple[str, ...]]]) -> list[int]:
+        widths = [display_width(name) for name in self._names]
+        for _, row in rows:
+            for index, text in enumerate(row):
+                widths[index] = max(widths[index], min(display_width(text), _WIDEST))
+        return widths
+
+
+def _line(texts: Sequence[str], widths: list[int], width: int, kind: str) -> str:
+    cells = [_fit(text, size) for text, size in zip(texts, widths, strict=True)]
+    line = "  ".join(cells)
+    return (f"{kind:<3} {line}" if kind else line)[:width].ljust(width)
+
+
+def _fit(text: str, width: int) -> str:
+    text = text.replace("\n", "\\n")
+    if display_width(text) > width:
+        kept = ""
+        for letter in text:
+            if display_width(kept) + display_width(letter) > width - 1:
+                break
+            kept += letter
+        text = f"{kept}…"
+    return text + " " * (width - display_width(text))
+
+
+def show(result: TableResult, mode: str) -> None:
+    """Show the rows of a query until q is pressed; then the query is cancelled if it still runs."""
+    schema = result.get_resolved_schema()
+    view = View(schema.get_column_names(), changes=mode == "changelog")
+    application = _application(view)
+    reader = threading.Thread(target=_read, args=(result, view), daemon=True)
+    reader.start()
+    try:
+        application.run()
+    finally:
+        cancel(result)
+        reader.join(5)
+    if view.error is not None:
+        raise view.error
+
+
+def _read(result: TableResult, view: View) -> None:
+    types = result.get_resolved_schema().get_column_data_types()
+    try:
+        for row in result.collect():
+            texts = tuple(
+                "NULL" if value is None else text_of(value, kind)
+                for value, kind in zip(row, types, strict=True)
+            )
+            view.add(str(row.get_row_kind()), texts)
+    except BaseException as error:  # noqa: BLE001 - told when the view is left
+        if view.state == "runs":
+            view.end("failed", error)
+    else:
+        view.end("finished")
+
+
+def _application(view: View) -> Application[None]:
+    bindings = KeyBindings()
+
+    def room() -> int:
+        return max(int(application.output.get_size().rows) - _FRAME_LINES, 1)
+
+    def _leave(event: KeyPressEvent) -> None:
+        if view.state == "runs":
+            view.state = "cancelled"
+        event.app.exit()
+
+    for key in ("q", "Q", "escape", "c-c", "c-d"):
+        bindings.add(key)(_leave)
+    for key, lines in (("up", -1), ("down", 1), ("k", -1), ("j", 1)):
+        bindings.add(key)(_scrolling(view, room, lines, pages=False))
+    for key, lines in (("pageup", -1), ("pagedown", 1), (" ", 1)):
+        bindings.add(key)(_scrolling(view, room, lines, pages=True))
+    for key, lines in (("home", -(10**9)), ("g", -(10**9)), ("end", 10**9), ("G", 10**9)):
+        bindings.add(key)(_scrolling(view, room, lines, pages=False))
+
+    def text() -> Any:
+        size = application.output.get_size()
+        return view.render(size.columns, size.rows)
+
+    application: Application[None] = Application(
+        layout=Layout(HSplit([Window(FormattedTextControl(text), wrap_lines=False)])),
+        key_bindings=bindings,
+        full_screen=True,
+        refresh_interval=_REFRESH_S,
+        style=_STYLE,
+    )
+    return application
+
+
+def _scrolling(view: View, room: Any, lines: int, *, pages: bool) -> Any:
+    def scroll(_: KeyPressEvent) -> None:
+        view.scroll(lines * room() if pages else lines, room())
+
+    return scroll

@@ -1,0 +1,93 @@
+"""`penstock run --session` and `--detached`: programs whose jobs go on without the command."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+
+from penstock.cli.output import print_json
+from penstock.common import options
+from penstock.common.configuration import Configuration
+from penstock.errors import JobRequestError
+
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[\w.-]+):\d+")
+_START_S = 120.0
+
+
+def with_session_value(arguments: Sequence[str]) -> list[str]:
+    """Let `--session` have an address after it or none: what is no address is the program.
+
+    >>> with_session_value(["run", "--session", "job.py"])
+    ['run', '--session=', 'job.py']
+    >>> with_session_value(["run", "--session", "localhost:8081", "job.py"])
+    ['run', '--session=localhost:8081', 'job.py']
+    """
+    found: list[str] = []
+    left = list(arguments)
+    while left:
+        argument = left.pop(0)
+        if argument == "--session":
+            has_address = bool(left) and _ADDRESS.fullmatch(left[0]) is not None
+            argument = f"--session={left.pop(0) if has_address else ''}"
+        found.append(argument)
+        if argument.endswith(".py"):  # what follows is the program's own
+            break
+    return [*found, *left]
+
+
+def aim_at_session(configuration: Configuration, address: str) -> None:
+    """Let the jobs of a program run in a session: the one at an address, or that of this user."""
+    from penstock.rest.client import parse_address
+
+    configuration.set(options.EXECUTION_TARGET, "session")
+    if address:
+        host, port, tls = parse_address(address)
+        if tls:
+            configuration.set(options.REST_SSL_ENABLED, True)
+        configuration.set(options.REST_ADDRESS, f"[{host}]" if ":" in host else host)
+        configuration.set(options.REST_PORT, port)
+
+
+def add_defaults_of_session(defaults: Configuration, configuration: Configuration) -> None:
+    """Let a program that sets no parallelism have the session's: it does not know how many slots there are."""
+    from penstock.rest.session_client import session_of
+
+    if not defaults.contains(options.PARALLELISM):
+        session = session_of(configuration).get("/penstock/session")
+        defaults.set(options.PARALLELISM, session["parallelism"])
+
+
+def run_detached(arguments: Sequence[str], *, as_json: bool = False) -> int:
+    """Start `penstock run` with these arguments in the background; return when its first job is there."""
+    from penstock.cli.background import Background
+    from penstock.rest.client import RestClient
+    from penstock.rest.processes import ProcessRecord
+
+    jobs: list[dict[str, str]] = []
+
+    def has_jobs(record: ProcessRecord) -> bool:
+        jobs[:] = RestClient(record.address, record.token, trusted=record.certificate).get(
+            "/jobs/overview"
+        )["jobs"]
+        return bool(jobs)
+
+    command = [sys.executable, "-m", "penstock", "run", *arguments]
+    try:
+        program = Background(command, "run")
+        record = program.wait_until(has_jobs, "the program", _START_S)
+    except JobRequestError as error:
+        sys.stderr.write(f"penstock: {error}\n")
+        return 1
+    if as_json:
+        place = None if record is None else {"address": record.address, "pid": record.pid}
+        told = [{"jid": job["jid"], "name": job["name"], "state": job["state"]} for job in jobs]
+        print_json({"process": place, "log": str(program.log), "jobs": told})
+        return 0
+    if record is None:
+        sys.stdout.write(f"the program has ended; its output: {program.log}\n")
+        return 0
+    for job in jobs:
+        sys.stdout.write(f"job '{job['name']}' ({job['jid']}) runs at {record.address}\n")
+    sys.stdout.write(f"its process is {record.pid}; its output: {program.log}\n")
+    return 0
