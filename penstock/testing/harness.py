@@ -108,11 +108,13 @@ def _backend(
     return backend.create_temporary(clock, operator, max_parallelism)
 
 
-def _pairs(batch: RowBatch) -> list[tuple[Any, int | None]]:
+def _pairs(batch: Any) -> list[tuple[Any, int | None]]:
+    """Return records with their timestamps; the rows of columns are tuples."""
+    values = batch.values if isinstance(batch, RowBatch) else batch.extract(lambda row: row)
     timestamps = batch.timestamps
     if timestamps is None:
-        return [(value, None) for value in batch.values]
-    return list(zip(batch.values, timestamps, strict=True))
+        return [(value, None) for value in values]
+    return list(zip(values, timestamps, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,7 @@ class OperatorHarness:
         values = [value for value, _ in records]
         self.process_batch(RowBatch(values, [timestamp for _, timestamp in records]), input_index)
 
-    def process_batch(self, batch: RowBatch, input_index: int = 0) -> None:
+    def process_batch(self, batch: Any, input_index: int = 0) -> None:
         """Send a batch; keys are computed if there is a key selector and the batch has none."""
         if batch.keys is None and self._key_selectors:
             select = self._key_selectors[min(input_index, len(self._key_selectors) - 1)]

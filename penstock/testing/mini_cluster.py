@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
+from penstock.common import options
 from penstock.common.configuration import Configuration
-from penstock.common.python_dependencies import add_to_import_path, set_log_levels
+from penstock.common.logs.setup import log_in_jobmanager
+from penstock.common.python_dependencies import set_log_levels, use_in_this_process
 from penstock.datastream import _execution
 from penstock.errors import ArgumentError
 from penstock.graph.deployment import LevelDeployment
 from penstock.graph.settings import GraphSettings
-from penstock.graph.stage import Room, StageDeployment
+from penstock.graph.stage import Room, SlotDemand, StageDeployment
 from penstock.graph.transformations import Transformation
 from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.job_master import JobMaster
 from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.progress import QuietProgress
+from penstock.jobmanager.resources.resource_manager import ResourceManager
 from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.jobmanager.running.cluster import OnEnd
 from penstock.jobmanager.running.modes import AUTO, EPOCHS, MODES
@@ -28,6 +35,8 @@ from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.local_pipe import run_pipe_locally
 from penstock.runtime.task.local_stage import run_stage_locally
 from penstock.runtime.task.slot_loop import StopSignal
+
+_ENDING_S = 2.0  # how long the end of the process waits for the slots of its jobs
 
 
 class MiniCluster:
@@ -78,22 +87,46 @@ class MiniCluster:
         step_hooks: Sequence[StepHook] = (),
     ) -> LocalJobController:
         """Start a program; called by the environment."""
-        job = create_job(transformations, settings, configuration, job_name)
-        self._import_paths += add_to_import_path(job.python_files)
-        set_log_levels(job.settings.log_level, job.settings.log_overrides)
-        if job.mode == AUTO:
-            job = replace(job, mode=EPOCHS if job.settings.batch_mode else self.mode)
-        master = JobMaster(job, QuietProgress(), _LocalCluster(), step_hooks)
-        self.masters.append(master)
+        master = self.create_master(
+            transformations, settings, configuration, job_name, step_hooks=step_hooks
+        )
         controller = LocalJobController(master)
         controller.start()
         return controller
 
+    def create_master(
+        self,
+        transformations: Sequence[Transformation],
+        settings: GraphSettings,
+        configuration: Configuration,
+        job_name: str,
+        *,
+        step_hooks: Sequence[StepHook] = (),
+        job_id: str | None = None,
+        leader: int | None = None,
+    ) -> JobMaster:
+        """Compile a program and return what runs it here; `leader` is the token of an elected leader."""
+        job = create_job(transformations, settings, configuration, job_name, job_id=job_id)
+        self._import_paths += use_in_this_process(job.dependencies)
+        log_in_jobmanager(job.settings.logs.form, configuration.get(options.LOG_DIR))
+        set_log_levels(job.settings.logs.level, job.settings.logs.overrides)
+        if job.mode == AUTO:
+            job = replace(job, mode=EPOCHS if job.settings.batch_mode else self.mode)
+        job = replace(job, leader=leader)
+        master = JobMaster(job, QuietProgress(), ThreadCluster(), step_hooks)
+        self.masters.append(master)
+        return master
 
-class _LocalCluster:
-    """This process as a place for jobs: epochs slot after slot, stages that stay as threads."""
 
-    def __init__(self) -> None:
+class ThreadCluster:
+    """This process as a place for jobs: epochs slot after slot, stages that stay as threads.
+
+    With `slots` it has only so many for all jobs that share `resources`.
+    """
+
+    def __init__(self, slots: int | None = None, resources: ResourceManager | None = None) -> None:
+        self._slots = slots
+        self._resources = resources or ResourceManager()
         self._stages: list[_LocalStage] = []
 
     def run(
@@ -103,11 +136,21 @@ class _LocalCluster:
         levels: Sequence[LevelDeployment],
         on_ack: Callable[[TaskAck], None],
     ) -> None:
+        """Run one epoch."""
         run_pipe_locally(levels, on_ack)
+
+    def watching(
+        self,
+        job_id: str,
+        on_started: Callable[[int, int, int], None],
+    ) -> contextlib.AbstractContextManager[None]:
+        """Tell nothing: an epoch is over before anybody could look."""
+        return contextlib.nullcontext()
 
     def map(
         self, job_id: str, name: str, function: Callable[[Any], Any], items: Sequence[Any]
     ) -> list[Any]:
+        """Call a function with each item."""
         return [function(item) for item in items]
 
     def cancel(self, job_id: str, *, epoch_only: bool = False) -> None:
@@ -119,22 +162,49 @@ class _LocalCluster:
         """Subtasks run one after another, however many there are: that says nothing about a job."""
         return None
 
-    def room(self, wanted: int, interrupted: Callable[[], bool]) -> Room:
-        return Room(None)
+    def room(self, demand: SlotDemand, interrupted: Callable[[], bool]) -> Room:
+        """Give a job slots, if there is a limit; else there is room for all."""
+        if self._slots is None:
+            return Room(None)
+        slots = self._slots
+        return Room(self._resources.acquire(demand, lambda: slots, interrupted))
+
+    def release(self, job_id: str) -> None:
+        """Take back the slots of a job."""
+        self._resources.release(job_id)
 
     def host(self) -> str:
+        """Return the address of this process."""
         return "127.0.0.1"
 
     def listens_at(self) -> str:
+        """Return the address that this process listens at."""
         return "127.0.0.1"
 
     def start_stage(
         self, job_id: str, name: str, deployment: StageDeployment, on_end: OnEnd
     ) -> _LocalStage:
+        """Start a stage in threads."""
         stage = _LocalStage(deployment, on_end)
         self._stages.append(stage)
         stage.start()
         return stage
+
+
+# Threads that are in a library of C++ when the interpreter ends would abort the process.
+_stages: weakref.WeakSet[_LocalStage] = weakref.WeakSet()
+
+
+def _end_stages() -> None:
+    stages = list(_stages)
+    for stage in stages:
+        stage.cancel()
+    until = time.monotonic() + _ENDING_S
+    for stage in stages:
+        stage.join(max(0.0, until - time.monotonic()))
+
+
+atexit.register(_end_stages)
 
 
 class _LocalStage:
@@ -149,6 +219,7 @@ class _LocalStage:
         )
 
     def start(self) -> None:
+        _stages.add(self)
         self._thread.start()
 
     def cancel(self) -> None:

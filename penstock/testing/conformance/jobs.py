@@ -1,0 +1,198 @@
+"""The jobs that connectors are put through: the kit's own source and sink, and how to run, stop and rescale a job."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import TimeoutError as NotYetError
+from pathlib import Path
+from typing import Any
+
+from penstock.common import Configuration, WatermarkStrategy
+from penstock.common.job_client import JobClient
+from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.source import (
+    Boundedness,
+    ReadLimits,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.testing.conformance.rules import broken
+from penstock.testing.mini_cluster import MiniCluster
+
+INTERVAL_MS = 20
+_POLL_S = 0.005
+
+
+def environment(
+    directory: Path, mode: str, parallelism: int, options: dict[str, str] | None = None
+) -> StreamExecutionEnvironment:
+    """Return an environment whose jobs have many checkpoints, below the directory, and are restarted after every failure."""
+    settings = {
+        "execution.checkpointing.interval": f"{INTERVAL_MS} ms",
+        "execution.checkpointing.dir": str(directory / "checkpoints"),
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "100",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+        "penstock.execution.mode": mode,
+        **(options or {}),
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    env.set_parallelism(parallelism)
+    return env
+
+
+@contextlib.contextmanager
+def running(env: StreamExecutionEnvironment) -> Iterator[JobClient]:
+    """Run a program meanwhile; at the end it is cancelled if it has not ended."""
+    with MiniCluster():
+        client = env.execute_async("conformance")
+        try:
+            yield client
+        finally:
+            client.cancel()
+            with contextlib.suppress(Exception):
+                client.get_job_execution_result().result(10)
+
+
+def wait_for_end(client: JobClient, seconds: float, step: str) -> None:
+    """Wait until the job has ended by itself."""
+    try:
+        client.get_job_execution_result().result(seconds)
+    except NotYetError as error:
+        raise broken(step, f"the job has not ended after {seconds:g} s") from error
+
+
+def wait_until(
+    condition: Callable[[], bool], client: JobClient | None, seconds: float, step: str, what: str
+) -> None:
+    """Wait for a condition; a job that fails meanwhile says why."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if client is not None and client.get_job_execution_result().done():
+            client.get_job_execution_result().result(0)
+            if condition():
+                return
+            raise broken(step, f"the job has ended before {what}")
+        if time.monotonic() > end:
+            raise broken(step, f"after {seconds:g} s there is no sign of this: {what}")
+        time.sleep(_POLL_S)
+
+
+class Steps(Source):
+    """The kit's own source: given records in a few splits, a batch at a time, with pauses in which checkpoints come.
+
+    While the file `hold` exists, the last batch of each split is kept back, so that the job does not end.
+    """
+
+    def __init__(
+        self, records: Sequence[Any], hold: Path | None = None, pause_s: float = 0.01
+    ) -> None:
+        self.splits = [list(records[start::2]) for start in range(2)]
+        self.hold = None if hold is None else str(hold)
+        self.pause_s = pause_s
+
+    def get_boundedness(self) -> Boundedness:
+        """It ends."""
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
+        """Plan the splits once."""
+        return _StepsEnumerator(len(self.splits), found=bool(restored))
+
+    def create_reader(self) -> SourceReader:
+        """Create a reader."""
+        return _StepsReader(self)
+
+
+class _StepsEnumerator(SplitEnumerator):
+    def __init__(self, count: int, *, found: bool) -> None:
+        self._count = count
+        self._found = found
+
+    def discover(self) -> list[SourceSplit]:
+        found, self._found = self._found, True
+        return [] if found else [SourceSplit(f"{n}", n, 0) for n in range(self._count)]
+
+    def no_more_splits(self) -> bool:
+        return self._found
+
+    def snapshot(self) -> bool:
+        return self._found
+
+
+class _StepsReader(SourceReader):
+    BATCH = 4
+
+    def __init__(self, source: Steps) -> None:
+        self._source = source
+
+    def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
+        records = self._source.splits[split.payload]
+        hold = self._source.hold
+        while position < len(records):
+            time.sleep(self._source.pause_s)
+            end = min(position + self.BATCH, len(records))
+            if end == len(records) and hold is not None and Path(hold).exists():
+                end = position
+            yield SourceBatch(records[position:end], end)
+            position = end
+
+
+class Folder(Sink):
+    """The kit's own sink: a file of pickled records for each epoch and subtask. Other processes can write to it and read it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
+        """Open a writer."""
+        return _FolderWriter()
+
+    def create_committer(self) -> Committer:
+        """Create the committer."""
+        return _FolderCommitter(self.directory)
+
+    def records(self) -> list[Any]:
+        """Return all that is committed."""
+        files = sorted(self.directory.glob("epoch-*"))
+        return [record for file in files for record in pickle.loads(file.read_bytes())]
+
+
+class _FolderWriter(SinkWriter):
+    def begin(self, epoch: Any) -> None:
+        self._name, self._records = epoch.attempt, []  # type: str, list[Any]
+
+    def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
+        self._records += values
+
+    def prepare_commit(self) -> list[Any]:
+        return [(self._name, os.urandom(4).hex(), self._records)]
+
+
+class _FolderCommitter(Committer):
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def commit(self, request: CommitRequest) -> None:
+        for name, unique, records in request.committables:
+            file = self._directory / f"epoch-{name}-{unique}".replace("/", "_")
+            hidden = file.with_name(f".{file.name}-{os.urandom(4).hex()}")
+            hidden.write_bytes(pickle.dumps(records))
+            hidden.replace(file)
+
+
+def reads(
+    env: StreamExecutionEnvironment, source: Source, strategy: WatermarkStrategy | None = None
+) -> Any:
+    """Return the stream of a source, under the name that savepoints know it by."""
+    strategy = strategy or WatermarkStrategy.no_watermarks()
+    return env.from_source(source, strategy, "conformance source").uid("source")
