@@ -125,4 +125,5 @@ if [ "$extras" != dev ]; then
   ensure_pyflink
   ensure_peer bytewax 0.21.1
   ensure_peer pathway 0.33.0
+  ensure_peer quixstreams 3.28.1
 fi

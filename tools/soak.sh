@@ -14,7 +14,9 @@ for round in $(seq 1 "$rounds"); do
   export PENSTOCK_FAULT_SEED="soak-$(date +%Y%m%d%H%M%S)"
   printf 'soak: round %s of %s, PENSTOCK_FAULT_SEED=%s\n' "$round" "$rounds" "$PENSTOCK_FAULT_SEED"
   "$python" -m pytest -q tests/faults
-  "$python" -m pytest -q tests/unit tests/jobs tests/zoo -n logical --maxprocesses 4 --hypothesis-profile=explore
+  "$python" -m pytest -q tests/connectors -n 2 --dist loadgroup
+  "$python" -m pytest -q tests/e2e/test_flink_command_line.py tests/e2e/test_page.py
+  "$python" -m pytest -q tests/unit tests/jobs tests/sql tests/zoo -n logical --maxprocesses 4 --hypothesis-profile=explore
 done
 PENSTOCK_SLOW_SINK_S=600 "$python" -m pytest -q tests/faults/test_slow_sink.py
 for mode in epochs pipelined; do

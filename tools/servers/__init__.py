@@ -1,0 +1,1 @@
+"""Real servers for tests, demos and benchmarks: on free ports, with their data in a temporary directory, stopped by whoever started them."""

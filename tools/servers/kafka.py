@@ -1,0 +1,219 @@
+"""A Kafka cluster of one broker, with a controller beside it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Self
+
+from tools.servers.process import MissingServerError, ServerProcess
+
+JARS = Path(sys.prefix) / "servers" / "kafka"
+
+
+class _Node(ServerProcess):
+    """A process of Kafka: a broker or a controller."""
+
+    heap = "512m"
+    cluster = ""
+    format_options: Sequence[str] = ()  # of the tool that formats the storage
+
+    def settings(self) -> Mapping[str, str]:
+        """Return the lines of server.properties."""
+        raise NotImplementedError
+
+    def command(self) -> Sequence[str]:
+        """Return the command line."""
+        return [*self._java(), "kafka.Kafka", str(self._configuration)]
+
+    def prepare(self) -> None:
+        """Write the configuration and format the storage."""
+        lines = {"log.dirs": str(self.directory / "data"), **self.settings()}
+        self._configuration.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+        tool = [
+            "kafka.tools.StorageTool",
+            "format",
+            f"--cluster-id={self.cluster}",  # an id may begin with a dash
+            "-c",
+            str(self._configuration),
+            *self.format_options,
+        ]
+        subprocess.run([*self._java(), *tool], check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+    @property
+    def _configuration(self) -> Path:
+        return self.directory / "server.properties"
+
+    def _java(self) -> list[str]:
+        home = os.environ.get("JAVA_HOME") or (Path(sys.prefix) / "java_home").read_text().strip()
+        return [
+            f"{home}/bin/java",
+            f"-Xmx{self.heap}",
+            "-Xshare:auto",
+            "-XX:+UseSerialGC",
+            # The client compiler alone starts sooner and leaves the cores to those who are tested.
+            "-XX:TieredStopAtLevel=1",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-cp",
+            f"{JARS}/*",
+        ]
+
+
+class _Controller(_Node):
+    """Knows which brokers live."""
+
+    name = "kafka-controller"
+    heap = "128m"
+
+    def settings(self) -> Mapping[str, str]:
+        address = f"127.0.0.1:{self.port}"
+        return {
+            "process.roles": "controller",
+            "node.id": "100",
+            "controller.quorum.voters": f"100@{address}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"CONTROLLER://{address}",
+            # A broker that was killed counts as dead before it can be back.
+            "broker.session.timeout.ms": "2000",
+            "broker.heartbeat.interval.ms": "300",
+        }
+
+
+class KafkaBroker(_Node):
+    """A broker without authentication on a free port of the loopback address.
+
+    Topics are made by `create_topic` only. What a test needs of the broker beyond that is in `settings`, lines of server.properties.
+
+    The controller is a process of its own, and lives on when the broker is killed. A node that is both may forget the markers of transactions
+    that it was about to write: when it is back it takes their partitions for deleted, because it still takes itself for the leader that
+    it was before, which does not answer ("Couldn't find leader endpoint").
+    """
+
+    name = "kafka"
+    client_settings: Mapping[str, str] = {}  # what a client needs to be let in
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        if not (JARS / ".fetched").exists():
+            raise MissingServerError("Kafka is not installed: run tools/install_servers.sh")
+        super().__init__()
+        self.cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._settings = dict(settings or {})
+        self._controller = _Controller()
+        self._controller.cluster = self.cluster
+
+    def start(self) -> Self:
+        """Start it, and its controller, and wait until it answers."""
+        if self._controller.running:
+            return super().start()
+        with ThreadPoolExecutor(1) as beside:  # the broker waits for it, so both can start at once
+            controller = beside.submit(self._controller.start)
+            super().start()
+            controller.result()
+        return self
+
+    def close(self) -> None:
+        """Stop it and its controller, and delete their data."""
+        super().close()
+        self._controller.close()
+
+    def settings(self) -> Mapping[str, str]:
+        """Return the lines of server.properties."""
+        return {**self._defaults(), **self._settings}
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients find it: a value of `bootstrap.servers`."""
+        return f"127.0.0.1:{self.port}"
+
+    def is_ready(self) -> bool:
+        """Whether the broker answers a client and has registered with its controller."""
+        if not super().is_ready():
+            return False
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        try:
+            brokers = AdminClient(self._client()).list_topics(timeout=2).brokers
+        except KafkaException:
+            return False
+        return len(brokers) == 1
+
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
+    ) -> str:
+        """Create a topic, wait until clients see it, and return its name."""
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        admin = AdminClient(self._client())
+        wanted = NewTopic(name, partitions, 1, config=dict(config or {}))
+        admin.create_topics([wanted], operation_timeout=20)[name].result(20)
+        self._until_visible(admin, name, partitions)
+        return name
+
+    def add_partitions(self, name: str, total: int) -> None:
+        """Let a topic have more partitions, and wait until clients see them."""
+        from confluent_kafka.admin import AdminClient, NewPartitions
+
+        admin = AdminClient(self._client())
+        admin.create_partitions([NewPartitions(name, total)], operation_timeout=20)[name].result(20)
+        self._until_visible(admin, name, total)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and what is in it, and wait until clients do not see it."""
+        from confluent_kafka.admin import AdminClient
+
+        admin = AdminClient(self._client())
+        admin.delete_topics([name], operation_timeout=20)[name].result(20)
+        end = time.monotonic() + 20
+        while name in admin.list_topics(timeout=10).topics and time.monotonic() < end:
+            time.sleep(0.02)
+
+    @staticmethod
+    def _until_visible(admin: object, name: str, partitions: int) -> None:
+        end = time.monotonic() + 20
+        while True:
+            topic = admin.list_topics(name, timeout=10).topics[name]  # type: ignore[attr-defined]
+            found = [each for each in topic.partitions.values() if each.leader >= 0]
+            if topic.error is None and len(found) == partitions:
+                return
+            if time.monotonic() > end:
+                raise RuntimeError(f"the topic {name} does not appear: {topic.error}")
+            time.sleep(0.02)
+
+    def _client(self) -> dict[str, str]:
+        # What clients print while a broker is down is no news to those who took it down.
+        return {"bootstrap.servers": self.bootstrap, "log_level": "0", **self.client_settings}
+
+    def _defaults(self) -> dict[str, str]:
+        client, controller = f"127.0.0.1:{self.port}", f"127.0.0.1:{self._controller.port}"
+        return {
+            "process.roles": "broker",
+            "node.id": "1",
+            "controller.quorum.voters": f"100@{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{client}",
+            "advertised.listeners": f"PLAINTEXT://{client}",
+            "auto.create.topics.enable": "false",
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "2",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "2",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            # Data is on disk when the process dies; only a machine that dies would need these.
+            "log.flush.interval.messages": str(2**62),
+            "num.network.threads": "2",
+            "num.io.threads": "4",
+            "broker.heartbeat.interval.ms": "300",
+            "initial.broker.registration.timeout.ms": "30000",
+            "controlled.shutdown.enable": "false",
+        }
