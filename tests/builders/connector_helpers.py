@@ -10,6 +10,7 @@ from penstock.connectors.sink import EpochContext, WriterContext
 from penstock.connectors.source import ReadLimits
 from penstock.files.file_system import FileInfo, FileSystem
 from penstock.files.local import LocalFiles
+from penstock.runtime.operators.malformed import refusal
 
 
 def read_all(source, parallelism=1, batch_size=4096, *, through_pickles=True):
@@ -25,8 +26,12 @@ def read_all(source, parallelism=1, batch_size=4096, *, through_pickles=True):
 
 def read_split(reader, split, position=None, batch_size=4096):
     at = split.start if position is None else position
-    limits = ReadLimits(batch_size=batch_size)
-    return [record for batch in reader.read(split, at, limits) for record in batch.records]
+    records = []
+    for batch in reader.read(split, at, ReadLimits(batch_size=batch_size)):
+        records += batch.records
+        if batch.malformed:
+            raise refusal(batch.malformed[0], "the source")
+    return records
 
 
 def read_resuming(source, parallelism=1, batch_size=4096):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 
 import pytest
 
 from penstock.rest import publish
 from penstock.rest.publish import Publisher
-from penstock.rest.server import RestServer
 
 
 class SettlingPublisher(Publisher):
@@ -25,12 +23,9 @@ class SettlingPublisher(Publisher):
 def publisher(tmp_path, monkeypatch):
     """The publisher of this process, for one test."""
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
-    polling_often = functools.partialmethod(RestServer.serve_forever, poll_interval=0.01)
-    monkeypatch.setattr(RestServer, "serve_forever", polling_often)
     own = SettlingPublisher()
     monkeypatch.setattr(publish, "_publisher", own)
     yield own
     own.close(0)
     if own.endpoint is not None and own.endpoint.server is not None:
-        own.endpoint.server.shutdown()
-        own.endpoint.server.server_close()
+        own.endpoint.server.close()

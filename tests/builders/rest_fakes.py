@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
+from penstock.jobmanager.diagnosis.gathering import examine
 
 NOW = 1_700_000_060_000
 TOKEN = "the token"
@@ -22,6 +23,7 @@ class FakeController:
         self.calls = []
         self.answers = {}
         self.savepoint = None
+        self.more = {}  # of its description
         self.statistics = CheckpointStatistics()
         self.vertices = [
             self.vertex("v1", "Source: clicks", 2, [("o1", "clicks", "Source: clicks")]),
@@ -76,6 +78,21 @@ class FakeController:
         future.set_result(answer)
         return future
 
+    def inspect(self, target, request):
+        return self._answer("inspect", (target, request), None)
+
+    def slots(self):
+        return []
+
+    def split_times(self):
+        return {}
+
+    def backlogs(self):
+        return {}
+
+    def diagnose(self, now_ms):
+        return examine(self, now_ms).to_json()
+
     def trigger_savepoint(self, directory):
         return self._answer("trigger_savepoint", (directory,), f"{directory}/savepoint-1")
 
@@ -105,4 +122,5 @@ class FakeController:
             "status_times": {"CREATED": NOW - 60_000, "RUNNING": NOW - 55_000},
             "failure": None,
             "vertices": self.vertices,
+            **self.more,
         }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,36 +15,22 @@ from penstock import state
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
+from tests.builders.guide import BLOCKS, PACKAGES, guide_package
 from tests.builders.scripted import Script
 
-GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
-BLOCKS = re.findall(r"```python\n# (\S+)\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 TESTS = [
     (module, name)
     for module, text in BLOCKS
     if module.startswith("test_")
     for name in re.findall(r"^def (test_\w+)", text, re.MULTILINE)
 ]
-PACKAGES = sorted({module.partition("/")[0].removesuffix(".py") for module, _ in BLOCKS})
 
 
 @pytest.fixture
-def guide(tmp_path_factory, monkeypatch):
+def guide():
     """Import a module as the guide writes it."""
-    root = tmp_path_factory.mktemp("guide")
-    for name, text in BLOCKS:
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text(text)
-    monkeypatch.syspath_prepend(root)
-    _forget()
-    yield importlib.import_module
-    _forget()
-
-
-def _forget() -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
-        del sys.modules[name]
-    importlib.invalidate_caches()
+    with guide_package():
+        yield importlib.import_module
 
 
 def test_the_guide_has_both_chapters() -> None:

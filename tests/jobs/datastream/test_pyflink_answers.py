@@ -25,6 +25,10 @@ _SAVED = "it is the name of the type in savepoints"
 
 # snippet -> (Penstock's answer, why it is another one)
 DIFFERENCES = {
+    'str(DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())]))': (
+        "'ROW<`a` INT>'",
+        "types are written as SQL writes them",
+    ),
     "Types.CHAR()": ("Character", _SAVED),
     "hash(Types.INT()) == hash(Types.INT())": ("True", _WORKS),
     "Types.PRIMITIVE_ARRAY(Types.STRING())": (RAISES, _EARLY),

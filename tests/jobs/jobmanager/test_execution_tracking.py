@@ -9,6 +9,7 @@ from penstock.errors import JobCancelledError, JobExecutionError
 from penstock.graph.compiler import compile_program
 from penstock.graph.execution_graph import HISTORY, ExecutionGraph, generate
 from penstock.graph.execution_state import ExecutionState
+from penstock.graph.failure_history import KEPT_FAILURES
 from penstock.graph.settings import GraphSettings
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.controller import LocalJobController
@@ -288,3 +289,55 @@ def test_what_had_finished_runs_again_with_its_part_of_the_job(graph: ExecutionG
         graph = graph.transition(*task, S.FINISHED, 4)
     graph = restarted(graph, part, None, 5)
     assert states(graph)[0] == ["SCHEDULED", "SCHEDULED"]
+
+
+def test_a_failure_is_remembered_with_its_time_class_and_subtask(graph):
+    task = TaskId(graph.vertices[1].id, 1)
+    error = EpochFailedError("epoch 1 failed")
+    text = "Traceback (most recent call last):\n  File 'job.py', line 3\nshop.NoStock: none left\n  of it"
+    error.__cause__ = TaskFailedError(TaskFailure(task, "failed", None, text, None))
+
+    graph = follow(graph, J.RUNNING, 1)
+    graph = follow(graph, J.FAILING, 7, error)
+    graph = follow(graph, J.FAILED, 8, error)
+
+    assert graph.failures.to_json() == {
+        "entries": [
+            {
+                "timestamp": 7,
+                "name": "shop.NoStock",
+                "stacktrace": text,
+                "vertex": task.vertex,
+                "subtask": 1,
+                "attempt": 0,
+                "task": f"{graph.vertices[1].job_vertex.name} (2/2)",
+                "tasks": None,
+            }
+        ],
+        "truncated": False,
+    }
+
+
+def test_a_failure_outside_of_tasks_is_remembered_too(graph):
+    error = EpochFailedError("restoring failed")
+    error.__cause__ = FileNotFoundError("no such file")
+
+    graph = follow(graph, J.FAILED, 3, error)
+
+    [entry] = graph.failures.entries
+    assert (entry.timestamp, entry.name, entry.vertex) == (3, "FileNotFoundError", None)
+    assert "no such file" in entry.stacktrace
+
+
+def test_the_last_failures_are_remembered_the_newest_first(graph):
+    for time in range(KEPT_FAILURES + 3):
+        graph = follow(graph, J.RUNNING, time)
+        graph = follow(graph, J.FAILING, time, EpochFailedError(f"failure {time}"))
+        graph = follow(graph, J.RESTARTING, time)
+
+    told = graph.failures.to_json()
+
+    assert [entry["timestamp"] for entry in told["entries"]] == list(
+        range(KEPT_FAILURES + 2, 2, -1)
+    )
+    assert told["truncated"]

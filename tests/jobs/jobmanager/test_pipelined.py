@@ -384,7 +384,7 @@ def test_several_checkpoints_under_way_lose_nothing(cluster, tmp_path):
 def narrow(monkeypatch):
     """A cluster with two slots."""
     room = Room(2)
-    monkeypatch.setattr(mini_cluster._LocalCluster, "room", lambda *_: room)
+    monkeypatch.setattr(mini_cluster.ThreadCluster, "room", lambda *_: room)
     with MiniCluster(mode="auto") as running:
         yield running
         for master in running.masters:

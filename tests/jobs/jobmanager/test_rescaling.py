@@ -110,7 +110,7 @@ def test_a_job_with_a_backlog_is_scaled_up_by_itself_as_far_as_it_may() -> None:
 
 
 def test_no_more_subtasks_than_cores_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mini_cluster._LocalCluster, "cores", lambda _: 2)
+    monkeypatch.setattr(mini_cluster.ThreadCluster, "cores", lambda _: 2)
     _, master = run_until(12, 1, **AUTOSCALED)
     assert master.job.program.settings.parallelism == 2
 

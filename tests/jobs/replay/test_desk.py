@@ -6,6 +6,7 @@ import dataclasses
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from penstock.checkpoint.lease_owner import LeaseOwner
@@ -217,6 +218,20 @@ def test_one_large_batch_is_cut_into_many_small_ones_in_linear_time():
     again = Rereading(OneBatch(count), SourceSplit("s"), 0, ReadLimits(), None)
     taken = [again.take(1).records[0] for _ in range(count)]
     assert taken == list(range(count))
+
+
+class Frames(SourceReader):
+    """Two frames of columns."""
+
+    def read(self, split, position, limits):
+        yield SourceBatch(pl.DataFrame({"a": [1, 2, 3]}), 3)
+        yield SourceBatch(pl.DataFrame({"a": [4, 5]}), 5)
+
+
+def test_columns_are_cut_as_they_were_read_before():
+    again = Rereading(Frames(), SourceSplit("s"), 0, ReadLimits(), None)
+    assert [again.take(size).records["a"].to_list() for size in (2, 2)] == [[1, 2], [3, 4]]
+    assert [batch.records["a"].to_list() for batch in again.rest()] == [[5]]
 
 
 class Mixed(SourceReader):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -236,6 +237,10 @@ def test_the_command_shows_output_counts_and_the_failure(tmp_path, capsys):
     assert "the epoch failed:" in shown
     assert "UnpaidError: nobody pays 137" in shown
     assert "record ('0-2', 137, 2720)" in shown
+    assert main(["replay", run.directory, "--json", "--show-output"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert "UnpaidError: nobody pays 137" in told["failure"]
+    assert told["sinks"].keys() == told["output"].keys() == {"tape"}
     assert main(["replay", f"{run.directory}/chk-1", "--verify"]) == 0
     shown = capsys.readouterr().out
     assert "epoch 1" in shown

@@ -209,7 +209,7 @@ FAILURES = [
     ),
     pytest.param(
         lambda stream: stream.process(BrokenProcess()).name("work"),
-        "ValueError: cannot process 1",
+        "ValueError: cannot process ",
         "work",
         "1",
         id="process",

@@ -27,6 +27,16 @@ def test_ls_lists_operators_and_states(ran, call):
     assert "  total            value of Integer, 2 entries" in out
 
 
+def test_what_there_is_is_told_as_json(ran, call):
+    code, out, _ = call("ls", checkpoint(ran, 2), "--json")
+    told = json.loads(out)
+    assert (code, told["epoch"]) == (0, 2)
+    (operator,) = [each for each in told["operators"] if each["uid"] == "all"]
+    assert "total" in {state["name"] for state in operator["states"]}
+    _, out, _ = call("show", checkpoint(ran, 2), "all", "total", "--json")
+    assert {"key": "ann", "value": 4} in [json.loads(line) for line in out.splitlines()]
+
+
 def test_show_prints_a_table(ran, call):
     code, out, _ = call("show", checkpoint(ran, 2), "all", "total")
     head, *rows = out.splitlines()

@@ -312,7 +312,7 @@ def test_however_the_steps_of_drivers_mix_at_most_one_gets_the_job(order, driver
     got = []
 
     class Starting(HeartbeatLease):
-        def _wait_for_the_holder(self):  # here nobody is ever stale
+        def wait_for_the_holder(self):  # here nobody is ever stale
             if self._storage.list("lease/"):
                 raise FencedError("held")
             return frozenset()

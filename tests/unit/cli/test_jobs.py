@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from concurrent.futures import Future
 
 import pytest
 
-from penstock.cli import job_commands, main
+from penstock.cli import job_commands, main, output
 from penstock.common.job_status import JobStatus
 from penstock.errors import CheckpointError
 from penstock.rest import processes
@@ -38,18 +39,15 @@ def start_process():
         for controller in controllers:
             services.jobs.publish(controller)
         server = RestServer(services, TOKEN)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        running.append((server, thread))
+        server.start()
+        running.append(server)
         if recorded:
             processes.write(processes.describe_this_process(server.client_address, TOKEN, "job.py"))
         return server
 
     yield start
-    for server, thread in running:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    for server in running:
+        server.close()
 
 
 @pytest.fixture
@@ -239,16 +237,58 @@ def test_a_command_waits_until_the_savepoint_is_there(server, clicks, capsys, mo
     clicks.answers["trigger_savepoint"] = result = Future()
     waits = []
 
-    def sleep(seconds):
+    def wait(_, seconds):
         waits.append(seconds)
         if len(waits) == 4:
             result.set_result("/d/savepoint-9")
 
-    monkeypatch.setattr(job_commands.time, "sleep", sleep)
+    monkeypatch.setattr(output.Waiting, "wait", wait)
     assert main(["savepoint", "clicks"]) == 0
     assert capsys.readouterr().out == "/d/savepoint-9\n"
     assert waits == sorted(waits)
     assert len(waits) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["savepoint", "ab", "/d"], {"jid": CLICKS, "location": "/d/savepoint-1"}),
+        (["stop", "-p", "/d", "ab"], {"jid": CLICKS, "location": "/d/savepoint-2"}),
+        (["cancel", "ab"], {"jid": CLICKS, "name": "clicks", "state": "CANCELED"}),
+        (
+            ["cancel", "--detach", "ab"],
+            {"jid": CLICKS, "name": "clicks", "state": "CANCELLING"},
+        ),
+        (
+            ["rescale", "ab", "4"],
+            {"jid": CLICKS, "parallelism": {"Source: clicks": 2, "Map -> Sink": 4}},
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_results_are_told_as_json(server, clicks, capsys, arguments, told):
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out).items() >= told.items()
+
+
+def test_jobs_are_told_as_json(server, clicks, capsys):
+    assert main(["list", "--json"]) == 0
+    _, job = json.loads(capsys.readouterr().out)
+    assert (job["jid"], job["name"], job["state"]) == (CLICKS, "clicks", "RUNNING")
+    assert job["process"].startswith("pid ")
+    assert main(["job", "clicks", "--json"]) == 0
+    details = json.loads(capsys.readouterr().out)
+    assert details["jid"] == CLICKS
+    assert details["vertices"]
+
+
+def test_an_error_is_told_as_json(server, capsys):
+    assert main(["job", "--json", "nobody"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert json.loads(shown.err)["error"]["message"] == "there is no job 'nobody'"
+    assert main(["config", "--json", "-D", "parallelism.default=x"]) == 2
+    assert "cannot be 'x'" in json.loads(capsys.readouterr().err)["error"]["message"]
 
 
 def test_a_savepoint_that_fails_is_told(server, clicks, capsys):
@@ -278,8 +318,8 @@ def test_a_job_that_ends_otherwise_than_cancelled_is_a_failure(server, clicks, c
 
 
 def end_process(server):
-    """From the next request on, connections break."""
-    server.finish_request = lambda request, address: None
+    """When the request under way was answered, nothing answers any more."""
+    threading.Thread(target=lambda: server.wait_until_idle(10) and server.close()).start()
 
 
 def test_a_process_that_ends_with_its_cancelled_job_is_no_failure(server, clicks, capsys):
@@ -301,10 +341,10 @@ def test_a_process_that_ends_before_it_tells_the_result_is_a_failure(server, cli
 def test_ctrl_c_ends_the_command_and_not_the_savepoint(server, clicks, capsys, monkeypatch):
     clicks.answers["trigger_savepoint"] = Future()
 
-    def sleep(seconds):
+    def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(job_commands.time, "sleep", sleep)
+    monkeypatch.setattr(output.Waiting, "wait", interrupt)
     with pytest.raises(SystemExit) as caught:
         main(["savepoint", "clicks"])
     assert caught.value.code == 130
@@ -316,7 +356,7 @@ def test_an_address_where_nothing_answers_is_a_failure(capsys):
     assert capsys.readouterr().err.startswith("penstock: nothing answers at 127.0.0.1:1\n")
 
 
-@pytest.mark.parametrize("address", ["nonsense", "host:x", "https://host:1", "host", ":80"])
+@pytest.mark.parametrize("address", ["nonsense", "host:x", "ftp://host:1", "host", ":80"])
 def test_a_wrong_address_is_wrong_usage(capsys, address):
     assert main(["list", "-m", address]) == 2
     assert f"'{address}' is not an address" in capsys.readouterr().err

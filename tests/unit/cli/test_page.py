@@ -1,80 +1,58 @@
-"""docs/command-line.md says what the program does: its options and routes are today's, its examples are accepted."""
+"""`penstock page`: the address of a job on the web page."""
 
 from __future__ import annotations
 
-import importlib.util
-import re
-import shlex
-from pathlib import Path
+import json
+import webbrowser
+from urllib.request import urlopen
 
 import pytest
 
-from penstock.cli.main import create_parser
-from penstock.rest.resources import ROUTES
+from penstock.cli import main
+from penstock.rest import processes
+from penstock.rest.client import RestClient
+from penstock.rest.routes import Services
+from penstock.rest.server import RestServer
+from tests.builders.rest_fakes import FakeController
 
-ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "command-line.md").read_text()
-
-
-@pytest.fixture(scope="module")
-def generator():
-    spec = importlib.util.spec_from_file_location(
-        "gen_command_line", ROOT / "tools" / "gen_command_line.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+JOB = "ab" + "1" * 30
 
 
-def test_the_page_has_the_options_and_routes_of_today(generator):
-    assert generator.render(PAGE, generator.blocks()) == PAGE, (
-        "run: python tools/gen_command_line.py"
-    )
+@pytest.fixture
+def address(tmp_path, monkeypatch):
+    """Where a job is, whose process can be found."""
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
+    services = Services()
+    services.jobs.publish(FakeController("clicks", JOB))
+    server = RestServer(services, "a/b")
+    server.start()
+    processes.write(processes.describe_this_process(server.client_address, "a/b", "job.py"))
+    yield server.client_address
+    server.close()
 
 
-def test_every_command_is_generated_with_all_its_options(generator):
-    found = dict(generator.commands())
-    assert {"run", "info", "list", "job", "savepoint", "stop", "cancel", "rescale"} <= set(found)
-    for name, parser in found.items():
-        block = generator.render_command(name, parser)
-        for action in parser._actions:
-            for option in action.option_strings:
-                assert option in block or option in {"-h", "--help"}
-    assert len(generator.render_routes().splitlines()) == 2 + len(ROUTES)
+def test_the_address_leads_to_the_job_and_logs_in(address, capsys):
+    assert main(["page", "clicks"]) == 0
+    told = capsys.readouterr().out.strip()
+    assert told == f"http://{address}/#token=a%2Fb&/jobs/{JOB}"
+    with urlopen(told) as page:
+        assert b"<title>Penstock</title>" in page.read()
 
 
-def test_a_command_that_the_page_lacks_gets_a_section(generator):
-    page = generator.render("", {"dance": "steps"})
-    assert page == "\n## penstock dance\n\n<!-- generated: dance -->\nsteps\n<!-- end -->\n"
+def test_it_is_opened_if_that_is_asked_for(address, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    assert main(["page", JOB[:6], "--json", "--open"]) == 0
+    assert opened == [json.loads(capsys.readouterr().out)["address"]]
 
 
-def test_a_command_that_is_no_more_is_noticed(generator):
-    with pytest.raises(SystemExit, match="dance"):
-        generator.render("<!-- generated: dance -->\n<!-- end -->", {})
-
-
-EXAMPLES = [
-    line
-    for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    for line in block.splitlines()
-    if re.match(r"(\w+=\S+ )?penstock ", line)
-]
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_the_command_line_takes_the_examples_of_the_page(example):
-    words = shlex.split(example, comments=True)
-    given = create_parser().parse_args(words[words.index("penstock") + 1 :])
-    assert callable(given.call)
-
-
-def test_the_page_has_examples():
-    assert len(EXAMPLES) > 20
-
-
-def test_links_within_the_page_lead_to_headings():
-    headings = {
-        heading.lower().replace(" ", "-")
-        for heading in re.findall(r"^#+ (.*)$", PAGE, re.MULTILINE)
-    }
-    assert set(re.findall(r"\]\(#([\w-]+)\)", PAGE)) <= headings
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("https://host:1", "https://host:1/#/x"),
+        ("[::1]:8081", "http://[::1]:8081/#/x"),
+        ("host:1", "http://host:1/#/x"),
+    ],
+)
+def test_an_address_is_one_that_browsers_take(given, told):
+    assert RestClient(given).page_address("/x") == told

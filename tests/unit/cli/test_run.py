@@ -30,7 +30,7 @@ print(env.get_parallelism())
 """
 
 
-def test_options_reach_the_environment_and_the_program_has_the_last_word(write, tmp_path, capsys):
+def test_options_reach_the_environment_and_have_the_last_word(write, tmp_path, capsys):
     needed = tmp_path / "x.py"
     needed.touch()
     options = [
@@ -46,7 +46,7 @@ def test_options_reach_the_environment_and_the_program_has_the_last_word(write, 
         str(needed),
     ]
     assert run(write(SETTINGS), options=options) == 0
-    assert capsys.readouterr().out == f"3 local[2] /chk a=b {needed}\n1\n"
+    assert capsys.readouterr().out == f"3 local[2] /chk a=b {needed}\n3\n"
 
 
 def test_options_are_gone_after_the_run(write):

@@ -1,24 +1,24 @@
-"""Files that tasks import, and what PyFlink does for tasks that Penstock refuses."""
+"""What programs ask for on behalf of their tasks: files, packages, archives, an interpreter."""
 
 from __future__ import annotations
 
 import importlib
 import logging
 import sys
-import zipfile
-from pathlib import Path
 
 import pytest
 
 from penstock.common import Configuration
 from penstock.common.option_checks import validate
 from penstock.common.python_dependencies import (
+    PythonDependencies,
     add_to_import_path,
-    as_shippable,
     check_python_file,
+    dependencies_of,
     is_this_interpreter,
     set_log_levels,
     split_python_files,
+    use_in_this_process,
 )
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, ConfigurationError, UnsupportedOperationError
@@ -34,61 +34,103 @@ def test_a_file_that_is_not_there_is_refused_when_it_is_added(tmp_path):
         env.add_python_file(f"{__file__},{__file__}")
 
 
-def test_files_of_other_file_systems_are_left_to_spark():
+def test_files_of_other_file_systems_are_looked_for_when_the_job_starts():
     assert check_python_file("hdfs://host/a.py") == "hdfs://host/a.py"
     with pytest.raises(UnsupportedOperationError, match="without Spark"):
         add_to_import_path(["hdfs://host/a.py"])
-
-
-def test_spark_gets_an_archive_of_a_folder(module):
-    shipped = as_shippable(str(module.parent))
-    assert Path(shipped).name == "modules.zip"
-    assert zipfile.ZipFile(shipped).namelist() == [module.name]
-    assert as_shippable(str(module)) == str(module)
 
 
 def test_files_are_separated_by_commas():
     assert split_python_files(" a.py, b.zip,,") == ("a.py", "b.zip")
 
 
-REFUSED = {
-    "archives": lambda env: env.add_python_archive("venv.zip"),
-    "archives with a target": lambda env: env.add_python_archive("venv.zip", "venv"),
-    "requirements": lambda env: env.set_python_requirements("requirements.txt"),
-    "requirements with a cache": lambda env: env.set_python_requirements("req.txt", "cache"),
-    "executable": lambda env: env.set_python_executable("/opt/other/bin/python"),
-    "option of archives": lambda env: env.configure(
-        Configuration.from_dict({"python.archives": "venv.zip"})
+def environment():
+    return StreamExecutionEnvironment.get_execution_environment()
+
+
+def asked_for(env):
+    return dependencies_of(env.get_configuration().to_dict())
+
+
+def test_what_a_program_asks_for_is_kept_in_the_options_of_pyflink(tmp_path):
+    requirements, archive, packages = (
+        tmp_path / "req.txt",
+        tmp_path / "data.zip",
+        tmp_path / "wheels",
+    )
+    requirements.touch()
+    archive.touch()
+    packages.mkdir()
+    env = environment()
+    env.set_python_requirements(str(requirements), str(packages))
+    env.add_python_archive(str(archive))
+    env.add_python_archive(str(archive), "named")
+    env.set_python_executable("data.zip/bin/python")
+    options = env.get_configuration().to_dict()
+    assert options["python.requirements"] == f"{requirements}#{packages}"
+    assert options["python.archives"] == f"{archive},{archive}#named"
+    assert asked_for(env) == PythonDependencies(
+        requirements=str(requirements),
+        packages=str(packages),
+        archives=((str(archive), "data.zip"), (str(archive), "named")),
+        executable="data.zip/bin/python",
+    )
+
+
+WRONG = {
+    "requirements that are not there": lambda env, at: env.set_python_requirements(
+        f"{at}/gone.txt"
     ),
-    "option of requirements": lambda env: env.configure(
-        Configuration.from_dict({"python.requirements": "req.txt"})
+    "a folder of packages that is a file": lambda env, at: env.set_python_requirements(
+        f"{at}/a.zip", f"{at}/a.zip"
     ),
-    "option of the executable": lambda env: env.configure(
-        Configuration.from_dict({"python.executable": "venv.zip/venv/bin/python"})
+    "an archive that is not there": lambda env, at: env.add_python_archive(f"{at}/gone.zip"),
+    "an archive that is none": lambda env, at: env.add_python_archive(f"{at}/a.txt"),
+    "a folder elsewhere": lambda env, at: env.add_python_archive(f"{at}/a.zip", "../up"),
+    "the root": lambda env, at: env.add_python_archive(f"{at}/a.zip", "/etc"),
+    "two paths in one": lambda env, at: env.add_python_archive(f"{at}/a.zip,{at}/a.zip"),
+    "the option of archives": lambda env, at: env.configure(
+        Configuration.from_dict({"python.archives": f"{at}/gone.zip"})
     ),
-    "option of the path": lambda env: env.configure(
-        Configuration.from_dict({"python.pythonpath": "/opt/modules"})
+    "the option of requirements": lambda env, at: env.configure(
+        Configuration.from_dict({"python.requirements": f"{at}/gone.txt"})
     ),
 }
 
 
-@pytest.mark.parametrize("ask", REFUSED.values(), ids=REFUSED)
-def test_what_tasks_would_not_get_is_refused(ask):
-    env = StreamExecutionEnvironment.get_execution_environment()
-    with pytest.raises(UnsupportedOperationError) as caught:
-        ask(env)
-    assert caught.value.detail
-    assert caught.value.hint
-    assert not any(key.startswith("python.") for key in env.get_configuration().key_set())
+@pytest.mark.parametrize("ask", WRONG.values(), ids=WRONG)
+def test_what_cannot_be_had_is_refused_when_it_is_asked_for(ask, tmp_path):
+    (tmp_path / "a.zip").touch()
+    (tmp_path / "a.txt").touch()
+    env = environment()
+    with pytest.raises(ArgumentError) as caught:
+        ask(env, tmp_path)
+    assert caught.value.message
+    assert asked_for(env).is_empty()
 
 
-def test_the_interpreter_of_the_program_may_be_named(tmp_path):
-    env = StreamExecutionEnvironment.get_execution_environment()
+def test_the_interpreter_of_the_program_is_nothing_to_ask_for(tmp_path):
+    env = environment()
     env.set_python_executable(sys.executable)
     assert env.get_configuration().get_string("python.executable", "") == sys.executable
+    assert asked_for(env).is_empty()
     link = tmp_path / "python"
     link.symlink_to(sys.executable)
     assert not is_this_interpreter(str(link))  # what an interpreter of another environment is
+
+
+@pytest.mark.parametrize(
+    "dependencies",
+    [
+        PythonDependencies(requirements="r.txt"),
+        PythonDependencies(archives=(("a.zip", "a"),)),
+        PythonDependencies(executable="python2"),
+    ],
+    ids=["requirements", "archives", "executable"],
+)
+def test_threads_of_the_program_cannot_have_what_needs_processes(dependencies):
+    with pytest.raises(UnsupportedOperationError, match="needs Spark"):
+        use_in_this_process(dependencies)
 
 
 LOGGER = "tests.levels_of_tasks"

@@ -14,6 +14,9 @@ from penstock.connectors.source import ReadLimits
 NAMES = {
     "connectors": ["DeliveryGuarantee", "Sink", "Source"],
     "connectors.base": ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"],
+    "connectors.elasticsearch": [
+        "Elasticsearch6SinkBuilder", "Elasticsearch7SinkBuilder", "ElasticsearchEmitter", "ElasticsearchSink", "FlushBackoffType",
+    ],
     "connectors.file_system": [
         "BucketAssigner", "BulkFormat", "FileCompactStrategy", "FileCompactor", "FileEnumeratorProvider", "FileSink",
         "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider", "OutputFileConfig", "RollingPolicy",
@@ -40,11 +43,23 @@ def test_pyflinks_names_are_where_pyflink_has_them(module, name):
 @pytest.mark.parametrize(
     "module",
     [
+        "arguments",
+        "batching",
         "data_generator",
+        "elasticsearch.actions",
+        "elasticsearch.sink",
         "files.buckets",
         "files.sink",
         "files.source",
+        "http.client",
+        "http.sink",
         "number_sequence",
+        "redis.client",
+        "redis.commands",
+        "redis.sink",
+        "rejections",
+        "retrying",
+        "socket",
         "staged_sinks",
     ],
 )

@@ -47,7 +47,11 @@ def test_a_checkpoint_is_shown_while_it_is_under_way_and_when_it_is_complete(sta
     )
     assert record["tasks"]["read"]["status"] == "COMPLETED"
     assert record["tasks"]["sum"]["status"] == "IN_PROGRESS"
-    assert record["tasks"]["sum"]["subtasks"][1] == {"index": 1, "status": "pending_or_failed"}
+    assert record["tasks"]["sum"]["subtasks"][1] == {
+        "className": "pending",
+        "index": 1,
+        "status": "pending_or_failed",
+    }
     statistics.on_ack(1, ack(SUM0), 1030)
     statistics.on_ack(1, ack(SUM1), 1020)
     statistics.on_complete(1, "/chk-1", 1100)

@@ -38,12 +38,14 @@ from penstock.jobmanager.job_messages import (
     SetAsideCheckpoint,
     SetStatus,
     Start,
+    Suspended,
     TakeRequest,
     TargetChecked,
     TellRestart,
     Tolerate,
     WriteSavepoint,
 )
+from penstock.jobmanager.mailbox import Mailbox
 from penstock.jobmanager.requests import RescaleRequest, SavepointRequest
 from penstock.jobmanager.restart_strategies import GiveUp, Restart
 from penstock.jobmanager.running.driver import EpochFailedError
@@ -378,3 +380,34 @@ def test_an_event_that_does_not_belong_is_refused_with_the_story() -> None:
     assert "Restored -> looking for requests; Asked -> running on" in caught.value.detail
     with pytest.raises(PenstockError, match="the job is over"):
         told(running(CheckpointCompleted(1.0, finished=True)), failed())
+
+
+# Where a leader is elected
+
+
+def test_a_job_that_is_suspended_ends_at_the_next_decision_and_nothing_of_it_is_touched() -> None:
+    core = running(elected=True)
+    assert core.handle(Suspended()) == []
+    assert core.handle(Interrupted()) == [End(S.SUSPENDED, fenced=True)]
+
+
+def test_a_job_that_was_about_to_finish_when_it_is_suspended_has_finished() -> None:
+    core = running(elected=True)
+    core.handle(Suspended())
+    assert core.handle(CheckpointCompleted(2.0, finished=True)) == FINISHED
+
+
+def test_a_leader_that_finds_another_in_its_place_suspends_the_job() -> None:
+    core, event = running(elected=True), failed(FencedError("another driver"))
+    assert core.handle(event) == [End(S.SUSPENDED, event.error, None, True)]
+
+
+def test_a_job_that_is_told_twice_to_stop_here_is_suspended_and_not_cancelled() -> None:
+    mailbox = Mailbox()
+    mailbox.suspend()
+    mailbox.suspend()
+    assert mailbox.suspended
+    cancelled = Mailbox()
+    cancelled.cancel()
+    cancelled.suspend()
+    assert not cancelled.suspended, "it ends for good"

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.graph.task_id import TaskId
-from penstock.jobmanager.live_metrics import LATENCY_WINDOW_MS, LiveMetrics, describe_report
+from penstock.jobmanager.live_metrics import LATENCY_WINDOW_MS, LiveMetrics, describe_reports
+from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.stage_messages import SlotReport
 from penstock.runtime.task.task_metrics import LatencyHistogram, merged
 
@@ -116,6 +117,55 @@ def test_a_latency_that_clocks_of_two_machines_make_negative_took_no_time():
 
 
 def test_a_report_is_described_with_flinks_names():
-    described = describe_report({"numRecordsIn": 3, "latency": {"s": LatencyHistogram([1.0])}})
-    assert described["numRecordsIn"] == 3
-    assert described["latency.source_id.s"]["count"] == 1
+    report = {"numRecordsIn": 3, "latency": {"s": LatencyHistogram([1.0])}}
+    described = describe_reports([report, {}])
+    assert described["reports"] == [{"numRecordsIn": 3}, {}]
+    latency = described["latencies"][0]["s"]
+    assert latency["count"] == 1
+    assert latency["min"] == latency["mean"] == latency["p99"] == latency["max"] > 0
+
+
+def epoch(records, busy_ms, **measured):
+    operators = {"o1": {"numRecordsOut": ("counter", records), **measured}}
+    report = {
+        "numRecordsIn": records,
+        "accumulateBusyTimeMs": busy_ms,
+        "chainShares": [0.75, 0.25],
+        "operators": operators,
+    }
+    return TaskAck(TaskId(SOURCE, 0), "attempt", {}, {}, b"", report=report)
+
+
+def test_what_subtasks_of_epochs_counted_adds_up_and_rates_are_those_of_the_last_one():
+    live = LiveMetrics()
+    live.take_epoch(
+        [epoch(100, 500, seen=("counter", 1), numLateRecordsDropped=("counter", 2))], 1.0
+    )
+    live.take_epoch(
+        [epoch(50, 500, seen=("counter", 4), numLateRecordsDropped=("counter", 3))], 2.0
+    )
+    report = live.subtask(TaskId(SOURCE, 0))
+    assert (report["numRecordsIn"], report["numRecordsInPerSecond"]) == (150, 25)
+    assert report["accumulateBusyTimeMs"] == 1000
+    shares = [report[f"{each}TimeMsPerSecond"] for each in ("busy", "backPressured", "idle")]
+    assert shares == [250, 0, 750]
+    assert report["numLateRecordsDropped"] == 5
+    measured = report["operators"]["o1"]
+    assert measured["seen"] == ("counter", 5)
+    assert measured["numRecordsOutPerSecond"] == ("meter", {"count": 150, "rate": 25.0})
+    assert measured["busyTimeMsPerSecond"] == ("gauge", 187.5)
+    assert report["exchangeTimeMsPerSecond"] == 62.5
+    assert live.vertex(SOURCE).busy == pytest.approx(0.25)
+    assert not live.flows
+    assert live.take_busy_share() is None  # the autoscaler knows epochs by their duration
+
+
+def test_a_job_that_changes_its_mode_forgets_what_the_other_one_told():
+    live = LiveMetrics()
+    live.take_epoch([epoch(100, 500)], 1.0)
+    live.take(report(0, sink=working(300)), 0)
+    assert live.flows
+    assert not live.subtask(TaskId(SOURCE, 0))
+    live.take_epoch([epoch(7, 500)], 1.0)
+    assert not live.subtask(TaskId(SINK, 0))
+    assert live.subtask(TaskId(SOURCE, 0))["numRecordsIn"] == 7

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ class Splits:
 
 class Runner:
     def __init__(self, source: Splits) -> None:
-        self.sources = [source]
+        self.checkpoints = SimpleNamespace(sources=[source])
 
     def next_wakeup(self) -> None:
         return None

@@ -176,7 +176,7 @@ class Driver:
         for _ in range(5):
             try:
                 runner.restore(self.store.latest())
-                while not runner.finished:
+                while not runner.checkpoints.finished:
                     runner.run_epoch()
             except (CheckpointError, EpochFailedError) as error:
                 cause = root_cause(error) if isinstance(error, EpochFailedError) else error

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
-import threading
 
 import pytest
 
+from penstock.rest.limits import Limits
 from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
 from tests.builders.publishing import publisher  # noqa: F401  - a fixture
@@ -50,18 +50,16 @@ def controller(services):
 def start_server(services):
     servers = []
 
-    def start(**options):
-        server = RestServer(services, TOKEN, **options)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        servers.append((server, thread))
+    def start(limits=None, **options):
+        limits = limits or Limits(processor_share=1.0)
+        server = RestServer(services, TOKEN, limits=limits, **options)
+        server.start()
+        servers.append(server)
         return server
 
     yield start
-    for server, thread in servers:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    for server in servers:
+        server.close()
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import textwrap
 import threading
+from urllib.parse import quote
+from urllib.request import urlopen
 
 import pytest
 
@@ -298,3 +300,13 @@ def test_the_end_waits_for_the_request_that_ended_the_job(publisher, make_contro
     ending.join(10)
     asking.join(10)
     assert (ending.is_alive(), answers) == (False, [{}])
+
+
+def test_the_address_of_the_page_is_known_once_a_job_is_published(publisher, make_controller):
+    assert publish.page_address(0) is None
+    publisher.publish(make_controller(), Configuration())
+    address = publish.page_address(20)
+    start, token = address.split("#token=")
+    assert token == quote(publisher.endpoint.token, safe="")
+    with urlopen(start) as page:
+        assert b"Penstock" in page.read()

@@ -9,6 +9,7 @@ import pytest
 from penstock.common.job_status import JobStatus
 from penstock.errors import ArgumentError, CheckpointError, UnsupportedOperationError
 from penstock.graph.task_id import TaskId
+from penstock.rest import taskmanagers
 from penstock.rest.published_jobs import ENDED_JOBS
 from penstock.runtime.network.messages import TaskAck
 from tests.builders.rest_fakes import NOW
@@ -29,6 +30,9 @@ def test_the_overview_has_flinks_fields(ask, controller):
     tasks = job.pop("tasks")
     assert (tasks["total"], tasks["running"], tasks["finished"]) == (5, 5, 0)
     assert job == {
+        "jobType": "STREAMING",
+        "schedulerType": "Default",
+        "pending-operators": 0,
         "jid": ID,
         "name": "clicks",
         "state": "RUNNING",
@@ -68,8 +72,23 @@ def test_a_job_has_flinks_fields_and_penstocks_own(ask, controller):
 def test_a_vertex_is_shown_with_its_subtasks(ask, controller):
     status, vertex = ask("GET", f"{JOB}/vertices/v2")
     assert (status, vertex["name"], len(vertex["subtasks"])) == (200, "Map -> Sink", 3)
-    assert vertex["subtasks"][2] == {
+    shown = vertex["subtasks"][2]
+    assert (shown.pop("metrics")["read-records"], shown.pop("other-concurrent-attempts")) == (
+        0,
+        None,
+    )
+    assert shown == {
         "subtask": 2,
+        "endpoint": "(unassigned)",
+        "taskmanager-id": "(unassigned)",
+        "start_time": NOW - 50_000,
+        "status-duration": {
+            "CREATED": -1,
+            "SCHEDULED": -1,
+            "DEPLOYING": 10_000,
+            "INITIALIZING": -1,
+            "RUNNING": 40_000,
+        },
         "status": "RUNNING",
         "attempt": 1,
         "start-time": NOW - 50_000,
@@ -300,10 +319,9 @@ def test_resource_requirements_are_read_in_the_shape_they_are_written_in(ask, co
         ("POST", f"/jobs/{'0' * 32}/savepoints", {}, 404, "is unknown here"),
         ("GET", "/v1/nothing", None, 404, "there is nothing at /v1/nothing"),
         ("GET", "/v2/jobs", None, 404, "there is nothing at /v2/jobs"),
-        ("GET", "/", None, 404, "there is nothing at /"),
         ("DELETE", JOB, None, 405, "only GET, PATCH"),
         ("GET", f"{JOB}/stop", None, 405, "GET is not possible"),
-        ("BREW", JOB, None, 501, "Unsupported method"),
+        ("BREW", JOB, None, 405, "BREW is not possible"),
     ],
 )
 def test_a_wrong_request_gets_the_right_status(
@@ -422,6 +440,7 @@ def test_the_back_pressure_of_a_vertex_has_flinks_shape(ask, pipelined):
     )
     assert content["subtasks"][1] == {
         "subtask": 1,
+        "attempt-number": 1,
         "backpressureLevel": "ok",
         "backpressure-level": "ok",
         "ratio": 0.0,
@@ -433,7 +452,8 @@ def test_the_back_pressure_of_a_vertex_has_flinks_shape(ask, pipelined):
 def test_a_vertex_that_runs_in_epochs_has_no_back_pressure_to_show(ask, controller):
     assert ask("GET", f"{JOB}/vertices/v1/backpressure") == (200, {"status": "deprecated"})
     assert ask("GET", f"{JOB}/vertices/v1/metrics") == (200, [])
-    assert "metrics" not in ask("GET", JOB)[1]["vertices"][0]
+    metrics = ask("GET", JOB)[1]["vertices"][0]["metrics"]
+    assert (metrics["read-records"], metrics["read-records-complete"]) == (0, False)
 
 
 def test_metrics_of_a_vertex_are_listed_chosen_and_added_up(ask, pipelined):
@@ -449,12 +469,72 @@ def test_metrics_of_a_vertex_are_listed_chosen_and_added_up(ask, pipelined):
     chosen = ask("GET", f"{JOB}/vertices/v1/metrics?get=1.numRecordsIn")
     assert chosen == (200, [{"id": "1.numRecordsIn", "value": "20"}])
     both = f"{JOB}/vertices/v1/subtasks/metrics?get=numRecordsIn"
-    assert ask("GET", both) == (
-        200,
-        [{"id": "numRecordsIn", "min": 10, "max": 20, "sum": 30, "avg": 15.0}],
-    )
+    figures = {"min": 10, "max": 20, "sum": 30, "avg": 15.0, "skew": pytest.approx(33.3, abs=0.1)}
+    assert ask("GET", both) == (200, [{"id": "numRecordsIn", **figures}])
     assert ask("GET", f"{both}&agg=sum") == (200, [{"id": "numRecordsIn", "sum": 30}])
     assert ask("GET", f"{both}&agg=median")[0] == 400
+    assert ask("GET", f"{both}&agg=sum&subtasks=1-7") == (200, [{"id": "numRecordsIn", "sum": 20}])
+    assert ask("GET", f"{both}&subtasks=one")[0] == 400
+    one = f"{JOB}/vertices/v1/subtasks/1/metrics"
+    assert {"id": "numRecordsIn"} in ask("GET", one)[1]
+    assert ask("GET", f"{one}?get=numRecordsIn,nothing") == (
+        200,
+        [{"id": "numRecordsIn", "value": "20"}],
+    )
+    assert ask("GET", f"{JOB}/vertices/v1/subtasks/2/metrics")[0] == 404
+    assert ask("GET", f"{JOB}/vertices/v1/jm-operator-metrics") == (200, [])
+
+
+def test_metrics_of_operators_have_the_name_of_the_operator_before_them(ask, pipelined):
+    pipelined.vertices[0]["operator_reports"] = [
+        {
+            "o1": {
+                "seen": ("counter", 3),
+                "level": ("gauge", "high"),
+                "rate": ("meter", {"count": 9, "rate": 1.5}),
+                "sizes": ("distribution", {"count": 2, "sum": 5, "min": 1, "max": 4}),
+                "topic.a.lag": ("gauge", 7, "topic.lag", (("topic", "a"),)),
+            }
+        },
+        {"o1": {"seen": ("counter", 4)}},
+    ]
+    prefix = "Source__clicks."
+    names = ["seen", "level", "rate", "sizes_min", "sizes_mean", "topic.a.lag"]
+    wanted = ",".join(f"0.{prefix}{name}" for name in names)
+    _, found = ask("GET", f"{JOB}/vertices/v1/metrics?get={wanted}")
+    assert [each["value"] for each in found] == ["3", "high", "1.5", "1", "2.5", "7"]
+    both = f"{JOB}/vertices/v1/subtasks/metrics"
+    assert ask("GET", f"{both}?get={prefix}seen&agg=sum") == (
+        200,
+        [{"id": f"{prefix}seen", "sum": 7}],
+    )
+    _, numbers = ask("GET", both)
+    assert {"id": f"{prefix}rate"} in numbers
+    assert {"id": f"{prefix}level"} not in numbers  # a text cannot be added up
+
+
+def test_figures_of_a_job_are_listed_chosen_and_added_up_over_jobs(ask, controller):
+    controller.statistics.on_trigger(1, {"v1": 2}, NOW - 100)
+    controller.statistics.on_fail(1, "too slow", NOW)
+    _, known = ask("GET", f"{JOB}/metrics")
+    assert {"id": "lastCheckpointDuration"} in known
+    chosen = ask("GET", f"{JOB}/metrics?get=numberOfFailedCheckpoints,lastCheckpointDuration")
+    assert chosen == (
+        200,
+        [
+            {"id": "numberOfFailedCheckpoints", "value": "1"},
+            {"id": "lastCheckpointDuration", "value": "-1"},
+        ],
+    )
+    every = ask("GET", "/jobs/metrics?get=numberOfFailedCheckpoints&agg=sum")
+    assert every == (200, [{"id": "numberOfFailedCheckpoints", "sum": 1}])
+    assert ask("GET", "/jobs/metrics?get=numRestarts&jobs=unknown")[0] == 404
+
+
+def test_latencies_of_a_job_are_told_by_where_from_and_where_to(ask, controller):
+    controller.vertices[1]["latencies"] = [{}, {"v1": {"count": 3, "p99": 12.5}}, {}]
+    name = "latency.source_id.o1.operator_id.o2.operator_subtask_index.1.latency_p99"
+    assert ask("GET", f"{JOB}/metrics?get={name}") == (200, [{"id": name, "value": "12.5"}])
 
 
 def test_a_pipelined_job_shows_what_its_vertices_have_read_and_how_busy_they_are(ask, pipelined):
@@ -464,3 +544,145 @@ def test_a_pipelined_job_shows_what_its_vertices_have_read_and_how_busy_they_are
     assert (metrics["busy-ratio"], metrics["backpressured-ratio"]) == (0.2, 0.3)
     _, vertex = ask("GET", f"{JOB}/vertices/v1")
     assert [each["metrics"]["read-records"] for each in vertex["subtasks"]] == [10, 20]
+
+
+@pytest.fixture
+def failed_once(controller):
+    controller.more = {
+        "settings": {
+            "type": "STREAMING", "mode": "pipelined", "parallelism": 3, "restart_strategy": "never",
+            "user_config": {"a": "b"}, "slot_sharing_groups": {"v2": "mine"},
+        },
+        "edges": [{"source": "v1", "target": "v2", "strategy": "HASH", "side_tag": None}],
+        "places": {"v2": [{"subtask": 0, "host": "here", "process": 7}, {"subtask": 1, "host": "there", "process": 8}]},
+        "accumulators": [{"vertex": "v2", "operator": "Map", "name": "seen", "type": "counter", "value": "3"}],
+        "exceptions": {
+            "truncated": False,
+            "entries": [
+                {"timestamp": NOW, "name": "ValueError", "stacktrace": "two", "vertex": "v2", "subtask": 1, "attempt": 0,
+                 "task": "Map (2/3)", "tasks": None},
+                {"timestamp": NOW - 1, "name": "OSError", "stacktrace": "one", "vertex": None, "subtask": None,
+                 "attempt": None, "task": None, "tasks": 2},
+            ],
+        },
+    }  # fmt: skip
+    return controller
+
+
+def test_a_plan_has_the_vertices_and_the_ways_between_them(ask, failed_once):
+    _, content = ask("GET", f"{JOB}/plan")
+    first, second = content["plan"]["nodes"]
+    assert (first["id"], first["inputs"], first["description"]) == ("v1", [], "Source: clicks<br/>")
+    assert second["description"] == "Map<br/>+- Sink: Print<br/>"
+    assert second["inputs"] == [
+        {"num": 0, "id": "v1", "ship_strategy": "HASH", "exchange": "pipelined_bounded"}
+    ]
+    assert ask("GET", JOB)[1]["plan"] == content["plan"]
+
+
+def test_the_settings_of_a_job_are_told(ask, failed_once):
+    _, content = ask("GET", f"{JOB}/config")
+    config = content["execution-config"]
+    assert (config["job-parallelism"], config["restart-strategy"]) == (3, "never")
+    assert config["user-config"] == {"a": "b"}
+    groups = [vertex["slotSharingGroupId"] for vertex in ask("GET", JOB)[1]["vertices"]]
+    assert groups == ["default", "mine"]
+
+
+def test_what_a_job_failed_with_is_told_newest_first(ask, failed_once):
+    _, content = ask("GET", f"{JOB}/exceptions")
+    entries = content["exceptionHistory"]["entries"]
+    assert [(each["exceptionName"], each["taskName"]) for each in entries] == [
+        ("ValueError", "Map (2/3)"),
+        ("OSError", None),
+    ]
+    assert (content["root-exception"], content["timestamp"]) == ("two", NOW)
+    _, content = ask("GET", f"{JOB}/exceptions?maxExceptions=1")
+    assert len(content["exceptionHistory"]["entries"]) == 1
+    assert content["exceptionHistory"]["truncated"] is True
+    assert ask("GET", f"{JOB}/exceptions?maxExceptions=some")[0] == 400
+    controller_without = ask("GET", f"{JOB}/exceptions?maxExceptions=0")[1]
+    assert controller_without["root-exception"] is None
+
+
+def test_what_functions_have_counted_is_told_of_the_job_and_of_the_vertex(ask, failed_once):
+    seen = [{"name": "Map.seen", "type": "counter", "value": "3"}]
+    assert ask("GET", f"{JOB}/accumulators")[1]["user-task-accumulators"] == seen
+    assert ask("GET", f"{JOB}/vertices/v2/accumulators")[1]["user-accumulators"] == seen
+    assert ask("GET", f"{JOB}/vertices/v1/accumulators")[1]["user-accumulators"] == []
+
+
+def test_subtasks_are_shown_where_they_are(ask, failed_once, monkeypatch):
+    monkeypatch.setattr(taskmanagers, "place_of", lambda slot, known: f"{slot.host}-{slot.process}")
+    _, vertex = ask("GET", f"{JOB}/vertices/v2")
+    assert [(each["endpoint"], each["taskmanager-id"]) for each in vertex["subtasks"]] == [
+        ("here", "here-7"),
+        ("there", "there-8"),
+        ("(unassigned)", "(unassigned)"),
+    ]
+    _, content = ask("GET", f"{JOB}/vertices/v2/taskmanagers")
+    assert [
+        (each["taskmanager-id"], each["status-counts"]["RUNNING"], each["status"])
+        for each in content["taskmanagers"]
+    ] == [("here-7", 1, "RUNNING"), ("there-8", 1, "RUNNING"), ("(unassigned)", 1, "RUNNING")]
+
+
+def test_attempts_before_the_current_one_are_shown(ask, controller):
+    subtask = controller.vertices[1]["subtasks"][2]
+    subtask["history"] = [
+        {
+            **subtask["current"],
+            "attempt": 0,
+            "state": "FAILED",
+            "timestamps": {"CREATED": 10, "DEPLOYING": 20, "RUNNING": 30, "FAILED": 70},
+            "failure": "boom",
+        }
+    ]
+    path = f"{JOB}/vertices/v2/subtasks/2"
+    assert ask("GET", path)[1]["attempt"] == 1
+    assert ask("GET", f"{path}/attempts/1")[1]["status"] == "RUNNING"
+    _, before = ask("GET", f"{path}/attempts/0")
+    assert (before["status"], before["duration"], before["penstock"]["failure"]) == (
+        "FAILED", 50, "boom",
+    )  # fmt: skip
+    assert before["status-duration"] == {
+        "CREATED": 10, "SCHEDULED": -1, "DEPLOYING": 10, "INITIALIZING": -1, "RUNNING": 40,
+    }  # fmt: skip
+    status, refusal = ask("GET", f"{path}/attempts/5")
+    assert (status, refusal["errors"][1]) == (404, "hint: its last ones are 0, 1")
+    status, refusal = ask("GET", f"{JOB}/vertices/v2/subtasks/3")
+    assert (status, refusal["errors"][1]) == (404, "hint: its subtasks are 0 to 2")
+    _, times = ask("GET", f"{JOB}/vertices/v2/subtasktimes")
+    assert times["subtasks"][2]["timestamps"]["RUNNING"] == NOW - 40_000
+    assert times["subtasks"][2]["timestamps"]["FAILED"] == 0
+
+
+def test_the_cluster_counts_its_jobs(ask, controller, services, make_controller):
+    for number, status in enumerate((JobStatus.FINISHED, JobStatus.FAILED, JobStatus.CANCELED)):
+        services.jobs.publish(make_controller(job_id=f"{number}" * 32, status=status))
+    _, content = ask("GET", "/overview")
+    assert [content[f"jobs-{each}"] for each in ("running", "finished", "failed", "cancelled")] == [
+        1, 1, 1, 1,
+    ]  # fmt: skip
+    assert content["flink-version"].startswith("2.")
+
+
+def test_how_a_job_ended_is_told(ask, controller):
+    path = f"{JOB}/execution-result"
+    assert ask("GET", path) == (200, {"status": {"id": "IN_PROGRESS"}})
+    controller.status = JobStatus.FINISHED
+    _, content = ask("GET", path)
+    assert content["job-execution-result"]["application-status"] == "SUCCEEDED"
+    controller.status = JobStatus.FAILED
+    _, content = ask("GET", path)
+    assert content["job-execution-result"]["application-status"] == "FAILED"
+    assert "failure-cause" in content["job-execution-result"]
+
+
+def test_a_job_is_rescaled_in_the_words_of_flinks_old_route(ask, controller):
+    status, answer = ask("PATCH", f"{JOB}/rescaling?parallelism=4")
+    assert (status, controller.calls) == (202, [("rescale", 4)])
+    _, content = ask("GET", f"{JOB}/rescaling/{answer['request-id']}")
+    assert content["operation"]["parallelism"]["Map -> Sink"] == 4
+    for wrong in ("", "?parallelism=0", "?parallelism=x", "?parallelism=-1"):
+        assert ask("PATCH", f"{JOB}/rescaling{wrong}")[0] == 400

@@ -17,7 +17,7 @@ from penstock.connectors.files.source import (
     FileSplitAssignerProvider,
 )
 from penstock.connectors.formats.base import LineFormat, StreamFormat
-from penstock.connectors.source import Boundedness
+from penstock.connectors.source import Boundedness, ReadLimits
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 from tests.builders.connector_helpers import read_all, read_split
 
@@ -352,3 +352,26 @@ def test_a_clock_that_is_put_back_does_not_stop_the_watching(tmp_path):
     watch.write("two", "2", age=100)
     assert watch.look() == ["two"]
     assert watch.look() == []
+
+
+def test_malformed_lines_belong_to_the_part_that_is_read(tmp_path):
+    for name in "ab":
+        (tmp_path / name).write_text(f"1\n{name}\n" * 50)
+    source = FileSource.for_record_stream_format(Numbers(), tmp_path).build()
+    reader = source.create_reader()
+    splits = list(source.create_enumerator(1).discover())
+    limits = ReadLimits(batch_size=10)
+    given_up = reader.read(splits[0], 0, limits)
+    next(given_up)  # what was found there is found again, once
+    found = {split.payload.path: [] for split in splits}
+    readings = [(split.payload.path, reader.read(split, 0, limits)) for split in splits]
+    while readings:  # in turns, as a subtask reads its splits
+        for path, reading in list(readings):
+            batch = next(reading, None)
+            if batch is None:
+                readings.remove((path, reading))
+            else:
+                found[path] += [(each.origin, each.data) for each in batch.malformed]
+    for path, malformed in found.items():
+        expected = [({"file": path, "offset": 4 * i + 2}, path[-1:].encode()) for i in range(50)]
+        assert malformed == expected

@@ -30,6 +30,8 @@ from penstock.connectors.formats.columnar import (
 from penstock.connectors.formats.csv import (
     CsvBulkWriters,
     CsvReaderFormat,
+)
+from penstock.connectors.formats.csv_messages import (
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
 )

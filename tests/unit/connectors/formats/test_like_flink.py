@@ -21,6 +21,8 @@ from penstock.connectors.formats.columnar import OrcBulkWriters, ParquetBulkWrit
 from penstock.connectors.formats.csv import (
     CsvBulkWriters,
     CsvReaderFormat,
+)
+from penstock.connectors.formats.csv_messages import (
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
 )

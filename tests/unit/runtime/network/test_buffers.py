@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.common.types import Row, RowKind
 from penstock.runtime.network.buffers import UnknownBatchError, decode, register_kind
 from penstock.runtime.records import RowBatch
 
@@ -39,6 +40,39 @@ def test_columns_that_are_missing_stay_missing(timestamps, keys, arrives):
     batch = decode(RowBatch(["x", "y"], timestamps, keys).encode())
     assert (batch.values, batch.timestamps, batch.keys) == (["x", "y"], arrives, keys)
     assert all(type(time) is int for time in batch.timestamps or () if time is not None)
+
+
+rows = st.one_of(
+    st.builds(Row, values, values),
+    st.builds(lambda a, b: Row(a=a, b=b), values, values),
+    st.builds(lambda a, b: Row(b=b, a=a), values, values),
+    st.builds(Row, st.builds(Row, values)),
+    st.builds(Row.of_kind, st.sampled_from(RowKind), values, values),
+)
+
+
+@given(
+    st.one_of(st.lists(rows), st.lists(rows | values), rows.flatmap(lambda row: st.just([row] * 3)))
+)
+def test_rows_come_back_as_they_were(records):
+    found = decode(RowBatch(records, None, None).encode()).values
+    assert found == records
+    assert list(map(type, found)) == list(map(type, records))
+    assert list(map(repr, found)) == list(map(repr, records))
+
+
+def test_rows_that_are_alike_travel_with_their_names_once():
+    alike = RowBatch([Row(name=str(n), amount=n) for n in range(1000)])
+    tuples = RowBatch([(str(n), n) for n in range(1000)])
+    assert len(alike.encode()) < 1.2 * len(tuples.encode())
+
+
+def test_a_row_that_was_sent_is_the_receivers_own():
+    sent = [Row(name="a", tags=[1])]
+    found = decode(RowBatch(sent).encode()).values
+    found[0].tags.append(2)
+    found[0]["name"] = "b"
+    assert sent == [Row(name="a", tags=[1])]
 
 
 def test_timestamps_travel_as_eight_bytes_each():

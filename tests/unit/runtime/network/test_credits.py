@@ -235,3 +235,17 @@ def test_slots_that_all_send_to_each_other_lose_nothing_and_never_stop(
             assert source != slot
             assert sorted(got) == sorted(expected * others)
             assert [copy for _, copy in got] == [*range(copies)] * (count * others)
+
+
+def test_of_a_window_as_much_is_used_as_the_receiver_cannot_have_taken_without_saying_so():
+    window = SendWindow()
+    assert window.usage == 0.0
+    window.allow(1000)
+    window.send(500 - ITEM_OVERHEAD)
+    assert window.usage == 0.0  # all of it may have been taken
+    window.send(250 - ITEM_OVERHEAD)
+    assert window.usage == 0.5
+    window.send(400 - ITEM_OVERHEAD)
+    assert window.usage == 1.0
+    window.allow(2150)
+    assert window.usage == 0.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common import Types
+from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import (
     DeadLetter,
     KeyedProcessFunction,
@@ -270,8 +270,8 @@ def test_plans_show_the_tag_only_if_there_is_one():
 @pytest.mark.parametrize(
     ("use", "error", "message"),
     [
-        pytest.param(lambda s: s.on_error(DEAD), InvalidProgramError, "not available", id="on a source"),
         pytest.param(lambda s: s.union(s).on_error(DEAD), InvalidProgramError, "union", id="on a union"),
+        pytest.param(lambda s: s.assign_timestamps_and_watermarks(WatermarkStrategy.no_watermarks()).on_error(DEAD), InvalidProgramError, "not available", id="on timestamps"),
         pytest.param(lambda s: s.key_by(lambda v: v).sum().on_error(DEAD), InvalidProgramError, "'Sum'", id="on a reduce"),
         pytest.param(lambda s: s.map(len).on_error("dead"), ArgumentTypeError, "OutputTag", id="a name for a tag"),
         pytest.param(lambda s: s.map(len).on_error(OutputTag("dead", Types.STRING())), ArgumentError, "another type", id="a tag with a type"),

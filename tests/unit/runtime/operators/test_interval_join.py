@@ -32,7 +32,8 @@ def harness_of(lower, upper, function=None, snapshots=(), **tags):
 
 
 def buffered(harness, side):
-    """The (key, timestamp) entries that a side keeps, looked up in the state itself."""
+    """The (key, timestamp) entries that a side keeps, looked up in the state itself, which learns of them at a barrier."""
+    harness.operator.barrier()
     table = harness.keyed_state.table(f"panes/interval-join-{side}", namespaced=True)
     return sorted(entry for entry, _ in table.items())
 
@@ -125,6 +126,30 @@ def test_rule_17_elements_leave_the_state_as_soon_as_no_partner_can_come(
         harness.process_watermark(gone_at)
         assert buffered(harness, side) == []
         assert harness.state_entries() == {}
+
+
+@pytest.mark.parametrize("side", [LEFT, RIGHT], ids=["left", "right"])
+def test_rule_17_an_element_at_the_watermark_does_not_find_a_partner_that_has_just_gone(side):
+    harness = harness_of(-5, 5)
+    harness.process_element("a1", 5, input_index=side)
+    harness.process_element("a2", 6, input_index=side)
+    harness.process_watermark(10)
+    harness.process_element("a3", 10, input_index=1 - side)
+    assert [set(pair[:2]) for pair in harness.values()] == [{"a2", "a3"}]
+
+
+@pytest.mark.parametrize("restores", [False, True], ids=["in one go", "with a restore"])
+def test_rule_17_elements_at_the_watermark_meet_if_both_come_after_it(restores):
+    harness = harness_of(0, 0)
+    harness.process_element("a1", 10, input_index=LEFT)
+    harness.process_element("b1", 10, input_index=LEFT)
+    harness.process_watermark(10)
+    harness.process_element("a2", 10, input_index=LEFT)
+    if restores:
+        harness = harness_of(0, 0, snapshots=[harness.snapshot()])
+    for value in ("a3", "b3"):
+        harness.process_element(value, 10, input_index=RIGHT)
+    assert [pair[:2] for pair in harness.values()] == [("a2", "a3")]
 
 
 def test_only_what_is_over_leaves_and_the_rest_still_joins():
@@ -234,12 +259,25 @@ def test_a_lookup_does_not_look_at_all_elements_of_a_key():
             Times.seen += 1
             return super().__getitem__(at)
 
-    times, buckets = operator.buffers[LEFT]._index["a"]
-    operator.buffers[LEFT]._index["a"] = (Times(times), buckets)
-    assert list(operator.buffers[LEFT].between("a", 5000, 5002)) == [
-        (time, [time]) for time in (5000, 5001, 5002)
-    ]
+    times, buckets = operator.buffers[LEFT].index["a"]
+    operator.buffers[LEFT].index["a"] = (Times(times), buckets)
+    harness.process_element("a1", 5000, input_index=RIGHT)
+    assert [pair[0] for pair in harness.values()] == [5000]
     assert Times.seen < 50
+
+
+def test_elements_that_come_and_go_between_two_barriers_leave_nothing_behind():
+    harness = harness_of(0, 10)
+    operator = harness.operator
+    assert isinstance(operator, IntervalJoinOperator)
+    for time in range(0, 200_000, 10):
+        harness.process_element(f"a{time}", time, input_index=LEFT)
+        harness.process_watermark(time)
+    left = operator.buffers[LEFT]
+    assert len(left.index["a"][0]) < 20
+    assert len(left._fresh) <= 16_384
+    assert len(left._buckets) == len(left._bucket_heap) <= 2
+    assert buffered(harness, "left") == [("a", 199_990)]
 
 
 # Against models
@@ -282,9 +320,17 @@ def naive_join(script, lower, upper):
 
 
 @settings(max_examples=300, deadline=None)
-@given(events, bounds)
-def test_the_operator_agrees_with_a_naive_one(script, limits):
-    lower, upper = limits
+@given(events, bounds, st.sampled_from([1, 40]))
+def test_the_operator_agrees_with_a_naive_one(script, limits, scale):
+    """Also where elements that go away together, as their timestamps are close, are those of a part of the interval only."""
+    script = [
+        tuple(
+            part * scale if len(step) > 1 and at == len(step) - 1 else part
+            for at, part in enumerate(step)
+        )
+        for step in script
+    ]
+    lower, upper = (limit * scale for limit in limits)
     tags = {"left_late_tag": "l", "right_late_tag": "r"}
     harness = harness_of(lower, upper, **tags)
     found, late = [], []
@@ -302,6 +348,7 @@ def test_the_operator_agrees_with_a_naive_one(script, limits):
             harness.process_element(f"{key}{number}", time, input_index=side)
     found += harness.values()
     late += [*harness.side_output("l"), *harness.side_output("r")]
+    harness.operator.barrier()
     pairs, expected_late, kept = naive_join(script, lower, upper)
     assert sorted(found) == pairs
     assert sorted(late) == sorted((value, time) for _, value, time in expected_late)

@@ -267,6 +267,33 @@ def test_when_all_splits_are_silent_the_source_turns_idle_and_returns_with_the_n
     assert run.harness.statuses() == [False]
 
 
+def test_a_source_whose_splits_have_ended_turns_idle_and_returns_with_the_next_one():
+    clock = ManualClock(1000)
+    run = Run(bounded=False, strategy=IDLE_100, clock=clock)
+    run.epoch()
+    assert run.harness.statuses() == []
+    assert run.harness.operator.next_wakeup() == 1100
+    clock.advance(99)
+    run.epoch()
+    assert run.harness.statuses() == []
+    clock.advance(1)
+    run.epoch()
+    assert run.harness.statuses() == [True]
+    assert run.harness.operator.next_wakeup() is None
+    run.assign(a=[[10]])
+    assert run.epoch()[0] == ["a10"]
+    assert run.harness.statuses() == [False]
+
+
+def test_a_source_without_splits_stays_active_without_an_idle_timeout():
+    clock = ManualClock(1000)
+    run = Run(bounded=False, clock=clock)
+    clock.advance(100_000)
+    run.epoch()
+    assert run.harness.statuses() == []
+    assert run.harness.operator.next_wakeup() is None
+
+
 def test_a_split_that_never_gave_a_record_turns_idle_too():
     clock = ManualClock(1000)
     run = Run(bounded=False, strategy=IDLE_100, clock=clock)

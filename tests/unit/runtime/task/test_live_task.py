@@ -470,7 +470,7 @@ def test_time_is_idle_busy_or_back_pressured_and_adds_up_to_a_second():
         assert all(share > 0 for share in shares), shares
         assert metrics["numRecordsIn"] == 8 * 1024
         assert metrics["numRecordsOut"] == 8 * 1024
-        assert metrics["inputQueueLength"] == 12
+        assert metrics["buffers.inputQueueLength"] == 12
         assert metrics["numRecordsInPerSecond"] > 0
 
 
@@ -483,7 +483,7 @@ def test_counts_go_on_over_checkpoints_also_over_those_that_are_given_up():
             slot.tell(Aborted(number))
         slot.put(1, 0, DATA, batch(3))
         slot.rest()
-        assert slot.task(1).subtask.io_metrics()["numRecordsIn"] == 5
+        assert slot.task(1).subtask.metrics.io()["numRecordsIn"] == 5
         assert [
             ack.metrics["v1.0"]["numRecordsIn"][1]
             for number in (1, 2)

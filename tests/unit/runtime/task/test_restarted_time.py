@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
 from penstock.common import WatermarkStrategy
 from penstock.datastream import ProcessFunction
 from penstock.graph.deployment import SubtaskRestore
-from penstock.graph.operator_specs import ProcessSpec, SourceSpec, TimestampsAndWatermarksSpec
+from penstock.graph.operator_specs import (
+    MapSpec,
+    ProcessSpec,
+    SourceSpec,
+    TimestampsAndWatermarksSpec,
+)
 from penstock.graph.partitioning import Forward
 from penstock.runtime.network.buffers import Row, decode
 from penstock.runtime.network.messages import BARRIER, DATA, STATUS, WATERMARK, BarrierMessage
+from tests.builders import stages
 from tests.builders.pipes import Numbers, buffer, edge, gate, level, reads, run, vertex
 
 NONE = WatermarkStrategy.no_watermarks()
@@ -112,3 +119,41 @@ def test_who_said_nothing_yet_says_nothing():
     rows = run(source(SourceSpec(Numbers(bounded=False), MONOTONOUS)))
     assert sent(rows, WATERMARK) == []
     assert sent(rows, STATUS) == []
+
+
+NO_SPLITS = reads(no_more_splits=False)
+
+
+@pytest.mark.parametrize(
+    ("was_idle", "assignment", "told"),
+    [
+        (True, reads([], no_more_splits=False), [(STATUS, True), (STATUS, False)]),
+        (True, replace(NO_SPLITS, idle=True), [(STATUS, True)]),
+        (False, replace(NO_SPLITS, idle=True), [(STATUS, True)]),
+        (False, reads([], no_more_splits=False), []),
+    ],
+    ids=["idle, now it has a split", "idle", "now it has no split", "active"],
+)
+def test_a_source_that_stays_repeats_its_time_before_splits_change_its_status(
+    was_idle, assignment, told
+):
+    """The status that counts comes last: a source that reads is never taken for idle, and one that is idle has told its watermark."""
+    reader = vertex(
+        1,
+        SourceSpec(Numbers(bounded=False), MONOTONOUS),
+        level=0,
+        edges=[edge(2)],
+        partitionings=[Forward()],
+    )
+    after = vertex(2, MapSpec(str), gates=[gate(1)])
+    state = {"v1.0": {"emitted": 70, "idle": was_idle}}
+    deployment = stages.stage(
+        reader,
+        after,
+        elsewhere={(2, 0): 1},
+        restore={(1, 0): restored(former(-(2**63), **state), own=True)},
+        assignments={(1, 0): assignment},
+    )
+    with stages.Stepped(deployment) as slot:
+        slot.rest()
+        assert slot.sent(2) == [(WATERMARK, 70), *told]

@@ -141,6 +141,16 @@ def test_the_rest_of_a_buffer_that_is_processed_in_parts_is_in_flight():
         assert SEEN == [1, 3, 7, 15, 115]
 
 
+def test_a_part_is_no_smaller_than_what_is_worth_the_fixed_cost_of_a_batch(monkeypatch):
+    monkeypatch.setattr(RowBatch, "LEAST_PORTION", 3)
+    with stages.Stepped(summing()) as slot:
+        slot.task(1)._portion.size = 2
+        slot.task(1).outputs.filled()  # it stops after one part
+        slot.put(1, 0, DATA, batch(1, 2, 4, 8))
+        slot.task(1)._read()
+        assert SEEN == [1, 3, 7]
+
+
 def test_records_in_parts_before_a_barrier_that_others_have_overtaken_are_kept_part_by_part():
     with stages.Stepped(summing()) as slot:
         slot.task(1)._portion.size = 2

@@ -1,0 +1,35 @@
+"""Contenders that write down what they are told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class Recorder:
+    """A contender that remembers its tokens."""
+
+    def __init__(self) -> None:
+        self.told: list[int | None] = []  # tokens, None for a leadership that was revoked
+        self.leads = threading.Event()
+
+    def on_granted(self, token: int) -> None:
+        self.told.append(token)
+        self.leads.set()
+
+    def on_revoked(self) -> None:
+        self.told.append(None)
+        self.leads.clear()
+
+    @property
+    def tokens(self) -> list[int]:
+        return [token for token in self.told if token is not None]
+
+
+def wait_until(condition: Callable[[], object], within_s: float = 20.0) -> None:
+    """Wait for something to become true."""
+    end = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)

@@ -1,0 +1,38 @@
+"""The packages that CONTRIBUTING.md writes, for tests that use them."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
+BLOCKS = re.findall(r"```python\n# (\S+)\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+PACKAGES = sorted({module.partition("/")[0].removesuffix(".py") for module, _ in BLOCKS})
+
+
+@contextmanager
+def guide_package() -> Iterator[Path]:
+    """Let the modules of the guide be there, as it writes them."""
+    with tempfile.TemporaryDirectory(prefix="guide") as directory:
+        root = Path(directory)
+        for name, text in BLOCKS:
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).write_text(text)
+        _forget()
+        sys.path.insert(0, directory)
+        try:
+            yield root
+        finally:
+            sys.path.remove(directory)
+            _forget()
+
+
+def _forget() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+        del sys.modules[name]
+    importlib.invalidate_caches()

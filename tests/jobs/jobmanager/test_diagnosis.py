@@ -1,0 +1,167 @@
+"""Jobs with something wrong, run for real, and what the doctor says about them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from penstock.common import Duration, WatermarkStrategy
+from penstock.connectors.source import SourceBatch, SourceReader, SourceSplit
+from penstock.datastream import KeyedProcessFunction, MapFunction
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.jobmanager.diagnosis.gathering import examine
+from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.endless import EndlessSource, SplitsOnce
+from tests.builders.environments import configured
+
+PATIENCE_S = 30
+HOUR_MS = 3_600_000
+
+
+class Unlucky(EndlessSource):
+    """One of its splits has no records; three of four others' have one key; and far more waits than anybody reads."""
+
+    def splits(self):
+        return [SourceSplit(name, start=0) for name in ("empty", "full", "other")]
+
+    def create_enumerator(self, parallelism, restored=None):
+        return _Behind(self.splits(), restored)
+
+    def create_reader(self, context=None):
+        return _Reader()
+
+
+class _Behind(SplitsOnce):
+    def backlog(self, splits):
+        return int(time.monotonic() * 1_000_000)  # a million more every second
+
+
+class _Reader(SourceReader):
+    def read(self, split, position, limits):
+        while True:
+            if split.split_id == "empty":
+                yield SourceBatch([], position)
+                continue
+            numbers = range(position, position + 100)
+            position += 100
+            users = ["heavy" if n % 4 else f"user {n}" for n in numbers]
+            yield SourceBatch(
+                [(user, HOUR_MS + n) for user, n in zip(users, numbers, strict=True)], position
+            )
+
+
+class Slow(MapFunction):
+    """Takes its time for every record."""
+
+    def map(self, value):
+        until = time.perf_counter() + 0.00002
+        while time.perf_counter() < until:
+            pass
+        return value
+
+
+class Remember(KeyedProcessFunction):
+    """Keeps something for ever."""
+
+    def open(self, runtime_context):
+        self.last = runtime_context.get_state(ValueStateDescriptor("last"))
+
+    def process_element(self, value, ctx):
+        self.last.update(value)
+        yield value
+
+
+@pytest.fixture
+def controller():
+    """A job that has been running for a moment."""
+    with MiniCluster("pipelined"):
+        env = configured({"execution.checkpointing.interval": "1 h"}, 2)
+        times = WatermarkStrategy.for_bounded_out_of_orderness(
+            Duration.of_millis(0)
+        ).with_timestamp_assigner(lambda value, _: value[1])
+        clicks = env.from_source(Unlucky(), times, "clicks").uid("clicks")
+        seen = clicks.key_by(lambda value: value[0]).process(Remember()).uid("remember")
+        seen.map(Slow()).filter(lambda _: False).print()
+        client = env.execute_async("unlucky")
+    controller = client._controller
+    until = time.monotonic() + PATIENCE_S
+    while sum(_records_in(controller)) < 40_000:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    yield controller
+    client.cancel().result(PATIENCE_S)
+
+
+def _records_in(controller):
+    vertices = controller.describe()["vertices"]
+    return [report.get("numRecordsIn", 0) for report in vertices[1]["reports"]]
+
+
+def test_a_job_with_many_faults_is_told_all_of_them(controller):
+    diagnosis = examine(controller, int(time.time() * 1000))
+    found = {each.rule: each for each in diagnosis.findings}
+    assert diagnosis.unknown == ()
+    remember = controller.master.job.plan.vertices[1]
+
+    # Sources may be uneven too: one has the split that is empty.
+    (skew,) = [
+        each for each in diagnosis.findings if each.rule == "skew" and each.vertex == remember.id
+    ]
+    assert "key 'heavy' has " in skew.title
+    assert 0.5 < skew.figures["keys"]["'heavy'"] < 0.9
+    assert skew.severity.name == "WARNING"
+
+    watermark = found["watermark"]
+    assert "split 'empty'" in watermark.title
+    assert "with_idleness" in watermark.hint
+
+    backlog = found["backlog"]
+    assert backlog.title == "source 'Source: clicks' falls behind"
+    assert backlog.figures["growth_per_second"] == pytest.approx(1e6, rel=0.5)
+
+    bottleneck = found["bottleneck"]
+    assert bottleneck.vertex == remember.id
+
+
+def test_keys_are_not_watched_where_there_is_no_skew():
+    with MiniCluster("pipelined"):
+        env = configured({}, 1)
+        env.from_source(Unlucky(), WatermarkStrategy.no_watermarks(), "clicks").print()
+        client = env.execute_async("simple")
+    controller = client._controller
+    while not controller.slots():
+        time.sleep(0.005)
+    asked = []
+    inspect = controller.inspect
+    controller.inspect = lambda target, request: (asked.append(request), inspect(target, request))[
+        1
+    ]
+    examine(controller, int(time.time() * 1000))
+    assert {type(each).__name__ for each in asked} == {"ProcessDetails", "TaskDetails"}
+    client.cancel().result(PATIENCE_S)
+
+
+def _splits_that_have_spoken(controller):
+    times = [each for splits in controller.split_times().values() for each in splits]
+    return [each for each in times if each.watermark > 0]
+
+
+def test_of_a_job_in_epochs_it_is_told_what_is_not_known():
+    with MiniCluster("epochs"):
+        env = configured({"execution.checkpointing.interval": "10 ms"}, 1)
+        times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+            lambda value, _: value[1]
+        )
+        env.from_source(Unlucky(), times, "clicks").filter(lambda _: False).print()
+        client = env.execute_async("epochs")
+        controller = client._controller
+        until = time.monotonic() + PATIENCE_S
+        while len(_splits_that_have_spoken(controller)) < 2:  # in epochs each waits for its turn
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        diagnosis = examine(controller, int(time.time() * 1000))
+        client.cancel().result(PATIENCE_S)
+    assert any("epochs" in each for each in diagnosis.unknown)
+    (held_back,) = [each for each in diagnosis.findings if each.rule == "watermark"]
+    assert "split 'empty'" in held_back.title

@@ -1,0 +1,204 @@
+"""Whole jobs that are looked at while they run: what a slot tells about itself, also when user code keeps it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+import pytest
+
+from penstock.datastream import MapFunction
+from penstock.errors import ArgumentError, JobRequestError, UnsupportedOperationError
+from penstock.graph.task_id import TaskId
+from penstock.rest.flame_graphs import FlameGraphs, Kind
+from penstock.runtime.inspection.requests import LogTail, SlotId, StackSamples, ThreadDump
+from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.environments import configured
+
+PATIENCE_S = 30
+ENTERED = threading.Event()
+LET_GO = threading.Event()
+
+
+class StuckUntilLetGo(MapFunction):
+    """Waits in user code until the test lets it go."""
+
+    def map(self, value):
+        ENTERED.set()
+        assert LET_GO.wait(PATIENCE_S)
+        return value
+
+
+class SpinsUntilLetGo(MapFunction):
+    """Works in user code until the test lets it go."""
+
+    def map(self, value):
+        logging.getLogger("of the user").warning("spinning for %s", value)
+        ENTERED.set()
+        until = time.monotonic() + PATIENCE_S
+        while not LET_GO.is_set() and time.monotonic() < until:
+            sum(range(100))
+        return value
+
+
+@pytest.fixture
+def start():
+    """Starts a job that is in user code when it returns."""
+    started = []
+
+    def run(function):
+        ENTERED.clear()
+        LET_GO.clear()
+        with MiniCluster("pipelined"):
+            env = configured({}, 1)
+            env.from_collection([1]).key_by(lambda n: n).map(function).print()
+            client = env.execute_async("watched")
+        started.append(client)
+        controller = client._controller
+        assert ENTERED.wait(PATIENCE_S)
+        until = time.monotonic() + PATIENCE_S
+        while not controller.slots():  # the driver hears of it a moment later
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        return controller, client
+
+    yield run
+    LET_GO.set()
+    for client in started:
+        client.get_job_execution_result().result(PATIENCE_S)
+
+
+def task_of(controller, part):
+    """The only task of the vertex that has this in its name."""
+    vertices = controller.master.job.plan.vertices
+    return TaskId(next(v.id for v in vertices if part in v.name), 0)
+
+
+def test_a_thread_dump_shows_where_user_code_is_stuck(start):
+    controller, _ = start(StuckUntilLetGo())
+    task = task_of(controller, "Map")
+    threads = controller.inspect(task, ThreadDump()).result(PATIENCE_S)
+    assert [each.runs_tasks for each in threads].count(True) == 1
+    assert threads[0].runs_tasks
+    stack = "\n".join(threads[0].stack)
+    assert "StuckUntilLetGo.map" in stack
+    assert "test_inspection.py" in stack
+    assert threads[0].stack[0].startswith("threading.")  # innermost first: Condition.wait
+
+
+def test_samples_of_a_stuck_task_show_it_waiting(start):
+    controller, _ = start(StuckUntilLetGo())
+    task = task_of(controller, "Map")
+    stacks = controller.inspect(task, StackSamples(10, 5, task)).result(PATIENCE_S)
+    assert stacks.samples == 10
+    ((stack, (on, off)),) = stacks.counts.items()
+    assert (on, off) == (0, 10)
+    assert stack[0].startswith("penstock.runtime.task.slot_loop.SlotLoop.turn:")
+    assert any("StuckUntilLetGo.map:" in each for each in stack)
+
+
+def test_samples_of_a_busy_task_show_it_on_a_processor(start):
+    controller, _ = start(SpinsUntilLetGo())
+    task = task_of(controller, "Map")
+    # The machine may have other work, so that the thread does not always get its turn.
+    stacks = controller.inspect(task, StackSamples(50, 10, task)).result(PATIENCE_S)
+    on = sum(
+        on
+        for stack, (on, _) in stacks.counts.items()
+        if any("SpinsUntilLetGo.map" in each for each in stack)
+    )
+    assert on > 10
+
+
+def test_samples_of_another_task_of_the_same_slot_leave_out_what_is_not_its_own(start):
+    controller, _ = start(StuckUntilLetGo())
+    other = task_of(controller, "Source")
+    stacks = controller.inspect(other, StackSamples(5, 5, other)).result(PATIENCE_S)
+    assert stacks.samples == 5
+    assert stacks.counts == {}
+
+
+def test_the_log_of_a_slot_can_be_read_and_followed(start):
+    controller, _ = start(SpinsUntilLetGo())
+    (slot,) = controller.slots()
+    assert slot.id == SlotId(0, 0)
+    assert set(slot.tasks) == {task_of(controller, "Map"), task_of(controller, "Source")}
+    lines = controller.inspect(slot.id, LogTail()).result(PATIENCE_S)
+    assert lines.lines[-1].endswith("subtask 1/1, attempt 0] - spinning for 1")
+    logging.getLogger("of the user").warning("one more")
+    more = controller.inspect(slot.id, LogTail(after=lines.last)).result(PATIENCE_S)
+    assert [line.rpartition(" - ")[2] for line in more.lines] == ["one more"]
+    assert more.last == lines.last + 1
+
+
+def test_a_slot_knows_no_request_but_those_of_the_fixed_set(start):
+    controller, _ = start(StuckUntilLetGo())
+    task = task_of(controller, "Map")
+
+    class Unknown:
+        """What nobody has thought of."""
+
+        seconds = 0.0
+
+    with pytest.raises(JobRequestError, match="does not know the request"):
+        controller.inspect(task, Unknown()).result(PATIENCE_S)
+
+
+def test_a_task_that_does_not_run_is_refused(start):
+    controller, client = start(StuckUntilLetGo())
+    with pytest.raises(JobRequestError, match=r"task nothing\[7\] does not run now"):
+        controller.inspect(TaskId("nothing", 7), ThreadDump()).result(PATIENCE_S)
+    LET_GO.set()
+    client.get_job_execution_result().result(PATIENCE_S)
+    with pytest.raises(JobRequestError, match="is over"):
+        controller.inspect(SlotId(0, 0), ThreadDump()).result(PATIENCE_S)
+
+
+def test_a_question_whose_slot_ends_is_answered_with_an_error(start):
+    controller, client = start(StuckUntilLetGo())
+    asked = controller.inspect(SlotId(0, 0), StackSamples(1000, 50))
+    LET_GO.set()
+    client.get_job_execution_result().result(PATIENCE_S)
+    with pytest.raises(JobRequestError):
+        asked.result(PATIENCE_S)
+
+
+def test_a_job_in_epochs_says_that_it_cannot_be_looked_at():
+    with MiniCluster("epochs"):
+        env = configured({}, 1)
+        env.from_collection([1]).print()
+        client = env.execute_async("epochs")
+        controller = client._controller
+        asked = controller.inspect(SlotId(0, 0), ThreadDump())
+        with pytest.raises((UnsupportedOperationError, JobRequestError), match=r"epochs|over"):
+            asked.result(PATIENCE_S)
+        assert controller.slots() == []
+        client.get_job_execution_result().result(PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    ("samples", "interval"), [(0, 10), (10_000, 1), (10, 0.5), (100, 1000)], ids=str
+)
+def test_samples_that_would_take_too_long_are_refused(samples, interval):
+    with pytest.raises(ArgumentError, match="cannot be taken"):
+        StackSamples(samples, interval)
+
+
+def test_the_flame_graph_of_a_running_job_has_the_users_function(start):
+    controller, _ = start(StuckUntilLetGo())
+    graphs = FlameGraphs(samples=10)
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        graph = graphs.get(controller, [task_of(controller, "Map")], Kind.OFF_CPU, 10**12)
+        if "data" in graph:
+            break
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    names = []
+    node = graph["data"]
+    while node["children"]:
+        (node,) = node["children"]
+        names.append(node["name"])
+    assert any(".StuckUntilLetGo.map:" in name for name in names)
+    assert graph["data"]["value"] == 10

@@ -1,0 +1,351 @@
+"""What a connector is told besides records: durable checkpoints, the time; and what it says besides records."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from penstock.common import WatermarkStrategy
+from penstock.connectors import (
+    Boundedness,
+    Committer,
+    MalformedRecord,
+    Sink,
+    SinkWriter,
+    Source,
+    SourceBatch,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
+from penstock.datastream import OutputTag
+from penstock.errors import JobExecutionError
+from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.environments import configured, restarts
+from tests.builders.modes import MODES, PIPELINED, runs_in
+from tests.builders.scripted import collect
+
+DEAD = OutputTag("dead")
+LENGTH = 3000
+# Slots are threads: what connectors were told is noted in this process.
+told: dict[str, list] = {}
+lock = threading.Lock()
+
+
+def note(what, value):
+    with lock:
+        told.setdefault(what, []).append(value)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_told():
+    told.clear()
+
+
+class Numbers(Source):
+    """Numbers from 0 on; those in `bad` are not numbers."""
+
+    def __init__(self, bad=(), *, ordered=False, refuses=False, pause=0.0):
+        self.bad = bad
+        self.ordered = ordered
+        self.refuses = refuses
+        self.pause = pause
+
+    def get_boundedness(self):
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, parallelism, restored=None):
+        return Found(restored, self.refuses)
+
+    def create_reader(self):
+        return Reading(self)
+
+
+class Found(SplitEnumerator):
+    def __init__(self, restored, refuses):
+        self.found = bool(restored)
+        self.refuses = refuses
+
+    def discover(self):
+        if self.found:
+            return []
+        self.found = True
+        return [SourceSplit("a", None, 0), SourceSplit("b", None, 0)]
+
+    def no_more_splits(self):
+        return self.found
+
+    def snapshot(self):
+        return self.found
+
+    def on_checkpoint(self, splits):
+        note("enumerator", {each.split.split_id: each.position for each in splits})
+        if self.refuses:
+            raise OSError("the group's coordinator is away")
+
+
+class Reading(SourceReader):
+    def __init__(self, source):
+        self.source = source
+
+    def ordered(self, split):
+        return self.source.ordered
+
+    def read(self, split, position, limits):
+        while position < LENGTH:
+            if self.source.pause:
+                time.sleep(self.source.pause)
+            note("order", ("asked", split.split_id, position))
+            yield self.batch(split, position, min(position + 50, LENGTH))
+            position = min(position + 50, LENGTH)
+
+    def batch(self, split, start, end):
+        good = [n for n in range(start, end) if n not in self.source.bad]
+        malformed = [
+            MalformedRecord.of(
+                b"%d!" % n,
+                ValueError("it shouts"),
+                {"split": split.split_id, "offset": n},
+                timestamp=n,
+                position=n + 1,
+            )
+            for n in range(start, end)
+            if n in self.source.bad
+        ]
+        positions = [n + 1 for n in good] if self.source.ordered else None
+        return SourceBatch(good, end, good, positions, malformed=malformed)
+
+    def on_checkpoint(self, split, position):
+        note("order", ("confirmed", split.split_id, position))
+
+
+def fail_once(value):
+    if value in {700, 1900} and value not in told.get("failed", []):
+        note("failed", value)
+        raise RuntimeError("once")
+    return value
+
+
+def environment(mode, **options):
+    return configured({"execution.checkpointing.interval": "10 ms", **runs_in(mode), **options}, 2)
+
+
+def numbers(env, source):
+    return env.from_source(source, WatermarkStrategy.for_monotonous_timestamps(), "numbers")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_reader_and_enumerator_are_told_what_durable_checkpoints_have_read(mode):
+    with MiniCluster():
+        collect(numbers(environment(mode), Numbers(pause=0.002)))
+    for split in "ab":
+        confirmed = [at for what, name, at in told["order"] if (what, name) == ("confirmed", split)]
+        assert confirmed == sorted(confirmed)
+        assert {position % 50 for position in confirmed} == {0}
+        assert len(set(confirmed)) > 2  # not only at the end
+    last = {split: at for each in told["enumerator"] for split, at in each.items()}
+    assert last == {"a": LENGTH, "b": LENGTH}
+    assert len(told["enumerator"]) > 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_asked_for_again_from_before_what_was_confirmed(mode):
+    env = environment(mode, **restarts(5))
+    with MiniCluster():
+        collect(numbers(env, Numbers(pause=0.001)).map(fail_once))
+    assert len(told["failed"]) == 2
+    confirmed: dict[str, int] = {}
+    asked: dict[str, list[int]] = {}
+    for what, split, position in told["order"]:
+        if what == "confirmed":
+            confirmed[split] = max(confirmed.get(split, 0), position)
+        else:
+            assert position >= confirmed.get(split, 0)
+            asked.setdefault(split, []).append(position)
+    assert any(positions != sorted(set(positions)) for positions in asked.values())  # read again
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_enumerator_that_cannot_take_note_does_not_fail_the_job(mode, caplog):
+    with MiniCluster():
+        found = collect(numbers(environment(mode), Numbers(refuses=True)))
+    assert len(found) == 2 * LENGTH
+    assert "could not take note of a checkpoint" in caplog.text
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_no_record_goes_to_the_side_output_with_its_origin(mode, ordered):
+    bad = {0, 17, 49, 99, 100, *range(500, 600), LENGTH - 1}
+    stream = numbers(environment(mode), Numbers(bad, ordered=ordered)).on_error(DEAD)
+    letters = stream.get_side_output(DEAD).map(
+        lambda letter: (letter.origin["split"], letter.origin["offset"], letter.record)
+    )
+    with MiniCluster():
+        found = collect(stream.map(lambda n: ("good", n, b"")).union(letters))
+    expected = [("good", n, b"") for n in range(LENGTH) if n not in bad] * 2
+    expected += [(split, n, b"%d!" % n) for split in "ab" for n in bad]
+    assert sorted(found) == sorted(expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_a_side_output_what_is_no_record_fails_the_job(mode):
+    env = environment(mode, **{"restart-strategy.type": "none"})
+    with MiniCluster(), pytest.raises(JobExecutionError) as caught:
+        collect(numbers(env, Numbers({77})))
+    text = str(caught.value)
+    assert "offset 77" in text
+    assert "it shouts" in text
+    assert "b'77!'" in text
+    assert "on_error" in text
+
+
+class Lingering(SinkWriter):
+    """Sends what it has collected after 20 ms."""
+
+    def __init__(self, context):
+        self.waiting = []
+        self.due = None
+        self.context = context
+
+    def write(self, values, timestamps, watermark):
+        self.waiting += values
+        if self.due is None:
+            self.due = int(time.time() * 1000) + 20
+
+    def next_wakeup(self):
+        return self.due
+
+    def wake_up(self):
+        note("sent", ("by time", time.time() * 1000 - self.due, list(self.waiting)))
+        self.waiting, self.due = [], None
+
+    def prepare_commit(self):
+        if self.waiting:
+            note("sent", ("by barrier", 0, list(self.waiting)))
+        self.waiting, self.due = [], None
+        self.context.metrics.counter("barriers").inc()
+        return []
+
+
+class LingeringSink(Sink):
+    def create_writer(self, context, restored=None):
+        return Lingering(context)
+
+
+def test_a_writer_is_woken_when_its_moment_has_come_though_the_barrier_is_far_away():
+    env = configured({"execution.checkpointing.interval": "1 h", **runs_in(PIPELINED)}, 1)
+    numbers(env, Numbers(pause=0.02)).sink_to(LingeringSink())
+    with MiniCluster():
+        env.execute()
+    by_time = [late for how, late, _ in told["sent"] if how == "by time"]
+    assert len(by_time) > 10
+    assert min(by_time) >= 0
+    assert sorted(value for _, _, values in told["sent"] for value in values) == sorted(
+        [*range(LENGTH)] * 2
+    )
+
+
+class Told(SinkWriter):
+    """Notes what it handed over, and what it was told about it."""
+
+    def __init__(self, context):
+        self.subtask = context.subtask
+
+    def begin(self, epoch):
+        self.epoch = epoch.epoch
+
+    def write(self, values, timestamps, watermark):
+        time.sleep(0.0005)
+
+    def prepare_commit(self):
+        note("calls", ("returned", self.subtask, self.epoch))
+        return [(self.subtask, self.epoch)]
+
+    def on_committed(self, epoch):
+        note("calls", ("told", self.subtask, epoch))
+
+
+class Noting(Committer):
+    def commit(self, request):
+        for subtask, epoch in request.committables:
+            note("calls", ("committed", subtask, epoch))
+
+
+class ToldSink(Sink):
+    def create_writer(self, context, restored=None):
+        return Told(context)
+
+    def create_committer(self):
+        return Noting()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_writer_is_told_what_is_committed_and_only_then(mode):
+    env = environment(mode)
+    numbers(env, Numbers(pause=0.002)).sink_to(ToldSink())
+    with MiniCluster():
+        env.execute()
+    for subtask in range(2):
+        calls = [(what, epoch) for what, of, epoch in told["calls"] if of == subtask]
+        returned = [epoch for what, epoch in calls if what == "returned"]
+        news = [epoch for what, epoch in calls if what == "told"]
+        assert news == sorted(news)
+        assert len(set(news) & set(returned)) > 2
+        for index, (what, epoch) in enumerate(calls):
+            if what == "told":
+                settled = {at for kind, at in calls[:index] if kind == "committed"}
+                assert {at for at in returned if at <= epoch} <= settled
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_error_in_what_a_writer_does_about_a_commit_fails_the_job(mode, monkeypatch):
+    def refuse(writer, epoch):
+        raise OSError("the connection is gone")
+
+    monkeypatch.setattr(Told, "on_committed", refuse)
+    env = environment(mode, **{"restart-strategy.type": "none"})
+    numbers(env, Numbers(pause=0.002)).sink_to(ToldSink())
+    with MiniCluster(), pytest.raises(JobExecutionError, match="the connection is gone"):
+        env.execute()
+
+
+class Leaving(Noting):
+    """Notes who it serves, and whose output it is to give up."""
+
+    def open(self, context):
+        self.operator_id = context.operator_id
+        note("opened", (context.operator_id, context.writers_rest))
+
+    def abandon(self, subtasks, job_id):
+        note("abandoned", (self.operator_id, sorted(subtasks)))
+
+
+class LeavingSink(ToldSink):
+    def create_committer(self):
+        return Leaving()
+
+
+def test_only_the_sink_of_the_region_that_failed_gives_up_what_it_wrote():
+    env = environment(PIPELINED, **restarts(5))
+    numbers(env, Numbers(pause=0.002)).map(fail_once).sink_to(LeavingSink()).uid("fails")
+    numbers(env, Numbers(pause=0.002)).sink_to(LeavingSink()).uid("goes on")
+    with MiniCluster():
+        env.execute()
+    failing, healthy = (name for name, _ in told["opened"])
+    assert len(told["failed"]) == 2
+    assert told["abandoned"] == [(failing, [0, 1])] * 2
+    assert healthy != failing
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_committer_knows_its_operator_and_whether_writers_rest(mode):
+    env = environment(mode)
+    numbers(env, Numbers()).sink_to(LeavingSink()).uid("one")
+    numbers(env, Numbers()).sink_to(LeavingSink()).uid("two")
+    with MiniCluster():
+        env.execute()
+    assert len({name for name, _ in told["opened"]}) == 2
+    assert {rest for _, rest in told["opened"]} == {mode != PIPELINED}

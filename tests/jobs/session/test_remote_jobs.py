@@ -1,0 +1,123 @@
+"""A program's handle of its job in a session: everything that a JobClient can do goes over REST."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from penstock.common import Configuration, JobStatus, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import (
+    JobCancelledError,
+    JobExecutionError,
+    JobRequestError,
+    UnsupportedOperationError,
+)
+from penstock.jobmanager.resources.resource_manager import ResourceManager
+from penstock.session.job_manager import JobManager, Place
+from penstock.testing.mini_cluster import ThreadCluster
+from tests.builders.counting_job import Slowly
+
+
+@pytest.fixture
+def address(monkeypatch, tmp_path):
+    """Where a session listens whose jobs run in threads of this process."""
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
+    resources = ResourceManager()
+    place = Place("threads", lambda _: ThreadCluster(4, resources), resources, capacity=lambda: 4)
+    manager = JobManager(Configuration(), place)
+    yield manager.start()
+    manager.close(keeps_jobs=False)
+
+
+@pytest.fixture
+def env(address, tmp_path):
+    options = {
+        "execution.target": "remote",
+        "rest.address": "127.0.0.1",
+        "rest.port": address.rpartition(":")[2],
+        "parallelism.default": "1",
+        "execution.checkpointing.interval": "50 ms",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "penstock.execution.mode": "pipelined",
+    }
+    return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+
+
+def endless(env):
+    source = env.from_source(Slowly(), WatermarkStrategy.no_watermarks(), "numbers")
+    source.key_by(lambda number: number % 3).map(lambda number: number).uid("step")
+    return env.execute_async("endless")
+
+
+def wait_for(client, status):
+    until = time.monotonic() + 30
+    while client.get_job_status().result() is not status:
+        assert time.monotonic() < until
+
+
+def test_a_job_that_ends_gives_its_result(env):
+    env.from_collection([1, 2, 3]).map(lambda number: number)
+
+    result = env.execute("short")
+
+    assert result.get_net_runtime() >= 0
+
+
+def test_a_job_that_fails_raises_what_the_user_wrote(env):
+    env.from_collection([1, 2, 3]).map(lambda number: number // 0)
+    env.configure(Configuration.from_dict({"restart-strategy.type": "none"}))
+
+    with pytest.raises(JobExecutionError, match="ZeroDivisionError"):
+        env.execute("failing")
+
+
+def test_a_job_is_looked_at_saved_rescaled_and_cancelled(env, tmp_path):
+    client = endless(env)
+    wait_for(client, JobStatus.RUNNING)
+
+    path = client.trigger_savepoint(str(tmp_path / "savepoints")).result()
+    assert Path(path, "_metadata").exists() or any(Path(path).iterdir())
+    assert set(client.rescale(2).result().values()) == {2}
+    client.cancel().result()
+
+    assert client.get_job_status().result() is JobStatus.CANCELED
+    with pytest.raises(JobCancelledError):
+        client.get_job_execution_result().result()
+
+
+def test_a_job_is_stopped_with_a_savepoint(env, tmp_path):
+    client = endless(env)
+    wait_for(client, JobStatus.RUNNING)
+
+    path = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
+
+    assert any(Path(path).iterdir())
+    client.get_job_execution_result().result()
+    assert client.get_job_status().result() is JobStatus.FINISHED
+
+
+def test_what_a_job_refuses_is_told(env):
+    client = endless(env)
+    wait_for(client, JobStatus.RUNNING)
+
+    with pytest.raises(JobRequestError, match=r"no vertex|unknown|nothing"):
+        client.rescale({"no such step": 2}).result()
+    client.cancel().result()
+
+
+def test_records_are_not_brought_back(env):
+    with pytest.raises(UnsupportedOperationError, match="brings no records back"):
+        list(env.from_collection([1]).execute_and_collect())
+
+
+def test_without_a_session_a_program_is_told_how_to_start_one(monkeypatch, tmp_path):
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
+    options = Configuration.from_dict({"execution.target": "session"})
+    env = StreamExecutionEnvironment.get_execution_environment(options)
+    env.from_collection([1]).map(lambda number: number)
+
+    with pytest.raises(JobRequestError, match="no session runs here"):
+        env.execute("nowhere")

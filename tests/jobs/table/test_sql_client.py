@@ -1,0 +1,109 @@
+"""`penstock sql` with scripts, statements and pipes."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from penstock.cli import main
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Run the command with arguments and standard input; return its exit code and what it wrote."""
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("PENSTOCK_CONFIG", raising=False)
+
+    def run(*arguments, given=""):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+        code = main(["sql", "--no-spark", *arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_a_script_writes_files_and_its_end_is_that_of_its_jobs(run, tmp_path):
+    (tmp_path / "tables.sql").write_text(
+        f"""-- where the result goes
+        CREATE TABLE out (name STRING, n INT) WITH
+          ('connector' = 'filesystem', 'path' = '{tmp_path / "out" / "a"}', 'format' = 'json');
+        CREATE TABLE more WITH ('path' = '{tmp_path / "out" / "b"}') LIKE out (OVERWRITING OPTIONS);
+        """
+    )
+    (tmp_path / "job.sql").write_text(
+        """EXECUTE STATEMENT SET BEGIN
+          INSERT INTO out VALUES ('ann', 1), ('bob', 2);
+          INSERT INTO more SELECT 'eve', 3;
+        END;
+        """
+    )
+    code, out, err = run("-i", str(tmp_path / "tables.sql"), "-f", str(tmp_path / "job.sql"))
+    assert (code, out) == (0, "OK\nOK\n"), err
+    assert "has finished" in err
+    written = [
+        json.loads(line)
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file() and not path.name.startswith((".", "_"))
+        for line in path.read_text().splitlines()
+    ]
+    assert sorted(row["name"] for row in written) == ["ann", "bob", "eve"]
+
+
+def test_programs_read_json_and_pipes(run):
+    text = "SELECT a, DATE '2024-02-29' AS d FROM (VALUES (1), (2)) AS t(a)"
+    code, out, err = run("--json", given=text)
+    assert code == 0, err
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {"op": "+I", "row": {"a": 1, "d": "2024-02-29"}},
+        {"op": "+I", "row": {"a": 2, "d": "2024-02-29"}},
+    ]
+
+
+def test_batches_and_streams_may_alternate(run):
+    query = "SELECT a, COUNT(*) AS n FROM (VALUES (1), (1)) AS t(a) GROUP BY a;"
+    mode = "SET 'execution.runtime-mode' ="
+    code, out, err = run("-e", f"{query} {mode} 'batch'; {query} {mode} 'streaming'; {query}")
+    assert (code, err) == (0, "")
+    assert out.count("1 row in set") == 3
+    assert out.count("| op |") == 2
+
+
+def test_what_fails_ends_with_a_plain_error(run):
+    code, out, err = run("-e", "SELECT 1 AS a; SELECT b FROM nowhere; SELECT 2 AS c")
+    assert code == 1
+    assert "nowhere" in err
+    assert "Traceback" not in err
+    assert " c |" not in out
+
+
+def test_a_job_that_fails_is_told_without_frames(run):
+    code, _, err = run("-e", "SELECT CAST(a AS INT) FROM (VALUES ('x')) AS t(a)")
+    assert code == 1
+    assert err.startswith("error: the text 'x' cannot be cast to INT\n")
+    assert "Traceback" not in err
+
+
+def test_functions_come_from_files(run, tmp_path):
+    (tmp_path / "loud_words.py").write_text(
+        "from penstock.table import DataTypes\n"
+        "from penstock.table.udf import udf\n"
+        "loud = udf(lambda word: word.upper() + '!', result_type=DataTypes.STRING())\n"
+    )
+    code, out, err = run(
+        "--py-files",
+        str(tmp_path / "loud_words.py"),
+        "--json",
+        "-e",
+        "CREATE TEMPORARY FUNCTION loud AS 'loud_words.loud' LANGUAGE PYTHON; SELECT loud('hey') AS w",
+    )
+    assert code == 0, err
+    assert json.loads(out.splitlines()[-1])["row"] == {"w": "HEY!"}
+
+
+def test_a_file_that_is_not_there_is_named(run, tmp_path):
+    code, _, err = run("-f", str(tmp_path / "none.sql"))
+    assert code == 2
+    assert "cannot read" in err

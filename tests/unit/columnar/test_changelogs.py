@@ -1,0 +1,121 @@
+"""Changelogs are made right: normalised, materialised, without the kinds that nobody wants."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from penstock.columnar.joins import room
+from penstock.columnar.specs.changes import (
+    ChangelogNormalizeSpec,
+    DropKindsSpec,
+    NotNullSpec,
+    UpsertMaterializeSpec,
+)
+from penstock.errors import RecordError
+from penstock.table.data_types import DataTypes
+from tests.unit.columnar.changes import cut, table_of
+from tests.unit.columnar.join_cases import Change, Stopped
+
+TYPES = (DataTypes.STRING(), DataTypes.INT(), DataTypes.TIMESTAMP(3))
+
+
+def _row(rng: random.Random) -> tuple[Any, ...]:
+    return (rng.choice("abcdef"), rng.randrange(3), None)
+
+
+@pytest.mark.parametrize("update_before", [True, False])
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_upserts_become_updates_of_what_was_there(
+    backend: str, update_before: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if backend == "rocksdb":
+        monkeypatch.setattr(room, "RESIDENT_BYTES", 500)
+        monkeypatch.setattr(room, "LOOK_EVERY", 3)
+    rng = random.Random(4)
+    kinds = ["+I", "+U", "+U", "-D", "-U"]
+    rows: list[Change] = [(rng.choice(kinds), _row(rng)) for _ in range(150)]
+    running = Stopped(
+        ChangelogNormalizeSpec(TYPES, (0,), update_before), backend, seed=4, stops=0.1
+    )
+    for part in cut(rows, 4):
+        running.send(part, TYPES)
+    expected: dict[Any, Any] = {}
+    for kind, row in rows:
+        if kind in {"+I", "+U"}:
+            expected[row[0]] = row
+        else:
+            expected.pop(row[0], None)
+    changes = running.changes()
+    keys = None if update_before else (0,)
+    assert sorted(table_of(changes, keys)) == sorted(
+        tuple(map(repr, row)) for row in expected.values()
+    )
+    assert any(kind == "-U" for kind, _ in changes) == update_before
+
+
+def test_what_is_told_twice_is_told_once() -> None:
+    running = Stopped(ChangelogNormalizeSpec(TYPES, (0,)), "hashmap")
+    for rows in ([("+I", ("a", 1, None))], [("+U", ("a", 1, None))], [("-D", ("a", 1, None))] * 2):
+        running.send(rows, TYPES)
+    assert running.changes() == [("+I", ("a", 1, None)), ("-D", ("a", 1, None))]
+
+
+def test_a_key_that_was_not_told_of_for_long_is_new() -> None:
+    running = Stopped(ChangelogNormalizeSpec(TYPES, (0,), ttl_ms=1000), "hashmap")
+    for advance in (0, 900, 900, 1100):
+        running.clock.advance(advance)
+        running.send([("+U", ("a", 1, None))], TYPES)
+    assert [kind for kind, _ in running.changes()] == ["+I", "+I"]
+
+
+@pytest.mark.parametrize("upsert", [None, (1,)], ids=["whole rows", "rows with a key"])
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_sink_by_another_key_has_the_latest_row_that_is_left(backend: str, upsert: Any) -> None:
+    rng = random.Random(9)
+    changes: list[Change] = []
+    there: list[Any] = []
+    for step in range(150):
+        if there and rng.random() < 0.45:
+            changes.append((rng.choice(["-D", "-U"]), there.pop(rng.randrange(len(there)))))
+        else:
+            row = (rng.choice("abc"), step if upsert else rng.randrange(4), None)
+            there.append(row)
+            changes.append((rng.choice(["+I", "+U"]), row))
+    running = Stopped(UpsertMaterializeSpec(TYPES, (0,), upsert), backend, seed=9, stops=0.1)
+    for part in cut(changes, 9):
+        running.send(part, TYPES)
+    lists: dict[Any, list[Any]] = {}
+    for kind, row in changes:
+        rows = lists.setdefault(row[0], [])
+        if kind in {"+I", "+U"}:
+            rows.append(row)
+        else:
+            rows.remove(row)
+    expected = {tuple(map(repr, rows[-1])) for rows in lists.values() if rows}
+    assert set(table_of(running.changes(), (0,))) == expected
+    assert "-U" not in {kind for kind, _ in running.changes()}
+
+
+def test_kinds_that_nobody_wants_are_left_out() -> None:
+    rows = [(kind, (kind, 1, None)) for kind in ("+I", "-U", "+U", "-D")]
+    for spec, left in (
+        (DropKindsSpec(), ["+I", "+U", "-D"]),
+        (DropKindsSpec(update_before=False, deletes=True), ["+I", "-U", "+U"]),
+        (DropKindsSpec(deletes=True), ["+I", "+U"]),
+    ):
+        running = Stopped(spec, "hashmap")
+        running.send(rows, TYPES)
+        assert [kind for kind, _ in running.changes()] == left
+
+
+def test_null_is_refused_or_dropped_where_a_column_is_not_null() -> None:
+    rows = [("a", 1, None), (None, 2, None)]
+    running = Stopped(NotNullSpec((0, 1), ("name", "n"), drops=True), "hashmap")
+    running.send(rows, TYPES)
+    assert running.changes() == [("+I", ("a", 1, None))]
+    running = Stopped(NotNullSpec((0,), ("name",)), "hashmap")
+    with pytest.raises(RecordError, match="'name' is NOT NULL"):
+        running.send(rows, TYPES)

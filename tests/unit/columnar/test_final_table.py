@@ -1,0 +1,56 @@
+"""What is left of a changelog at the end."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from penstock.columnar.specs.changes import FinalTableSpec
+from penstock.table.types import IntType, VarCharType
+from penstock.testing.harness import OperatorHarness
+from tests.unit.columnar.changes import FrameOutput, batch_of, changes_of
+
+TYPES = (IntType(), VarCharType(9))
+
+
+def running(backend, snapshots=()):
+    output = FrameOutput()
+    harness = OperatorHarness(
+        FinalTableSpec(TYPES, (0,)), state_backend=backend, snapshots=snapshots
+    )
+    harness.context.output = harness.operator.output = output
+    return harness, output
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("few", [3, 50_000])
+def test_the_final_rows_are_given_once_at_the_end(backend, few, monkeypatch):
+    monkeypatch.setattr("penstock.columnar.operators.final_table._FEW", few)
+    chance = random.Random(few)
+    there: Counter[tuple] = Counter()
+    harness, output = running(backend)
+    for step in range(40):
+        rows = []
+        for _ in range(chance.randrange(1, 9)):
+            if there and chance.random() < 0.4:
+                row = chance.choice(sorted(there.elements(), key=str))
+                rows.append((chance.choice(["-U", "-D"]), row))
+                there[row] -= 1
+                there += Counter()
+            else:
+                row = (chance.randrange(9), chance.choice(["a", "b", None]))
+                rows.append((chance.choice(["+I", "+U"]), row))
+                there[row] += 1
+        harness.operator.process(batch_of(rows, TYPES))
+        if step % 13 == 12:
+            snapshot = harness.snapshot()
+            harness.close()
+            assert output.frames == []
+            harness, output = running(backend, [snapshot])
+    harness.operator.finish()
+    found = changes_of(output.frames)
+    assert {kind for kind, _ in found} == {"+I"}
+    assert Counter(row for _, row in found) == there
+    harness.close()

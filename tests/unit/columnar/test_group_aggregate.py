@@ -1,0 +1,306 @@
+"""GROUP BY in columns against a plain reference: cut anywhere, stopped and restored, with rows that come and go."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.specs.aggregates import GroupAggregateSpec, LocalAggregateSpec
+from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal
+from penstock.table.types import (
+    ArrayType,
+    BigIntType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    IntType,
+    MultisetType,
+    VarCharType,
+)
+from tests.unit.columnar.changes import ColumnDriver, cut, table_of
+
+TYPES = (IntType(), VarCharType(10), BigIntType())
+TEXT = VarCharType(100)
+LARGE = Call(BooleanType(), ">", (InputRef(TYPES[2], 2), Literal(BigIntType(), 3)))
+
+
+def call(function: str, *columns: int, type: DataType | None = None, **more: Any) -> AggregateCall:
+    operands = tuple(InputRef(TYPES[at], at) for at in columns)
+    return AggregateCall(function, operands, type or BigIntType(), **more)
+
+
+CALLS = (
+    call("COUNT"),
+    call("COUNT", 2),
+    call("SUM", 2),
+    call("AVG", 2),
+    call("MIN", 2),
+    call("MAX", 1, type=TEXT),
+    call("SUM", 2, filter=LARGE),
+    call("COUNT", 2, distinct=True),
+    call("SUM", 2, distinct=True, filter=LARGE),
+    call("COUNT", filter=LARGE),
+    call("COLLECT", 2, type=MultisetType(BigIntType())),
+)
+
+
+def results(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """What the calls give for the rows of a key."""
+    values = [row[2] for row in rows if row[2] is not None]
+    large = [value for value in values if value > 3]
+    total = sum(values)
+    average = abs(total) // len(values) * (1 if total >= 0 else -1) if values else None
+    return (
+        len(rows),
+        len(values),
+        total if values else None,
+        average,
+        min(values, default=None),
+        max((row[1] for row in rows if row[1] is not None), default=None),
+        sum(large) if large else None,
+        len(set(values)),
+        sum(set(large)) if large else None,
+        len(large),
+        sorted(Counter(values).items()),
+    )
+
+
+def random_changes(seed: int, *, retracts: bool) -> tuple[list[Any], list[Any]]:
+    """Changes, and the rows that they leave."""
+    rng = random.Random(seed)
+    rows: list[Any] = []
+    changes: list[Any] = []
+    for _ in range(80):
+        if retracts and rows and rng.random() < 0.4:
+            changes.append((rng.choice(["-U", "-D"]), rows.pop(rng.randrange(len(rows)))))
+            continue
+        row = (
+            rng.choice([None, 1, 2, 3]),
+            rng.choice([None, "a", "b", "cc"]),
+            rng.choice([None, *range(-5, 8)]),
+        )
+        rows.append(row)
+        changes.append((rng.choice(["+I", "+U"]) if retracts else "+I", row))
+    return changes, rows
+
+
+def shown(changes: list[Any]) -> list[Any]:
+    """Changes whose multisets are sorted."""
+    return [
+        (kind, (*row[:-1], sorted((each["key"], each["value"]) for each in row[-1])))
+        for kind, row in changes
+    ]
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
+@pytest.mark.parametrize("update_before", [False, True], ids=["upserts", "all-changes"])
+def test_groups_are_right_however_the_rows_are_cut(
+    backend: str, retracts: bool, update_before: bool
+) -> None:
+    for seed in range(2):
+        changes, rows = random_changes(seed, retracts=retracts)
+        spec = GroupAggregateSpec(
+            TYPES, (0,), CALLS, retracts=retracts, update_before=update_before
+        )
+        driver = ColumnDriver(spec, TYPES, backend=backend)
+        for number, part in enumerate(cut(changes, seed)):
+            driver.feed(part)
+            if number % 5 == 4:
+                driver = driver.restarted()
+        groups: dict[Any, list[Any]] = {}
+        for row in rows:
+            groups.setdefault(row[0], []).append(row)
+        expected = Counter(
+            tuple(map(repr, (key, *results(found)))) for key, found in groups.items()
+        )
+        found = shown(driver.changes)
+        assert table_of(found, keys=[0]) == expected
+        if update_before:
+            assert table_of(found) == expected
+        else:
+            assert "-U" not in {kind for kind, _ in found}
+
+
+def test_one_change_per_key_and_batch_and_none_if_nothing_is_new() -> None:
+    spec = GroupAggregateSpec(TYPES, (0,), (call("MAX", 2),))
+    driver = ColumnDriver(spec, TYPES)
+    driver.feed([(1, "a", 5), (1, "a", 7), (2, "a", 1)])
+    assert sorted(driver.changes) == [("+I", (1, 7)), ("+I", (2, 1))]
+    driver.out.frames.clear()
+    driver.feed([(1, "a", 6), (2, "a", 3), (2, "a", 4)])
+    assert driver.changes == [("-U", (2, 1)), ("+U", (2, 4))]
+
+
+@pytest.mark.parametrize("retracts", [False, True])
+def test_two_phases_give_what_one_gives(retracts: bool) -> None:
+    changes, _ = random_changes(7, retracts=retracts)
+    calls = (*CALLS[:4], CALLS[6], call("STDDEV_POP", 2, type=DoubleType()))
+    one = ColumnDriver(GroupAggregateSpec(TYPES, (0,), calls, retracts=retracts), TYPES)
+    local = ColumnDriver(LocalAggregateSpec(TYPES, (0,), calls, retracts=retracts), TYPES)
+    spec = GroupAggregateSpec(TYPES, (0,), calls, retracts=retracts, merges=True)
+    two = ColumnDriver(spec, TYPES)
+    for part in cut(changes, 3):
+        one.feed(part)
+        local.feed(part)
+    for frame in local.out.frames:
+        two.harness.process_batch(ColumnBatch(frame))
+    assert table_of(one.changes) == table_of(two.changes)
+
+
+def test_without_keys_there_is_one_group() -> None:
+    calls = (call("COUNT"), call("COUNT", 2, distinct=True), call("LISTAGG", 1, type=TEXT))
+    driver = ColumnDriver(GroupAggregateSpec(TYPES, (), calls), TYPES)
+    driver.feed([(1, "a", 5), (2, None, None)])
+    driver = driver.restarted()
+    driver.feed([(2, "b", 5), (2, "c", 6)])
+    assert driver.changes == [("+I", (2, 1, "a")), ("-U", (2, 1, "a")), ("+U", (4, 2, "a,b,c"))]
+
+
+def test_a_batch_job_emits_results_at_the_end_and_one_for_nothing() -> None:
+    spec = GroupAggregateSpec(TYPES, (0,), (call("COUNT"), call("SUM", 2)))
+    driver = ColumnDriver(spec, TYPES, batch_mode=True)
+    driver.feed([(1, "a", 5), (2, "b", 6)])
+    driver.feed([(1, "a", 7)])
+    assert driver.changes == []
+    driver.harness.finish()
+    assert sorted(driver.changes) == [("+I", (1, 2, 12)), ("+I", (2, 1, 6))]
+    nothing = ColumnDriver(
+        GroupAggregateSpec(TYPES, (), (call("COUNT"), call("SUM", 2))), TYPES, batch_mode=True
+    )
+    nothing.harness.finish()
+    assert nothing.changes == [("+I", (0, None))]
+
+
+def test_distinct_rows_are_groups_without_aggregates() -> None:
+    driver = ColumnDriver(GroupAggregateSpec(TYPES, (0, 1), ()), TYPES)
+    driver.feed([(1, "a", 5), (1, "a", 6), (1, None, 6)])
+    driver.feed([(1, "a", 5), (2, "a", 6)])
+    assert sorted(driver.changes, key=repr) == [
+        ("+I", (1, "a")),
+        ("+I", (1, None)),
+        ("+I", (2, "a")),
+    ]
+
+
+def test_a_group_that_was_not_written_for_its_time_to_live_begins_anew() -> None:
+    calls = (call("COUNT"), call("COUNT", 2, distinct=True))
+    driver = ColumnDriver(GroupAggregateSpec(TYPES, (0,), calls, ttl_ms=100), TYPES)
+    driver.feed([(1, "a", 5)])
+    driver.harness.clock.advance(99)
+    driver.feed([(1, "a", 5)])
+    driver.harness.clock.advance(100)
+    driver.feed([(1, "a", 5)])
+    assert driver.changes == [
+        ("+I", (1, 1, 1)),
+        ("-U", (1, 1, 1)),
+        ("+U", (1, 2, 1)),
+        ("+I", (1, 1, 1)),
+    ]
+    assert driver.harness.state_entries()["groups"] == 1
+    driver.harness.clock.advance(200)
+    assert "groups" not in driver.harness.state_entries()
+
+
+CASES: list[tuple[AggregateCall, list[Any], Any, Any]] = [
+    # a call, values, the result, and the result without the first two values
+    (call("LISTAGG", 1, type=TEXT), ["b", None, "a", "b"], "b,a,b", "a,b"),
+    (call("LISTAGG", 1, type=TEXT, distinct=True), ["b", None, "a", "b"], "b,a", "b,a"),
+    (call("FIRST_VALUE", 2), [None, 4, 2, 9], 4, 2),
+    (call("LAST_VALUE", 2), [None, 4, 2, 9], 9, 9),
+    (call("MIN", 2), [1, 2, 5, 3], 1, 3),
+    (call("MAX", 2), [9, 8, 5, 3], 9, 5),
+    (call("ARRAY_AGG", 2, type=ArrayType(BigIntType())), [1, None, 1, 2], [1, None, 1, 2], [1, 2]),
+    (
+        call("ARRAY_AGG", 2, type=ArrayType(BigIntType()), ignore_nulls=True),
+        [1, None, 1, 2],
+        [1, 1, 2],
+        [1, 2],
+    ),
+    (call("VAR_POP", 2, type=DoubleType()), [1, 2, 3, 5], 2.1875, 1.0),
+    (call("VAR_SAMP", 2, type=DoubleType()), [1, 2, 3, 6], 14 / 3, 4.5),
+    (call("STDDEV_SAMP", 2, type=DoubleType()), [None, 2, 3, 5], 2.3333333333333335**0.5, 2**0.5),
+    (call("BIT_AND", 2), [1, 3, 7, 15], 1, 7),
+    (call("BIT_OR", 2), [1, 2, 4, 8], 15, 12),
+    (call("BIT_XOR", 2), [1, 3, 3, 8], 9, 11),
+    (call("APPROX_COUNT_DISTINCT", 2), [1, 1, 3, 3], 2, 1),
+    (call("JSON_ARRAYAGG", 2, type=TEXT), [1, None, 2, 3], "[1,2,3]", "[2,3]"),
+]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "values", "expected", "rest"), CASES, ids=[str(case[0]) for case in CASES]
+)
+def test_each_function_takes_rows_and_takes_them_back(
+    aggregate: AggregateCall, values: list[Any], expected: Any, rest: Any
+) -> None:
+    place = aggregate.operands[0]
+    assert isinstance(place, InputRef)
+    rows = [(1, value, 0) if place.index == 1 else (1, "x", value) for value in values]
+    for retracts in (False, True):
+        spec = GroupAggregateSpec(TYPES, (0,), (aggregate,), retracts=retracts)
+        driver = ColumnDriver(spec, TYPES)
+        for row in rows:
+            driver.feed([row])
+        assert driver.changes[-1][1][1] == pytest.approx(expected)
+        if retracts:
+            driver = driver.restarted()
+            driver.feed([("-D", row) for row in rows[:2]])
+            assert driver.changes[-1][1][1] == pytest.approx(rest)
+            driver.feed([("-D", row) for row in rows[2:]])
+            assert driver.changes[-1][0] == "-D"
+            assert driver.harness.state_entries() == {}
+
+
+def test_averages_of_decimals_are_rounded_half_up() -> None:
+    types = (IntType(), DecimalType(10, 2))
+    operand = InputRef(types[1], 1)
+    calls = (
+        AggregateCall("AVG", (operand,), DecimalType(38, 6)),
+        AggregateCall("SUM", (operand,), DecimalType(38, 2)),
+    )
+    driver = ColumnDriver(GroupAggregateSpec(types, (0,), calls), types)
+    driver.feed([(1, Decimal("0.01")), (1, Decimal("0.01")), (1, None)])
+    driver.feed([(1, Decimal("0.00"))])
+    kind, row = driver.changes[-1]
+    assert kind == "+U"
+    assert [str(each) for each in row[1:]] == ["0.006667", "0.02"]
+
+
+def test_sums_wrap_around_as_in_java() -> None:
+    types = (IntType(), IntType())
+    total = AggregateCall("SUM", (InputRef(types[1], 1),), IntType())
+    driver = ColumnDriver(GroupAggregateSpec(types, (0,), (total,)), types)
+    driver.feed([(1, 2**31 - 1), (1, 1)])
+    assert driver.changes == [("+I", (1, -(2**31)))]
+
+
+class Product:
+    """A user's function."""
+
+    def create_accumulator(self) -> list[int]:
+        return [1]
+
+    def accumulate(self, accumulator: list[int], value: int) -> None:
+        accumulator[0] *= value
+
+    def retract(self, accumulator: list[int], value: int) -> None:
+        accumulator[0] //= value
+
+    def get_value(self, accumulator: list[int]) -> int:
+        return accumulator[0]
+
+
+def test_a_users_function_is_called_row_by_row() -> None:
+    product = call("product", 2, user=Product())
+    driver = ColumnDriver(GroupAggregateSpec(TYPES, (0,), (product,), retracts=True), TYPES)
+    driver.feed([(1, "a", 2), (1, "a", 3)])
+    driver = driver.restarted()
+    driver.feed([("+I", (1, "a", 5)), ("-D", (1, "a", 2))])
+    assert [row for _, row in driver.changes] == [(1, 6), (1, 6), (1, 15)]

@@ -1,0 +1,137 @@
+"""Projection, watermarks, and the way from rows to columns and back."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.specs.stateless import (
+    CalcSpec,
+    ColumnsToRowsSpec,
+    RowsToColumnsSpec,
+    WatermarkSpec,
+)
+from penstock.common.types import Row, RowKind
+from penstock.errors import RecordError
+from penstock.runtime.records import MAX_WATERMARK, RowBatch
+from penstock.table.expressions.nodes import Call, InputRef, Literal
+from penstock.table.types import (
+    ArrayType,
+    BigIntType,
+    BooleanType,
+    DataType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    IntType,
+    LocalZonedTimestampType,
+    MapType,
+    RowField,
+    RowType,
+    TimestampType,
+    VarCharType,
+)
+from penstock.testing.harness import OperatorHarness
+from tests.unit.columnar.changes import ColumnDriver
+
+TYPES = (BigIntType(), VarCharType(10))
+
+
+def test_rows_are_filtered_and_computed_and_keep_their_kinds() -> None:
+    first = InputRef(TYPES[0], 0)
+    spec = CalcSpec(
+        TYPES,
+        projection=(InputRef(TYPES[1], 1), Call(BigIntType(), "+", (first, first))),
+        condition=Call(BooleanType(), ">", (first, Literal(BigIntType(), 1))),
+    )
+    driver = ColumnDriver(spec, TYPES)
+    driver.feed([("-U", (1, "a")), ("+U", (2, "b")), ("+I", (None, "c")), ("-D", (3, None))])
+    driver.feed([(1, "d")])
+    assert driver.changes == [("+U", ("b", 4)), ("-D", (None, 6))]
+
+
+def test_constants_are_there_once_per_row() -> None:
+    driver = ColumnDriver(CalcSpec(TYPES, projection=(Literal(IntType(), 7),)), TYPES)
+    driver.feed([(1, "a"), (2, "b")])
+    assert driver.changes == [("+I", (7,)), ("+I", (7,))]
+
+
+def watermarks(**more: Any) -> ColumnDriver:
+    types = (TimestampType(3),)
+    wait = Literal(DayTimeIntervalType(), dt.timedelta(milliseconds=10))
+    expression = Call(types[0], "-", (InputRef(types[0], 0), wait))
+    return ColumnDriver(WatermarkSpec(types, 0, expression, **more), types)
+
+
+def at(millis: int) -> tuple[dt.datetime]:
+    return (dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=millis),)
+
+
+def test_watermarks_follow_the_rows_and_go_on_after_a_restart() -> None:
+    driver = watermarks()
+    driver.feed([at(100), at(50)])
+    driver.feed([at(90)])
+    driver = driver.restarted()
+    driver.feed([at(95)])
+    driver.feed([at(120)])
+    driver.harness.process_watermark(500)
+    driver.harness.process_watermark(MAX_WATERMARK)
+    assert driver.out.watermarks == [90, 110, MAX_WATERMARK]
+
+
+def test_a_row_without_a_time_is_refused() -> None:
+    with pytest.raises(RecordError, match="time attribute of a row is NULL"):
+        watermarks().feed([at(1), (None,)])
+
+
+NESTED: list[tuple[DataType, Any]] = [
+    (BigIntType(), 5),
+    (DoubleType(), 1.0),
+    (DecimalType(10, 2), Decimal("1.50")),
+    (TimestampType(3), dt.datetime(2024, 1, 2, 3, 4, 5, 6000)),
+    (LocalZonedTimestampType(3), dt.datetime(2024, 1, 2, tzinfo=dt.UTC)),
+    (ArrayType(VarCharType(5)), ["a", None]),
+    (MapType(VarCharType(5), IntType()), {"a": 1, "b": None}),
+    (
+        RowType([RowField("x", IntType()), RowField("y", ArrayType(IntType()))]),
+        Row(x=1, y=[2, 3]),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), NESTED, ids=[str(kind) for kind, _ in NESTED])
+def test_values_come_back_from_columns_as_they_were(kind: DataType, value: Any) -> None:
+    types, names = (kind, IntType()), ("value", "number")
+    there = OperatorHarness(RowsToColumnsSpec(types, names, kinds=True))
+    back = OperatorHarness(ColumnsToRowsSpec(types, names))
+    frames: list[Any] = []
+    there.operator.output.emit = frames.append  # type: ignore[method-assign]
+    gone = Row.of_kind(RowKind.DELETE, None, 2)
+    there.process_batch(RowBatch([Row(number=1, value=value), gone]))
+    for batch in frames:
+        back.process_batch(ColumnBatch(batch.frame))
+    first, second = back.values()
+    assert first == Row(value=value, number=1)
+    assert second.get_row_kind() is RowKind.DELETE
+    assert list(second) == [None, 2]
+
+
+def test_a_value_that_does_not_fit_its_column_is_named() -> None:
+    harness = OperatorHarness(RowsToColumnsSpec((IntType(),), ("age",)))
+    with pytest.raises(RecordError, match="a value of column 'age' is no INT"):
+        harness.process_batch(RowBatch([Row(1), Row("x")]))
+
+
+def test_timestamps_of_records_become_a_column_and_back() -> None:
+    types, names = (IntType(), LocalZonedTimestampType(3)), ("id", "ts")
+    there = OperatorHarness(RowsToColumnsSpec(types, names, timestamp=1))
+    frames: list[Any] = []
+    there.operator.output.emit = frames.append  # type: ignore[method-assign]
+    there.process_batch(RowBatch([Row(1), Row(2)], [1_000, None]))
+    back = OperatorHarness(ColumnsToRowsSpec(types, names, timestamp=1))
+    back.process_batch(frames[0])
+    assert [time for _, time in back.output()] == [1_000, None]

@@ -1,0 +1,75 @@
+"""Slots that a job cannot go on from, and what the reader tells of itself."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from penstock.connectors.cdc.log_reader import LogReader
+from penstock.connectors.cdc.log_receiver import Got
+from penstock.connectors.cdc.options import CdcOptions
+from penstock.connectors.cdc.pgoutput import Begin
+from penstock.connectors.cdc.positions import StreamPosition
+from penstock.connectors.cdc.reader import CdcReader
+from penstock.connectors.cdc.slots import Slot, check_slot
+from penstock.errors import InvalidProgramError, RestoreRefusedError
+from penstock.runtime.task.context import RuntimeContext
+
+OPTIONS = CdcOptions("db.example", 5432, "shop", "u", "p", slot="orders")
+
+
+def slot(confirmed=100, status="reserved", plugin="pgoutput", database="shop"):
+    return Slot(plugin, database, confirmed, status, None, None)
+
+
+@pytest.mark.parametrize(
+    ("found", "error", "message"),
+    [
+        (
+            None,
+            RestoreRefusedError,
+            "the replication slot 'orders' of db.example:5432/shop is not there",
+        ),
+        (slot(status="lost"), RestoreRefusedError, "has removed log"),
+        (slot(confirmed=101), RestoreRefusedError, "has moved on past the checkpoint"),
+        (slot(plugin="test_decoding"), InvalidProgramError, "of another kind"),
+        (slot(database="other"), InvalidProgramError, "of another kind"),
+    ],
+)
+def test_a_slot_that_lacks_what_is_needed_is_refused(found, error, message):
+    with pytest.raises(error, match=message) as caught:
+        check_slot(found, OPTIONS, StreamPosition(100))
+    assert caught.value.hint
+
+
+def test_a_slot_at_the_position_or_before_will_do():
+    check_slot(slot(), OPTIONS, StreamPosition(100))
+    check_slot(slot(confirmed=7), OPTIONS, StreamPosition(100, 3))
+
+
+@pytest.mark.parametrize("delay", [0, 1, 3])
+def test_the_slot_stays_behind_by_so_many_checkpoints(delay):
+    reader = LogReader(replace(OPTIONS, confirm_delay=delay), "me", lambda: None)
+    confirmed = []
+    for lsn in (10, 20, 30, 40, 50):
+        reader.confirm(StreamPosition(lsn, 2))
+        confirmed.append(reader._confirmed)
+    assert confirmed == ([0] * delay + [10, 20, 30, 40, 50])[:5]
+
+
+def test_lag_and_idle_time_are_metrics():
+    context = RuntimeContext(task_name="t", subtask=0, parallelism=1, max_parallelism=1)
+    reader = CdcReader(OPTIONS)
+    reader.open(context)
+    assert reader._fetch_lag() == reader._idle_time() == 0
+    reader._log = LogReader(OPTIONS, "me", lambda: None)
+    now = int(time.time() * 1000)
+    begin = (
+        b"B" + (7).to_bytes(8) + ((now - 250) * 1000 - 946_684_800_000_000).to_bytes(8) + bytes(4)
+    )
+    reader._log._on_message(Got(begin, now), [], [], [])
+    assert isinstance(reader._log._begin, Begin)
+    assert reader._fetch_lag() == 250
+    assert 0 <= reader._idle_time() < 10_000

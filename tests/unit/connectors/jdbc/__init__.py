@@ -1,0 +1,1 @@
+"""Databases, as far as no server is needed."""

@@ -1,0 +1,222 @@
+"""A socket source's reader, with a server that does what the test says."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+import pytest
+
+from penstock.common.serialization import DeserializationSchema
+from penstock.connectors.socket import SocketSource
+from penstock.connectors.source import OneLook, ReadLimits
+from penstock.errors import ArgumentError, ArgumentTypeError, ConnectionFailedError, RecordError
+from tests.builders.feeding import feeding, sends
+
+
+def read_all(source, seconds=10.0):
+    """Return all records until the split ends."""
+    (split,) = source.create_enumerator(1).discover()
+    reader = source.create_reader()
+    reader.open(None)
+    try:
+        batches = list(reader.read(split, split.start, ReadLimits.lasting(seconds)))
+        return [record for batch in batches for record in batch.records], batches
+    finally:
+        reader.close()
+
+
+@pytest.mark.parametrize(
+    ("data", "delimiter", "expected"),
+    [
+        (b"a\nb\n", "\n", ["a", "b"]),
+        (b"a\nb", "\n", ["a", "b"]),
+        (b"a\r\nb\r\n", "\n", ["a", "b"]),
+        (b"a\r\nb\r", "\n", ["a", "b"]),
+        (b"a\n\nb\n", "\n", ["a", "", "b"]),
+        (b"a--b-c--", "--", ["a", "b-c"]),
+        (b"a\r;b;", b";", ["a\r", "b"]),
+        ("é\n€\n".encode(), "\n", ["é", "€"]),
+        (b"", "\n", []),
+    ],
+)
+def test_records_are_what_stands_between_delimiters(data, delimiter, expected):
+    with feeding(sends(data)) as address:
+        assert read_all(SocketSource(*address, delimiter))[0] == expected
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 5, 7])
+def test_it_does_not_matter_how_bytes_come_in(cut):
+    data = "".join(f"{n}§é--" for n in range(20)).encode()
+
+    def serve(connection):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for at in range(0, len(data), cut):
+            connection.sendall(data[at : at + cut])
+
+    with feeding(serve) as address:
+        found, _ = read_all(SocketSource(*address, "--"))
+    assert found == [f"{n}§é" for n in range(20)]
+
+
+def test_after_a_hang_up_it_connects_again_as_often_as_it_may():
+    with feeding(sends(b"a\nb"), sends(b"c\n"), sends(b"d\n")) as address:
+        found, _ = read_all(SocketSource(*address, max_retries=2, retry_delay_ms=10))
+    assert found == ["a", "b", "c", "d"]
+
+
+def test_a_server_that_is_not_there_is_named_when_no_retry_is_left():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+    with pytest.raises(ConnectionFailedError, match=f"127.0.0.1:{address[1]}") as caught:
+        read_all(SocketSource(*address, max_retries=2, retry_delay_ms=1))
+    assert "2 retries" in caught.value.detail
+
+
+def test_a_server_that_comes_late_is_waited_for():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+
+    def serve_later():
+        time.sleep(0.2)
+        with socket.create_server(address) as late:
+            connection, _ = late.accept()
+            with connection:
+                connection.sendall(b"late\n")
+
+    thread = threading.Thread(target=serve_later)
+    thread.start()
+    found, _ = read_all(SocketSource(*address, max_retries=20, retry_delay_ms=50))
+    thread.join()
+    assert found == ["late"]
+
+
+def test_what_a_broken_connection_left_of_a_record_is_no_record():
+    def serve(connection):
+        connection.sendall(b"whole\nhal")
+        broken.wait(10)
+        linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+
+    broken = threading.Event()
+    with feeding(serve) as address:
+        source = SocketSource(*address)
+        (split,) = source.create_enumerator(1).discover()
+        reader = source.create_reader()
+        batches = reader.read(split, 0, ReadLimits.lasting(10))
+        assert next(batches).records == ["whole"]
+        broken.set()
+        with pytest.raises(ConnectionFailedError, match="reset"):
+            list(batches)
+        reader.close()
+
+
+def test_a_server_is_held_back_when_nobody_reads():
+    sent = []
+
+    def serve(connection):
+        for _ in range(400):
+            connection.sendall(b"x" * 99_999 + b"\n")
+            sent.append(100_000)
+
+    with feeding(serve) as address:
+        source = SocketSource(*address, max_buffered_bytes=200_000)
+        (split,) = source.create_enumerator(1).discover()
+        reader = source.create_reader()
+        batches = reader.read(split, 0, ReadLimits.lasting(60))
+        read = len(next(batches).records)
+        while len(sent) < 3:
+            time.sleep(0.01)
+        last = -1
+        while len(sent) != last:  # until it stands
+            last = len(sent)
+            time.sleep(0.3)
+        assert reader._receiver._size <= 200_000 + (1 << 16)
+        assert (
+            last < 200
+        )  # the rest of 40 MB waits on the other side; the kernel's buffers hold some
+        read += sum(len(batch.records) for batch in batches)
+        reader.close()
+    assert read == len(sent) == 400
+
+
+def test_one_look_does_not_wait_and_a_wake_up_tells_of_more():
+    go = threading.Event()
+
+    def serve(connection):
+        go.wait(10)
+        connection.sendall(b"a\n")
+
+    woken = threading.Event()
+    with feeding(serve) as address:
+        source = SocketSource(*address)
+        (split,) = source.create_enumerator(1).discover()
+        reader = source.create_reader()
+        reader.use_wake(woken.set)
+        begun = time.monotonic()
+        assert next(reader.read(split, 0, OneLook())).records == []
+        assert time.monotonic() - begun < 1
+        assert reader.next_ready(split, 0) == float("inf")
+        go.set()
+        assert woken.wait(10)
+        assert reader.next_ready(split, 0) == 0.0
+        assert next(reader.read(split, 0, OneLook())).records == ["a"]
+        reader.close()
+
+
+def test_what_is_no_text_is_malformed_with_its_number():
+    with feeding(sends(b"a\n\xff\nb\n")) as address:
+        found, batches = read_all(SocketSource(*address))
+    assert found == ["a", "b"]
+    (bad,) = [each for batch in batches for each in batch.malformed]
+    assert bad.data == b"\xff"
+    assert bad.origin == {"host": address[0], "port": address[1], "record": 2}
+
+
+def test_a_schema_of_the_users_makes_the_records():
+    class Numbers(DeserializationSchema):
+        def deserialize(self, message):
+            return int(message)
+
+    with feeding(sends(b"1\n2\nx\n")) as address:
+        found, batches = read_all(SocketSource(*address, deserializer=Numbers()))
+    assert found == [1, 2]
+    assert [bad.data for batch in batches for bad in batch.malformed] == [b"x"]
+
+
+def test_a_record_without_an_end_is_refused():
+    with feeding(sends(b"x" * 5000)) as address, pytest.raises(RecordError, match="too long"):
+        read_all(SocketSource(*address, max_record_bytes=1000))
+
+
+def test_what_was_received_and_not_read_is_told(caplog):
+    woken = threading.Event()
+    with feeding(sends(b"a\nb\n")) as address:
+        source = SocketSource(*address)
+        (split,) = source.create_enumerator(1).discover()
+        reader = source.create_reader()
+        reader.use_wake(woken.set)
+        next(reader.read(split, 0, OneLook()))
+        assert woken.wait(10)
+        reader.close()
+    assert "received and not read" in caplog.text or not reader._receiver.has_something
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("", 1), ArgumentError),
+        ((7, 1), ArgumentTypeError),
+        (("h", 0), ArgumentError),
+        (("h", 70000), ArgumentError),
+        (("h", "1"), ArgumentTypeError),
+        (("h", 1, ""), ArgumentError),
+        (("h", 1, None), ArgumentError),
+        (("h", 1, "\n", -2), ArgumentError),
+        (("h", 1, "\n", 1.5), ArgumentTypeError),
+    ],
+)
+def test_arguments_are_checked_at_once(arguments, error):
+    with pytest.raises(error):
+        SocketSource(*arguments)

@@ -1,0 +1,523 @@
+"""The rules of a diagnosis, each with figures that speak for a finding and figures that do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.graph.task_id import TaskId
+from penstock.jobmanager.diagnosis.diagnose import diagnose
+from penstock.jobmanager.diagnosis.figures import (
+    Backlog,
+    CheckpointFigures,
+    JobFigures,
+    SubtaskFigures,
+    VertexFigures,
+)
+from penstock.jobmanager.diagnosis.findings import Diagnosis, Severity
+from penstock.jobmanager.diagnosis.rules.backlog import falls_behind
+from penstock.jobmanager.diagnosis.rules.bottleneck import bottleneck
+from penstock.jobmanager.diagnosis.rules.checkpoints import (
+    failed_checkpoints,
+    large_checkpoints,
+    no_checkpoints,
+    slow_checkpoints,
+)
+from penstock.jobmanager.diagnosis.rules.late import late_records
+from penstock.jobmanager.diagnosis.rules.memory import memory
+from penstock.jobmanager.diagnosis.rules.restarts import restarts
+from penstock.jobmanager.diagnosis.rules.skew import skew
+from penstock.jobmanager.diagnosis.rules.state import growing_state
+from penstock.jobmanager.diagnosis.rules.watermarks import held_back
+from penstock.runtime.inspection.requests import (
+    FrequentKeys,
+    HeldState,
+    ProcessFacts,
+    SlotId,
+    SlotInfo,
+    SplitTime,
+    TaskDetail,
+)
+
+NOW = 1_700_000_000_000
+MB = 1 << 20
+GB = 1 << 30
+
+
+def subtask(busy=0.1, waits=0.0, rate=100.0, **more):
+    return SubtaskFigures(
+        busy=busy, back_pressured=waits, rate=rate, reported=True, **{"records": rate * 100, **more}
+    )
+
+
+def vertex(name, *subtasks, inputs=(), by=(), **more):
+    subtasks = subtasks or (subtask(),)
+    return VertexFigures(
+        id=name,
+        name=name,
+        parallelism=len(subtasks),
+        max_parallelism=128,
+        subtasks=subtasks,
+        inputs=inputs,
+        partitioned_by=by,
+        **more,
+    )
+
+
+def job(*vertices, **more):
+    return JobFigures(now_ms=NOW, status="RUNNING", vertices=vertices, pipelined=True, **more)
+
+
+def only(findings):
+    (found,) = findings
+    return found
+
+
+def nothing(findings):
+    assert list(findings) == []
+
+
+# Bottleneck
+
+
+def test_the_vertex_that_makes_others_wait_is_the_bottleneck():
+    found = only(
+        bottleneck(
+            job(
+                vertex("source", subtask(busy=0.2, waits=0.7)),
+                vertex("parse", subtask(busy=0.99, waits=0.6), inputs=("source",)),
+                vertex(
+                    "score",
+                    subtask(busy=0.97),
+                    inputs=("parse",),
+                    shares={"Map": 0.71, "Filter": 0.29},
+                ),
+                vertex("sink", subtask(busy=0.98), inputs=("score",)),
+            )
+        )
+    )
+    assert found.title == "'score' is the bottleneck"
+    assert found.severity is Severity.WARNING
+    assert found.detail == (
+        "its busiest subtask works 97 % of the time, and those before it wait 70 % of theirs; operator 'Map' has 71 % of that"
+    )
+    assert "rescale it beyond 1" in found.hint
+    assert found.vertex == "score"
+
+
+def test_a_vertex_that_makes_others_wait_without_working_waits_for_something_itself():
+    found = only(
+        bottleneck(
+            job(
+                vertex("source", subtask(waits=0.8)),
+                vertex("lookup", subtask(busy=0.3), inputs=("source",)),
+            )
+        )
+    )
+    assert "waits for something else than processors" in found.hint
+
+
+def test_a_skewed_bottleneck_is_not_to_be_rescaled():
+    source = vertex("source", subtask(waits=0.8))
+    found = only(bottleneck(job(source, replace(SKEWED, inputs=("source",)))))
+    assert "see skew" in found.hint
+
+
+def test_without_waiting_the_busiest_vertex_counts_if_its_slot_has_no_time_left():
+    tasks = (TaskId("source", 0), TaskId("score", 0))
+    slots = (SlotInfo(SlotId(0, 0), "here", 1, tasks),)
+    shared = job(
+        vertex("source", subtask(busy=0.4)),
+        vertex("score", subtask(busy=0.55), inputs=("source",)),
+        slots=slots,
+    )
+    found = only(bottleneck(shared))
+    assert found.title == "'score' is the bottleneck"
+    assert found.severity is Severity.INFO
+    assert "its slot 95 %" in found.detail
+    nothing(bottleneck(replace(shared, slots=())))
+
+
+def test_a_job_that_waits_for_records_has_no_bottleneck():
+    nothing(bottleneck(job(vertex("source"), vertex("score", inputs=("source",)))))
+    nothing(bottleneck(job(VertexFigures("v", "v", 1, 128))))
+
+
+# Skew
+
+SKEWED = vertex(
+    "count",
+    subtask(rate=30),
+    subtask(busy=0.9, rate=870),
+    subtask(rate=100),
+    inputs=("source",),
+    by=("HASH",),
+)
+
+
+def test_a_subtask_with_most_records_is_named_with_the_key_that_is_why():
+    keys = {
+        SKEWED.task(0): FrequentKeys(1000, 900, (("'b'", 10),)),
+        SKEWED.task(1): FrequentKeys(1000, 80, (("'x'", 701), ("'y'", 200))),
+    }
+    found = only(skew(job(SKEWED, keys=keys)))
+    assert found.title == "subtask 1 of 'count' has 87 % of the records; key 'x' has 61 %"
+    assert found.severity is Severity.WARNING
+    assert found.subtask == 1
+    assert found.figures["keys"] == {"'x'": 0.61, "'y'": 0.174}
+    assert (
+        found.detail == "of 3 subtasks each would have 33 %; this one's slot works 90 % of the time"
+    )
+    assert found.hint.startswith("no parallelism helps a single key")
+
+
+def test_skew_without_a_heavy_key_has_another_hint():
+    many = {SKEWED.task(n): FrequentKeys(1000, 900, (("'a'", 3),)) for n in range(3)}
+    assert "no single key is to blame" in only(skew(job(SKEWED, keys=many))).hint
+    few = {SKEWED.task(n): FrequentKeys(1000, 2, ()) for n in range(3)}
+    assert "only 6 different keys" in only(skew(job(SKEWED, keys=few))).hint
+    assert "aggregate before the exchange" in only(skew(job(SKEWED))).hint
+
+
+def test_few_samples_blame_no_key():
+    keys = {SKEWED.task(1): FrequentKeys(50, 2, (("'x'", 49),))}
+    assert "key" not in only(skew(job(SKEWED, keys=keys))).title
+
+
+def test_skew_of_sources_and_of_other_exchanges_has_hints_of_their_own():
+    assert "splits" in only(skew(job(replace(SKEWED, inputs=(), partitioned_by=())))).hint
+    assert "rebalance()" in only(skew(job(replace(SKEWED, partitioned_by=("RESCALE",))))).hint
+
+
+@pytest.mark.parametrize(
+    "subtasks",
+    [
+        (subtask(rate=55), subtask(rate=45)),
+        (subtask(rate=60), subtask(rate=40)),
+        (subtask(rate=900),),
+        (subtask(rate=200), *[subtask(rate=89)] * 9),
+        (subtask(rate=5), subtask(rate=1)),
+        (subtask(rate=900), SubtaskFigures()),
+    ],
+    ids=["even", "nearly", "alone", "twice a small part", "few records", "one has not told"],
+)
+def test_what_is_even_or_not_known_is_no_skew(subtasks):
+    nothing(skew(job(vertex("count", *subtasks, by=("HASH",)))))
+
+
+def test_a_job_that_stands_still_is_judged_by_what_it_has_counted():
+    subtasks = (subtask(rate=0.0, records=100), subtask(rate=0.0, records=9900))
+    assert "99 %" in only(skew(job(vertex("count", *subtasks)))).title
+
+
+# Sources
+
+
+def test_a_growing_backlog_means_that_a_source_falls_behind():
+    source = vertex("clicks", subtask(rate=1000))
+    backlogs = {"clicks": Backlog(1_200_000, 1_203_400, 1.0, "records")}
+    found = only(falls_behind(job(source, backlogs=backlogs)))
+    assert found.title == "source 'clicks' falls behind"
+    assert (
+        found.detail
+        == "1,203,400 records wait for it, and every second there are 3,400 records more"
+    )
+    assert found.severity is Severity.WARNING
+
+
+def test_a_shrinking_backlog_tells_how_long_it_takes():
+    backlogs = {"files": Backlog(400 * MB, 390 * MB, 2.0, "bytes")}
+    found = only(falls_behind(job(vertex("files"), backlogs=backlogs)))
+    assert found.title == "source 'files' is catching up"
+    assert found.detail == (
+        "390.0 MB wait for it, every second there are 5.0 MB less: about 78 s to go"
+    )
+    assert found.severity is Severity.INFO
+
+
+def test_what_is_read_in_a_moment_is_no_backlog():
+    backlogs = {"clicks": Backlog(1000, 1900, 1.0, "records")}
+    nothing(falls_behind(job(vertex("clicks", subtask(rate=1000)), backlogs=backlogs)))
+
+
+def test_without_a_backlog_event_time_tells_it_if_the_source_is_held_up():
+    behind = subtask(waits=0.6, watermark=NOW - 600_000)
+    found = only(falls_behind(job(vertex("clicks", behind))))
+    assert found.detail.startswith("its event time is 10 min behind the clock, and it waits 60 %")
+    nothing(falls_behind(job(vertex("clicks", replace(behind, back_pressured=0.2)))))
+    nothing(falls_behind(job(vertex("clicks", replace(behind, watermark=NOW - 1000)))))
+    nothing(falls_behind(job(vertex("count", behind, inputs=("clicks",)))))
+
+
+# Checkpoints
+
+
+def acked(index=0, millis=100, *, delay=0, align=0, sync=0, upload=0, size=MB, written=MB):
+    return {
+        "index": index, "status": "completed", "end_to_end_duration": millis, "start_delay": delay,
+        "alignment": {"duration": align}, "checkpoint": {"sync": sync, "async": upload},
+        "state_size": size, "checkpointed_size": written,
+    }  # fmt: skip
+
+
+def checkpoint(number=1, millis=100, *subtasks, size=MB, written=MB, **more):
+    vertices = {"count": {"state_size": size, "subtasks": list(subtasks)}}
+    return CheckpointFigures(
+        number, NOW - 100_000 + number * 10_000, millis, size, written, vertices=vertices, **more
+    )
+
+
+COUNT = vertex("count", inputs=("source",))
+
+
+def test_failing_checkpoints_are_critical_until_one_is_completed():
+    failed = checkpoint(3, failed=True, reason="no space left")
+    found = only(failed_checkpoints(job(checkpoints=(checkpoint(2), failed))))
+    assert found.severity is Severity.CRITICAL
+    assert found.title == "1 of the last 2 checkpoints failed"
+    assert found.detail == "the last one, number 3: no space left; none was completed since"
+    later = only(failed_checkpoints(job(checkpoints=(failed, checkpoint(4)))))
+    assert later.severity is Severity.INFO
+    nothing(failed_checkpoints(job(checkpoints=(checkpoint(4),))))
+
+
+def test_a_checkpoint_that_ran_out_of_time_is_slow():
+    reason = "the checkpoint was not complete after 600000 ms"
+    failed = checkpoint(3, failed=True, reason=reason)
+    found = only(failed_checkpoints(job(checkpoints=(failed,), timeout_ms=600_000)))
+    assert "execution.checkpointing.timeout" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("phase", "detail", "hint"),
+    [
+        ({"delay": 7000}, "spent 7.0 s until the first barrier came", "unaligned"),
+        (
+            {"align": 7000},
+            "spent 7.0 s from its first barrier to its last",
+            "slower than the others",
+        ),
+        ({"sync": 7000}, "while it processed nothing", "state.backend.type"),
+        ({"upload": 8000}, "writing to storage, 1.0 MB at 128.0 KB a second", "storage is slow"),
+    ],
+    ids=["start delay", "alignment", "sync", "async"],
+)
+def test_a_slow_checkpoint_tells_which_subtask_was_last_and_why(phase, detail, hint):
+    slow = checkpoint(2, 8000, acked(0), acked(1, 8000, **phase))
+    found = only(slow_checkpoints(job(COUNT, checkpoints=(slow,), interval_ms=10_000)))
+    assert found.title == "checkpoints take 8.0 s, 80 % of the interval of 10 s"
+    assert found.detail.startswith("subtask 1 of 'count' was the last; it spent")
+    assert detail in found.detail
+    assert hint in found.hint
+    assert (found.vertex, found.subtask) == ("count", 1)
+
+
+def test_barriers_that_overtake_already_need_no_advice_to_do_so():
+    slow = checkpoint(2, 8000, acked(0, 8000, delay=7000))
+    found = only(
+        slow_checkpoints(job(COUNT, checkpoints=(slow,), interval_ms=10_000, unaligned=True))
+    )
+    assert "unaligned.enabled" not in found.hint
+    assert "one call of your code" in found.hint
+
+
+def test_the_slowest_subtask_of_a_slow_checkpoint_may_have_most_state():
+    subtasks = [acked(0), acked(1), acked(2), acked(3, 8000, upload=7900, size=97 * MB)]
+    slow = checkpoint(2, 8000, *subtasks)
+    found = only(slow_checkpoints(job(COUNT, checkpoints=(slow,), timeout_ms=10_000)))
+    assert found.title == "checkpoints take 8.0 s, 80 % of the timeout"
+    assert "it has 97 % of all state" in found.detail
+
+
+def test_what_is_fast_enough_is_not_slow_and_epochs_are_none_of_it():
+    quick = checkpoint(2, 900, acked(0, 900))
+    nothing(slow_checkpoints(job(COUNT, checkpoints=(quick,), interval_ms=1000)))
+    slow = checkpoint(2, 8000, acked(0, 8000))
+    nothing(slow_checkpoints(job(COUNT, checkpoints=(slow,), interval_ms=60_000)))
+    epochs = replace(job(COUNT, checkpoints=(slow,), interval_ms=10_000), pipelined=False)
+    nothing(slow_checkpoints(epochs))
+    nothing(slow_checkpoints(job(COUNT, interval_ms=10_000)))
+
+
+def test_a_large_checkpoint_tells_where_its_bytes_come_from():
+    subtasks = [acked(0, size=GB, written=GB)]
+    large = checkpoint(2, 100, *subtasks, size=GB, written=GB)
+    found = only(large_checkpoints(job(COUNT, checkpoints=(large,))))
+    assert found.title == "the last checkpoint wrote 1.0 GB"
+    assert found.detail == "of 1.0 GB of state it wrote 100 %; 100 % of that came from 'count'"
+    assert "rocksdb writes only what is new" in found.hint
+    rocks = only(large_checkpoints(job(COUNT, checkpoints=(large,), state_backend="rocksdb")))
+    assert "longer interval" in rocks.hint
+    nothing(large_checkpoints(job(COUNT, checkpoints=(checkpoint(2),))))
+
+
+def test_a_job_that_runs_for_long_without_checkpoints_is_warned():
+    assert only(no_checkpoints(job(running_ms=3_600_000))).severity is Severity.WARNING
+    nothing(no_checkpoints(job(running_ms=1000)))
+    nothing(no_checkpoints(job(running_ms=3_600_000, interval_ms=1000)))
+
+
+# Time
+
+
+def with_splits(*splits, **more):
+    source = vertex("clicks")
+    return job(source, details={source.task(0): TaskDetail(tuple(splits))}, **more)
+
+
+def split(name, before_now, *, counts=True):
+    moment = -(2**63) if before_now is None else NOW - before_now
+    return SplitTime(name, moment, not counts, counts)
+
+
+def test_the_split_that_is_behind_holds_back_time():
+    found = only(held_back(with_splits(split("p0", 1000), split("p3", 241_000))))
+    assert found.title == "split 'p3' of source 'clicks' holds back the time of the job by 4 min"
+    assert found.severity is Severity.INFO
+    assert (found.vertex, found.subtask) == ("clicks", 0)
+    far = only(held_back(with_splits(split("p0", 1000), split("p3", 3_601_000))))
+    assert far.severity is Severity.WARNING
+
+
+def test_a_split_that_has_had_no_record_holds_time_back_altogether():
+    found = only(held_back(with_splits(split("p0", 1000), split("p1", None), split("p2", None))))
+    assert found.title == (
+        "split 'p1' of source 'clicks' holds back the time of the job: it has had no record"
+    )
+    assert "with_idleness" in found.hint
+    assert found.figures["silent_splits"] == 2
+
+
+@pytest.mark.parametrize(
+    "splits",
+    [
+        (split("p0", 1000), split("p1", 9000)),
+        (split("p0", 1000), split("p1", 9_000_000, counts=False)),
+        (split("p0", None), split("p1", None)),
+        (split("p0", 9_000_000),),
+        (),
+    ],
+    ids=["near", "idle", "nobody has spoken", "alone", "none"],
+)
+def test_time_that_nothing_holds_back_is_no_finding(splits):
+    nothing(held_back(with_splits(*splits)))
+
+
+def test_late_records_count_against_all():
+    found = only(late_records(job(vertex("window", subtask(records=10_000, late=250)))))
+    assert found.title == "'window' dropped 2 % of its records: they came too late"
+    assert found.severity is Severity.WARNING
+    nothing(late_records(job(vertex("window", subtask(records=10**6, late=1)))))
+    nothing(late_records(job(vertex("window", subtask(rate=0.0)))))
+
+
+# State and memory
+
+
+def growing(*sizes, **more):
+    checkpoints = tuple(
+        checkpoint(n, size=int(each * MB), written=MB) for n, each in enumerate(sizes, 1)
+    )
+    count = vertex("count", operators={"op1": "KEYED PROCESS"})
+    return job(count, checkpoints=checkpoints, **more)
+
+
+STATES = {
+    TaskId("count", 0): TaskDetail(
+        states=(HeldState("op1", "last", "value", False), HeldState("op1", "recent", "map", True))
+    )
+}
+
+
+def test_state_that_grows_and_never_expires_is_named():
+    found = only(growing_state(growing(10, 20, 30, 40, details=STATES)))
+    assert found.title == "state grows by 3.5 GB an hour; 'KEYED PROCESS.last' never expires"
+    assert found.detail == "from 10.0 MB to 40.0 MB in 30 s; at this pace it doubles in 40 s"
+    assert found.severity is Severity.WARNING
+    assert found.vertex == "count"
+    assert "enable_time_to_live" in found.hint
+
+
+def test_growth_that_would_take_days_is_only_worth_knowing():
+    slow = growing(1000, 1020, 1040, 1060)
+    slow = replace(
+        slow,
+        checkpoints=tuple(
+            replace(each, triggered_ms=NOW + n * 3_600_000)
+            for n, each in enumerate(slow.checkpoints)
+        ),
+    )
+    found = only(growing_state(slow))
+    assert found.severity is Severity.INFO
+    assert "never" not in found.title  # nobody could be asked
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [(10, 20, 30), (10, 20, 15, 40), (10, 10, 10, 10), (0.1, 0.2, 0.3, 0.4)],
+    ids=["too few", "up and down", "constant", "small"],
+)
+def test_what_does_not_grow_steadily_is_no_finding(sizes):
+    nothing(growing_state(growing(*sizes, details=STATES)))
+
+
+def test_state_that_all_expires_may_grow():
+    expiring = {TaskId("count", 0): TaskDetail(states=(HeldState("op1", "s", "value", True),))}
+    nothing(growing_state(growing(10, 20, 30, 40, details=expiring)))
+
+
+def process(peak, limit, used=None):
+    return ProcessFacts(7, used or peak, peak, limit, 5)
+
+
+@pytest.mark.parametrize(
+    ("peak", "severity"), [(850, Severity.WARNING), (990, Severity.CRITICAL)], ids=str
+)
+def test_a_process_near_its_limit_is_told_what_it_should_have(peak, severity):
+    processes = {
+        "process 7 on a": process(peak * MB, 1000 * MB),
+        "process 8 on b": process(2000 * MB, 4000 * MB),
+    }
+    found = only(memory(job(processes=processes)))
+    assert found.severity is severity
+    assert found.detail.startswith("process 7 on a:")
+    assert "give it 1.5 GB" in found.hint or "give it 1.2 GB" in found.hint
+    assert "rocksdb" in found.hint
+
+
+def test_much_state_in_memory_speaks_for_rocksdb():
+    large = checkpoint(1, size=2 * GB, written=MB)
+    assert "2.0 GB of state" in only(memory(job(checkpoints=(large,)))).title
+    nothing(memory(job(checkpoints=(large,), state_backend="rocksdb")))
+    roomy = {"process 7 on a": process(100 * MB, None)}
+    nothing(memory(job(processes=roomy)))
+
+
+# All of it
+
+
+def test_restarts_are_told_with_the_last_reason():
+    found = only(restarts(job(restarts=4, failures=("ValueError: no number",))))
+    assert found.severity is Severity.CRITICAL
+    assert found.title == "the job was started again 4 times"
+    assert found.detail == "the last failure: ValueError: no number"
+    assert only(restarts(job(restarts=1))).severity is Severity.INFO
+    nothing(restarts(job()))
+
+
+def test_what_matters_most_comes_first():
+    found = diagnose(
+        growing(10, 20, 30, 40, restarts=3, details=STATES), ["memory: nobody answered"]
+    )
+    assert [each.rule for each in found.findings] == ["restarts", "growing-state"]
+    assert (found.health, found.headline) == ("critical", "the job was started again 3 times")
+    assert found.to_json()["findings"][1]["severity"] == "warning"
+    assert found.unknown == ("memory: nobody answered",)
+
+
+def test_a_healthy_job_has_no_findings_and_one_that_is_over_is_not_judged():
+    assert diagnose(job()) == Diagnosis(())
+    assert diagnose(job()).headline == "nothing stands out"
+    over = diagnose(replace(job(restarts=9), status="FAILED"))
+    assert (over.health, over.unknown) == ("ok", ("the job is failed",))

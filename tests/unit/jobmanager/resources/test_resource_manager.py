@@ -1,0 +1,138 @@
+"""Jobs in threads that ask the ResourceManager for slots."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from penstock.errors import JobCancelledError
+from penstock.graph.stage import SlotDemand
+from penstock.jobmanager.resources.resource_manager import ResourceManager
+from penstock.jobmanager.running.modes import NoRoomError
+
+
+def never():
+    return False
+
+
+def demand(job: str, slots: int, **more):
+    return SlotDemand(job, f"job {job}", slots, **more)
+
+
+@pytest.fixture
+def manager():
+    return ResourceManager()
+
+
+@pytest.fixture
+def threads():
+    with ThreadPoolExecutor(8) as pool:
+        yield pool
+
+
+def until(condition):
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_a_job_that_needs_more_than_there_are_is_refused_at_once_with_the_numbers(manager):
+    started = time.monotonic()
+    with pytest.raises(NoRoomError, match="needs 5 slots to run pipelined, and Spark has 4"):
+        manager.acquire(demand("a", 5), lambda: 4, never)
+    assert time.monotonic() - started < 1
+    assert manager.use().waiting == 0
+
+
+def test_a_job_waits_for_executors_that_are_on_their_way(manager):
+    totals = iter([0, 2, 4])
+
+    assert manager.acquire(demand("a", 4), lambda: next(totals), never, arriving_s=30) == 4
+
+
+def test_a_job_waits_until_others_have_ended(manager, threads):
+    manager.acquire(demand("a", 3), lambda: 4, never)
+    waiting = threads.submit(manager.acquire, demand("b", 2), lambda: 4, never)
+    until(lambda: manager.use().waiting == 1)
+    assert not waiting.done()
+
+    manager.release("a")
+
+    assert waiting.result(10) == 2
+
+
+def test_after_the_timeout_a_job_is_refused_with_who_holds_what(manager):
+    manager.acquire(demand("a", 3), lambda: 4, never)
+
+    with pytest.raises(
+        NoRoomError, match=r"needs 2 slots .* of Spark's 4 others leave 1"
+    ) as refusal:
+        manager.acquire(demand("b", 2, timeout_s=0.15), lambda: 4, never)
+
+    assert "held by 'job a' 3" in str(refusal.value)
+    assert manager.use().waiting == 0
+
+
+def test_with_a_timeout_a_job_waits_for_a_cluster_to_grow(manager):
+    size = 2
+
+    def grow():
+        nonlocal size
+        size = 4
+
+    timer = threading.Timer(0.2, grow)
+    timer.start()
+    assert manager.acquire(demand("a", 4, timeout_s=20), lambda: size, never) == 4
+
+
+def test_a_job_that_can_do_otherwise_does_not_wait(manager):
+    manager.acquire(demand("a", 3), lambda: 4, never)
+
+    with pytest.raises(NoRoomError):
+        manager.acquire(demand("b", 2, waits=False), lambda: 4, never)
+
+
+def test_a_job_that_is_cancelled_while_it_waits_is_in_nobodys_way(manager, threads):
+    manager.acquire(demand("a", 3), lambda: 4, never)
+    cancelled = threading.Event()
+    waiting = threads.submit(manager.acquire, demand("b", 4), lambda: 4, cancelled.is_set)
+    until(lambda: manager.use().waiting == 1)
+    cancelled.set()
+
+    with pytest.raises(JobCancelledError):
+        waiting.result(10)
+    assert manager.acquire(demand("c", 1), lambda: 4, never) == 1
+
+
+def test_a_job_in_epochs_needs_no_cluster_while_nobody_holds_slots(manager):
+    assert manager.share_at_once(demand("a", 0))
+    assert not manager.share_at_once(demand("b", 1))
+    manager.acquire(demand("b", 1), lambda: 2, never)
+    assert not manager.share_at_once(demand("c", 0))
+
+
+def test_it_is_full_when_stages_hold_all(manager):
+    assert not manager.is_full(2)
+    manager.acquire(demand("a", 2), lambda: 2, never)
+    assert manager.in_use
+    assert manager.is_full(2)
+    assert not manager.is_full(3)
+
+
+def test_many_jobs_get_their_turn_and_never_more_than_there_is(manager, threads):
+    most = 0
+
+    def live(number):
+        nonlocal most
+        manager.acquire(demand(str(number), 1 + number % 3), lambda: 3, never)
+        most = max(most, sum(manager.use().held.values()))
+        manager.release(str(number))
+        return True
+
+    assert all(threads.map(live, range(24)))
+    assert most <= 3
+    assert not manager.in_use

@@ -1,0 +1,90 @@
+"""Sending jobs to a session over REST, and ending it."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import ArgumentError, JobRequestError
+from penstock.rest.routes import Services
+from tests.builders.rest_fakes import NOW
+
+
+class FakeSession:
+    """Remembers what it was asked for."""
+
+    def __init__(self):
+        self.submitted = []
+        self.ended = []
+        self.refusal = None
+
+    def submit(self, submission):
+        if self.refusal is not None:
+            raise self.refusal
+        self.submitted.append(submission)
+        return "b" * 32
+
+    def describe(self):
+        return {"phase": "leading"}
+
+    def shut_down(self, *, keeps_jobs):
+        self.ended.append(keeps_jobs)
+
+
+@pytest.fixture
+def session():
+    return FakeSession()
+
+
+@pytest.fixture
+def services(session):
+    return Services(now_ms=lambda: NOW, session=session)
+
+
+def test_a_job_is_handed_over_as_it_came(ask, session):
+    assert ask("POST", "/v1/penstock/jobs", {"name": "a"}) == (202, {"jobid": "b" * 32})
+    assert session.submitted == [{"name": "a"}]
+
+
+def test_jobs_are_taken_and_sessions_ended_only_with_the_token(ask, session):
+    assert ask("POST", "/penstock/jobs", {"name": "a"}, token=None)[0] == 401
+    assert ask("DELETE", "/cluster", token="wrong")[0] == 401
+    assert ask("GET", "/penstock/session", token=None) == (200, {"phase": "leading"})
+    assert session.submitted == session.ended == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status"),
+    [(ArgumentError("it cannot be read"), 400), (JobRequestError("it runs already"), 409)],
+)
+def test_a_refusal_is_told_with_its_reason(ask, session, refusal, status):
+    session.refusal = refusal
+    answered, content = ask("POST", "/penstock/jobs", {})
+    assert (answered, content["errors"]) == (status, [refusal.message])
+
+
+@pytest.mark.parametrize(
+    ("query", "keeps"), [("", False), ("?jobs=cancel", False), ("?jobs=keep", True)]
+)
+def test_a_session_is_ended_with_its_jobs_or_without(ask, session, query, keeps):
+    assert ask("DELETE", f"/cluster{query}")[0] == 202
+    assert session.ended == [keeps]
+
+
+def test_another_way_to_end_is_refused(ask, session):
+    assert ask("DELETE", "/cluster?jobs=sell")[0] == 400
+    assert session.ended == []
+
+
+def test_how_a_job_ended_is_told(ask, controller):
+    controller.more = {"error": "it broke", "totals": {"Map.seen": 3}}
+    status, content = ask("GET", f"/penstock/jobs/{controller.get_job_id()}/result")
+    assert status == 200
+    assert content["status"] == "RUNNING"
+    assert "error" not in content
+
+
+def test_a_program_of_its_own_takes_no_jobs(ask, services):
+    services.session = None
+    status, content = ask("POST", "/penstock/jobs", {})
+    assert status == 404
+    assert "no session" in content["errors"][0]

@@ -1,0 +1,68 @@
+"""What is told of tasks while an epoch runs."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from penstock.spark import task_events
+from penstock.spark.task_events import TaskStarted, watched
+
+FIRST, SECOND = TaskStarted(0, 0, 10), TaskStarted(1, 2, 20)
+
+
+@pytest.fixture
+def often(monkeypatch):
+    monkeypatch.setattr(task_events, "_FIRST_LOOK_S", 0.001)
+    monkeypatch.setattr(task_events, "_POLL_S", 0.001)
+
+
+@pytest.mark.usefixtures("often")
+def test_each_task_is_told_of_once_and_as_soon_as_it_is_known():
+    known, told, both = [FIRST], [], threading.Event()
+
+    def on_started(task):
+        told.append(task)
+        known.append(SECOND)
+        if len(told) == 2:
+            both.set()
+
+    with watched(lambda: known, on_started):
+        assert both.wait(10)
+
+    assert told == [FIRST, SECOND]
+
+
+def test_an_epoch_that_is_over_soon_is_not_looked_at():
+    with watched(lambda: pytest.fail("it was looked at"), print):
+        pass
+
+
+@pytest.mark.usefixtures("often")
+def test_nothing_is_told_after_the_end():
+    looking, go_on, told = threading.Event(), threading.Event(), []
+
+    def look():
+        looking.set()
+        go_on.wait(10)
+        return [FIRST]
+
+    timer = threading.Timer(0.05, go_on.set)
+    with watched(look, told.append):
+        assert looking.wait(10)
+        timer.start()
+    assert go_on.is_set()
+    assert told == []
+
+
+@pytest.mark.usefixtures("often")
+def test_a_spark_that_does_not_answer_is_no_reason_to_fail():
+    asked = threading.Event()
+
+    def look():
+        asked.set()
+        raise OSError("gone")
+
+    with watched(look, print):
+        assert asked.wait(10)
