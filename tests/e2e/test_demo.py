@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from penstock.connectors.source import ReadLimits
+from tests.builders.chromium import CHROMIUM, chromium
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "fraud_demo.py"
 PATIENCE_S = 90.0
@@ -54,6 +56,36 @@ def wait_for(process, condition):
         time.sleep(0.05)
 
 
+def address_of_page(process):
+    """What the demo says where it can be watched."""
+    for line in process.stdout:
+        if line.startswith("Watch it in a browser: "):
+            return line.split(": ", 1)[1].strip()
+    raise AssertionError("the demo did not tell where its page is")
+
+
+@pytest.fixture
+def watch():
+    """Opens the page, as somebody does who has started the demo, and sees its records flow. The browser is there before the demo."""
+    if CHROMIUM is None and "CI" not in os.environ:
+        yield lambda address: None
+        return
+    from playwright.sync_api import expect
+
+    with chromium() as browser:
+        page = browser.new_page()
+
+        def look(address):
+            page.goto(address)
+            page.get_by_role("link", name="fraud demo").click()
+            rate = page.locator("[data-stat='Records from sources']")
+            expect(rate).to_have_text(re.compile(r"^[1-9][\d.,]*"), timeout=PATIENCE_S * 1000)
+            expect(page.locator(".node")).not_to_have_count(0)
+            expect(page.get_by_role("button", name="Log out")).to_be_visible()
+
+        yield look
+
+
 def all_transactions(demo, settings):
     source = demo.DataGeneratorSource(demo.transaction, count=settings.records, seed=settings.seed)
     (split,) = source.create_enumerator(1).discover()
@@ -88,10 +120,11 @@ def expected_alerts(demo, payments):
     return alerts
 
 
-def test_an_interrupted_and_resumed_demo_writes_every_record_once(demo, tmp_path):
+def test_an_interrupted_and_resumed_demo_writes_every_record_once(demo, watch, tmp_path):
     out = tmp_path / "results"
     first = start("--seconds", 12, "--out", out)
     try:
+        watch(address_of_page(first))
         wait_for(first, lambda: any(out.glob("aggregates/part-*")))
         os.killpg(first.pid, signal.SIGINT)
         said, _ = first.communicate(timeout=PATIENCE_S)

@@ -51,6 +51,8 @@ class LedgerRun:
     job_id = ledger.JOB_ID
     sinks: tuple[str, ...] = ("windows", "counts")
 
+    lasts_s = 0.0  # for how long it is watched, beyond what a run takes
+
     def __init__(
         self,
         directory: Path,
@@ -72,7 +74,7 @@ class LedgerRun:
         self.restarts_are: str | None = None  # the kind of fault that each restart in place is
         self._restarts_seen = 0
         self._id = uuid.uuid4().hex
-        self._deadline = time.monotonic() + TIMEOUT_S
+        self._deadline = time.monotonic() + self.lasts_s + TIMEOUT_S
         self._output = directory / "driver.log"
 
     # Life of the driver
@@ -97,14 +99,14 @@ class LedgerRun:
         options = {
             "directory": str(self.directory),
             "master": self.master,
-            "way": self.way.options,
+            "way": self.job_options(),
             "faults": list(faults),
             **self.options,
         }
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-            _TAG: self._id,
+            **self.tagged(),
             **more,
         }
         if self.master != LOCAL:
@@ -121,6 +123,14 @@ class LedgerRun:
                 stdout=output,
                 stderr=output,
             )
+
+    def tagged(self) -> dict[str, str]:
+        """What the environment of all processes of this run has."""
+        return {_TAG: self._id}
+
+    def job_options(self) -> dict[str, str]:
+        """The options of the job that depend on the run."""
+        return dict(self.way.options)
 
     @contextlib.contextmanager
     def without_end(self) -> Iterator[None]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
 from fault_harness import LOCAL_CLUSTER, LedgerRun, NewRun, computed, judge
 
 from penstock.testing.faults import EXIT_CODE, moments
-from tests.builders.modes import SOAKS, Way
+from tests.builders.modes import SOAKS, WAYS, Way
 
 DRIVER_KILLS = 3
 WORKER_KILLS = 60 if SOAKS else 18
@@ -122,6 +123,7 @@ def test_python_workers_that_are_killed_are_replaced(
     assert again > WORKER_KILLS / 2
 
 
+@pytest.mark.parametrize("way", WAYS if SOAKS else [WAYS[0], WAYS[3]], ids=str)
 def test_executors_that_are_killed_are_replaced(
     way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:

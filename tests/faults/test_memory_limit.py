@@ -14,10 +14,12 @@ KEYS = 200_000  # with 2 KB each
 WORKER_MEMORY_MB = 300
 
 
-def run(directory: Path, backend: str) -> subprocess.CompletedProcess[str]:
+def run(
+    directory: Path, backend: str, memory_mb: int = WORKER_MEMORY_MB
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(JOB), str(directory), backend, str(KEYS)],
-        env={**os.environ, "WORKER_MEMORY_MB": str(WORKER_MEMORY_MB)},
+        env={**os.environ, "WORKER_MEMORY_MB": str(memory_mb)},
         capture_output=True,
         text=True,
         timeout=240,
@@ -32,8 +34,9 @@ def test_rocksdb_holds_more_state_than_a_worker_has_memory(tmp_path):
     assert done.stdout.splitlines()[-1] == "1000 keys came again"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_limit_is_one_that_hashmap_does_not_fit_into(tmp_path):
-    done = run(tmp_path, "hashmap")
-    assert done.returncode != 0
-    assert "MemoryError" in done.stderr
+    """Where memory runs out is chance, and a C library may end the process without a word: the control tells why."""
+    enough = run(tmp_path / "enough", "hashmap", memory_mb=10 * WORKER_MEMORY_MB)
+    assert enough.returncode == 0, enough.stderr[-3000:]
+    assert run(tmp_path / "limited", "hashmap").returncode != 0

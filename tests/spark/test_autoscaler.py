@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from penstock.connectors.source import (
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
 from tests.builders.endless import EndlessSource, SplitsOnce
+from tests.builders.waiting import wait_until
 
 SPLITS = 2
 WORK_S = 0.01  # for a record, so a subtask does less than 100 of them in a second
@@ -85,13 +86,6 @@ def work(line: str) -> str:
     return line
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("mode", ["pipelined", "epochs"])
 def test_a_growing_backlog_is_worked_off_by_more_subtasks_which_are_given_up_again(
     tmp_path: Path, mode: str
@@ -121,13 +115,13 @@ def test_a_growing_backlog_is_worked_off_by_more_subtasks_which_are_given_up_aga
         (vertex,) = client._controller.describe()["vertices"]
         return vertex["parallelism"]
 
-    wait_for(lambda: parallelism() > 1)
+    wait_until(lambda: parallelism() > 1)
     assert parallelism() == 2
     waiting = clock.due()
     hidden = tmp_path / "hidden"
     hidden.write_text(str(time.time()))
     hidden.rename(quiet)
-    wait_for(lambda: parallelism() == 1)
+    wait_until(lambda: parallelism() == 1)
     client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(60)
     client.get_job_execution_result().result(60)
 

@@ -12,6 +12,7 @@ import pytest
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import CheckpointError, JobExecutionError
+from penstock.jobmanager.resources.resource_manager import ResourceManager
 from penstock.spark.pipe import SparkPipe
 
 
@@ -51,7 +52,7 @@ def refuse(item: int) -> int:
 
 
 def test_an_error_of_ours_in_a_task_beside_the_epochs_arrives_as_it_is() -> None:
-    pipe = SparkPipe({})
+    pipe = SparkPipe({}, ResourceManager())
     assert pipe.map("job", "tasks", refuse, [0, 0]) == [0, 0]
     with pytest.raises(CheckpointError, match="nothing can be written there") as raised:
         pipe.map("job", "tasks", refuse, [0, 1])

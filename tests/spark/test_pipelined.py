@@ -83,10 +83,11 @@ def test_a_frozen_worker_is_noticed_within_five_seconds(client, tmp_path):
 
 def test_a_job_that_would_wait_for_held_cores_says_so(client, tmp_path):
     checkpoints(client, 1)
-    env = StreamExecutionEnvironment.get_execution_environment()
+    options = Configuration.from_dict({"slot.request.timeout": "200 ms"})
+    env = StreamExecutionEnvironment.get_execution_environment(options)
     env.set_parallelism(1)
     env.from_collection([1, 2, 3]).print()
-    with pytest.raises(PenstockError, match="hold all 2 cores of Spark"):
+    with pytest.raises(PenstockError, match=r"needs 1 slot .*, and of Spark's 2 others leave 0"):
         env.execute("waiting")
     assert client.trigger_savepoint(str(tmp_path / "savepoints")).result(60)
 

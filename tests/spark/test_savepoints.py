@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.state import ValueStateDescriptor
 from tests.builders.endless import EndlessSource
+from tests.builders.waiting import wait_until
 
 KEYS = 5
 
@@ -78,17 +78,10 @@ def start(out: Path, directory: Path, parallelism: int, **options: str) -> Any:
     return env.execute_async("counting")
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def wait_for_epochs(client: Any, count: int) -> None:
     describe = client._controller.describe
     target = describe()["epoch"] + count
-    wait_for(lambda: describe()["epoch"] >= target)
+    wait_until(lambda: describe()["epoch"] >= target)
 
 
 def written(out: Path) -> list[list[str]]:

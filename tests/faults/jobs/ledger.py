@@ -5,11 +5,12 @@
 Every epoch reads one batch of each split, and the size of a batch is different each time it is read: an attempt that is
 repeated ends at another place of the input than the first one did. The output does not depend on where epochs end.
 Where there are no epochs, a batch comes every few milliseconds.
-The last record of each split waits for as long as there is a file `hold` in the directory; checkpoints go on meanwhile.
+With `threads` it runs without Spark, as `penstock run --no-spark` does. The last record of each split waits for as long as there is a file `hold` in the directory; checkpoints go on meanwhile.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -306,6 +307,7 @@ def configuration(options: dict[str, Any], job_id: str) -> Configuration:
 
 
 def main(options: dict[str, Any]) -> None:
+    from penstock.cli.local_cluster import LocalCluster
     from penstock.testing.faults import StepFault, protocol_faults
 
     directory, records = options["directory"], options.get("records", RECORDS)
@@ -333,7 +335,10 @@ def main(options: dict[str, Any]) -> None:
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         .build()
     )
-    with protocol_faults(*(StepFault(*fault) for fault in options["faults"])) as injected:
+    with (
+        protocol_faults(*(StepFault(*fault) for fault in options["faults"])) as injected,
+        LocalCluster() if options.get("threads") else contextlib.nullcontext(),
+    ):
         env.execute("ledger")
     for fault in injected.waiting:
         print(f"never struck: {fault}")

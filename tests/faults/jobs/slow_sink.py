@@ -29,10 +29,14 @@ SLOTS = 2
 BATCH = 200
 RECORD_BYTES = 2000
 SLOW_S = 0.001  # for each record
+TELL_S = 0.2
 
 
 class Flood(Source):
     """Records without an end, as fast as somebody takes them."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
 
     def get_boundedness(self) -> Boundedness:
         return Boundedness.CONTINUOUS_UNBOUNDED
@@ -41,7 +45,7 @@ class Flood(Source):
         return Splits(found=bool(restored))
 
     def create_reader(self) -> SourceReader:
-        return FloodReader()
+        return FloodReader(self._directory)
 
 
 class Splits(SplitEnumerator):
@@ -59,31 +63,46 @@ class Splits(SplitEnumerator):
         return self._found
 
 
+class Note:
+    """A number in a file, some tenths of a second old."""
+
+    def __init__(self, directory: str, name: str) -> None:
+        self._file = Path(directory, name)
+        self._told = 0.0
+
+    def tell(self, number: int) -> None:
+        if time.monotonic() - self._told > TELL_S:
+            self._told = time.monotonic()
+            self._file.write_text(str(number))
+
+
 class FloodReader(SourceReader):
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
+        note = Note(self._directory, f"read-{split.split_id}")
         while True:
+            note.tell(position)
             numbers = range(position, position + BATCH)
             position += BATCH
             yield SourceBatch([f"{n:0{RECORD_BYTES}}" for n in numbers], position)
 
 
 class Slow(MapFunction):
-    """Tells once a second how many records it has taken."""
+    """Tells how many records it has taken."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
 
     def open(self, runtime_context: Any) -> None:
-        self._file = Path(self._directory, f"taken-{runtime_context.get_index_of_this_subtask()}")
+        self._note = Note(self._directory, f"taken-{runtime_context.get_index_of_this_subtask()}")
         self._count = 0
-        self._told = 0.0
 
     def map(self, value: str) -> int:
         time.sleep(SLOW_S)
         self._count += 1
-        if time.monotonic() - self._told > 1:
-            self._told = time.monotonic()
-            self._file.write_text(f"{self._count} {int(value)}")
+        self._note.tell(self._count)
         return len(value)
 
 
@@ -101,7 +120,7 @@ def main(options: dict[str, Any]) -> None:
     }.items():
         settings.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(settings)
-    env.from_source(Flood(), WatermarkStrategy.no_watermarks(), "flood").key_by(
+    env.from_source(Flood(directory), WatermarkStrategy.no_watermarks(), "flood").key_by(
         lambda text: text[-3:]
     ).map(Slow(directory)).filter(lambda _: False).print()
     env.execute("slow sink")

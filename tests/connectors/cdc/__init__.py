@@ -1,0 +1,1 @@
+"""Change data capture against a real server."""

@@ -1,0 +1,103 @@
+"""The rules that every source keeps, for the rows of a table."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from penstock.common import Row
+from penstock.connectors.cdc import PostgresCdcSource, StartupOptions
+from penstock.testing import SourceConformance, SourceSetup
+from tests.builders.changelog import cdc_source
+from tests.builders.modes import SOAKS
+
+
+class Table(SourceSetup):
+    """A table that is read once, in chunks."""
+
+    def __init__(self, url):
+        self.url = url
+        self.sql = psycopg.connect(url, autocommit=True)
+        self.sql.execute("CREATE TABLE items (id int PRIMARY KEY, v text, at timestamp)")
+
+    def record(self, number):
+        row = Row(number, "v")
+        row.set_field_names(["id", "v"])
+        return row
+
+    def big_record(self):
+        row = Row(10**6, "x" * 1_000_000)
+        row.set_field_names(["id", "v"])
+        return row
+
+    def identity(self, record):
+        return (record.id, record.v)
+
+    def create(self):
+        return cdc_source(
+            self.url, "rules", split_size=7, fetch_size=3, startup_options=StartupOptions.snapshot()
+        ).build()
+
+    def add(self, records):
+        with self.sql.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO items VALUES (%s, %s)", [(each.id, each.v) for each in records]
+            )
+
+    def add_malformed(self):
+        self.sql.execute("INSERT INTO items VALUES (-1, 'bad', 'infinity')")
+        return "Python has no date 'infinity'"
+
+    def wrong_arguments(self):
+        builder = PostgresCdcSource.builder
+        return [
+            lambda: builder().port(0),
+            lambda: builder().slot_name("A b"),
+            lambda: builder().build(),
+        ]
+
+    def close(self):
+        with suppress(psycopg.Error):
+            self.sql.close()
+
+
+class TestTable(SourceConformance):
+    @pytest.fixture
+    def connector(self, database):
+        return Table(database)
+
+
+class EndlessTable(Table):
+    """A table whose changes are read too."""
+
+    bounded = False
+    appends = True
+
+    def create(self):
+        self.sql.execute("ALTER TABLE items REPLICA IDENTITY FULL")
+        return cdc_source(self.url, "rules", split_size=7, fetch_size=3).build()
+
+    def close(self):
+        with suppress(psycopg.Error):
+            self.sql.execute(
+                "SELECT pg_terminate_backend(active_pid), pg_sleep(0.2) FROM pg_replication_slots "
+                "WHERE database = current_database() AND active"
+            )
+            self.sql.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
+                "WHERE database = current_database()"
+            )
+        super().close()
+
+
+@pytest.mark.skipif(not SOAKS, reason="failures in the log are in test_faults and test_killed")
+class TestEndlessTable(SourceConformance):
+    @pytest.fixture
+    def connector(self, database, monkeypatch):
+        # In epochs nobody tells a reader that its job has ended.
+        monkeypatch.setattr("penstock.connectors.cdc.log_receiver.UNATTENDED_S", 0.5)
+        made = EndlessTable(database)
+        yield made
+        made.close()

@@ -1,0 +1,86 @@
+"""The three services that elect leaders: a directory, a real ZooKeeper, and an API server of Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from penstock.common.configuration import Configuration
+from penstock.jobmanager.high_availability.election import LeaderElection
+from penstock.jobmanager.high_availability.services import HighAvailability
+from tests.builders.fake_kubernetes import FakeKubernetes
+from tests.connectors.conftest import serving
+from tools.servers.zookeeper import ZooKeeperServer
+
+KINDS = ("storage", "zookeeper", "kubernetes")
+
+
+@dataclass
+class Service:
+    """A service that elects, and how it goes away and comes back."""
+
+    options: dict[str, str]
+    go_away: Callable[[], object]
+    come_back: Callable[[], object]
+
+    def election(self, **more: str) -> LeaderElection:
+        configuration = Configuration()
+        for key, value in {**self.options, **more}.items():
+            configuration.set_string(key, value)
+        found = HighAvailability.from_configuration(configuration)
+        assert found is not None
+        return found.create_election()
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[ZooKeeperServer]:
+    with serving(ZooKeeperServer) as server:
+        yield server
+
+
+@pytest.fixture
+def kubernetes() -> Iterator[FakeKubernetes]:
+    server = FakeKubernetes()
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=KINDS)
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Service:
+    """One of the three, with leases that end soon."""
+    options = {
+        "high-availability.type": request.param,
+        "high-availability.storageDir": str(tmp_path / "shared"),
+        "high-availability.cluster-id": tmp_path.name.lower().replace("_", "-")[:40].strip("-"),
+    }
+    if request.param == "storage":
+        shared, gone = tmp_path / "shared", tmp_path / "gone"
+
+        def go_away() -> None:
+            shared.rename(gone)
+            shared.write_text("this is no directory")
+
+        def come_back() -> None:
+            shared.unlink()
+            gone.rename(shared)
+
+        options["penstock.high-availability.storage.lease-duration"] = "1s"
+        return Service(options, go_away, come_back)
+    if request.param == "zookeeper":
+        server = request.getfixturevalue("zookeeper")
+        options["high-availability.zookeeper.quorum"] = server.quorum
+        options["high-availability.zookeeper.client.session-timeout"] = "1s"
+        return Service(options, server.kill, server.start)
+    fake: FakeKubernetes = request.getfixturevalue("kubernetes")
+    options["kubernetes.config.file"] = fake.write_config(tmp_path / "kubeconfig")
+    prefix = "high-availability.kubernetes.leader-election."
+    options |= {prefix + "lease-duration": "1s", prefix + "renew-deadline": "700ms"}
+    options[prefix + "retry-period"] = "150ms"
+    return Service(
+        options,
+        lambda: setattr(fake, "broken", True),
+        lambda: setattr(fake, "broken", False),
+    )

@@ -1,0 +1,1 @@
+"""Databases, against real servers."""

@@ -1,0 +1,65 @@
+"""A broker that is killed and comes back while a job writes to it: the job waits, nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.environments import configured
+from tests.builders.modes import EPOCHS, PIPELINED, SOAKS, runs_in
+from tests.connectors.kafka.sink_jobs import (
+    EXACTLY_ONCE,
+    DeliveryGuarantee,
+    Lines,
+    Watcher,
+    expected,
+    sink,
+    write_lines,
+)
+
+LENGTH = 1000
+AWAY_S = 30.0 if SOAKS else 3.0
+
+
+@pytest.mark.parametrize(
+    ("mode", "guarantee"),
+    [
+        (PIPELINED, EXACTLY_ONCE),
+        (EPOCHS, EXACTLY_ONCE),
+        (PIPELINED, DeliveryGuarantee.AT_LEAST_ONCE),
+    ],
+    ids=str,
+)
+def test_a_broker_that_comes_back_is_waited_for(fragile_kafka, mode, guarantee):
+    topic = fragile_kafka.create_topic(f"waited-for-{mode}-{guarantee.name}", 2)
+    watcher = Watcher(fragile_kafka.bootstrap, topic)
+    options = {
+        "execution.checkpointing.interval": "100 ms",
+        "execution.checkpointing.timeout": "2 min",
+        "restart-strategy.type": "none",
+    }
+    env = configured({**options, **runs_in(mode)}, 2)
+    properties = {"reconnect.backoff.max.ms": "500"}
+    to = sink(fragile_kafka.bootstrap, topic, guarantee, properties=properties)
+    write_lines(env, Lines(LENGTH, 0.004), to)
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            with MiniCluster():
+                env.execute()
+        except BaseException as error:
+            failures.append(error)
+
+    job = threading.Thread(target=run)
+    job.start()
+    watcher.wait_until(lambda each: len(each.messages) > LENGTH)
+    fragile_kafka.kill()
+    job.join(AWAY_S)
+    assert job.is_alive(), failures
+    fragile_kafka.start()
+    job.join(120)
+    assert not failures
+    assert watcher.finish() == expected(LENGTH)

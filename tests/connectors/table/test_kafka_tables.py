@@ -1,0 +1,124 @@
+"""Tables of Kafka, with a real broker: SQL writes, SQL reads."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from penstock.common import RowKind
+from penstock.errors import ConfigurationError
+from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.testing.mini_cluster import MiniCluster
+from tools.servers.kafka import KafkaBroker
+
+ADDS = (RowKind.INSERT, RowKind.UPDATE_AFTER)
+
+
+@pytest.fixture
+def tables() -> TableEnvironment:
+    return TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+
+
+def options(kafka: KafkaBroker, topic: str, **more: str) -> str:
+    """WITH (...) of a table that is read from its beginning to its end."""
+    given = {
+        "topic": topic,
+        "properties.bootstrap.servers": kafka.bootstrap,
+        "scan.bounded.mode": "latest-offset",
+        **{key.replace("_", "."): value for key, value in more.items()},
+    }
+    return ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+
+
+def final(tables: TableEnvironment, query: str) -> Counter[tuple[Any, ...]]:
+    found: Counter[tuple[Any, ...]] = Counter()
+    with tables.execute_sql(query).collect() as rows:
+        for row in rows:
+            found[tuple(row)] += 1 if row.get_row_kind() in ADDS else -1
+    return +found
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_what_is_written_is_read(tables: TableEnvironment, kafka: KafkaBroker, form: str) -> None:
+    topic = kafka.create_topic(f"orders-{uuid.uuid4().hex}", 2)
+    given = options(kafka, topic, connector="kafka", format=form)
+    tables.execute_sql(
+        "CREATE TABLE orders (id BIGINT, name STRING, price DECIMAL(10, 2), ts TIMESTAMP(3), "
+        f"at_partition INT METADATA FROM 'partition' VIRTUAL, at_offset BIGINT METADATA FROM 'offset' VIRTUAL) WITH ({given}, 'scan.startup.mode' = 'earliest-offset')"
+    )
+    with MiniCluster():
+        tables.execute_sql(
+            "INSERT INTO orders VALUES (1, 'a', 1.50, TIMESTAMP '2024-01-01 10:00:00.123'), "
+            "(2, CAST(NULL AS STRING), 2.25, TIMESTAMP '2024-01-02 10:00:00')"
+        ).wait()
+        rows = final(
+            tables,
+            "SELECT id, name, price * 2, CAST(ts AS STRING), at_partition >= 0, at_offset FROM orders",
+        )
+    shown = {(row[0], row[1] or None, str(row[2]), row[3][:19], row[4]) for row in rows}
+    assert shown == {
+        (1, "a", "3.00", "2024-01-01 10:00:00", True),
+        (2, None, "4.50", "2024-01-02 10:00:00", True),
+    }
+    assert {row[5] for row in rows} <= {0, 1}
+
+
+def test_an_upsert_table_has_the_latest_row_of_each_key(
+    tables: TableEnvironment, kafka: KafkaBroker
+) -> None:
+    topic = kafka.create_topic(f"counts-{uuid.uuid4().hex}", 2)
+    given = options(kafka, topic, connector="upsert-kafka")
+    tables.execute_sql(
+        "CREATE TABLE counts (word STRING, n BIGINT, PRIMARY KEY (word) NOT ENFORCED) "
+        f"WITH ({given}, 'key.format' = 'json', 'value.format' = 'json')"
+    )
+    with MiniCluster():
+        tables.execute_sql(
+            "INSERT INTO counts SELECT word, COUNT(*) FROM (VALUES ('a'), ('b'), ('a'), ('c')) AS t (word) "
+            "GROUP BY word"
+        ).wait()
+        assert final(tables, "SELECT * FROM counts") == {("a", 2): 1, ("b", 1): 1, ("c", 1): 1}
+        assert final(tables, "SELECT n, COUNT(*) FROM counts GROUP BY n") == {(1, 2): 1, (2, 1): 1}
+
+
+def test_changes_of_a_database_are_a_changing_table(
+    tables: TableEnvironment, kafka: KafkaBroker
+) -> None:
+    topic = kafka.create_topic(f"changes-{uuid.uuid4().hex}", 2)
+    given = options(kafka, topic, connector="kafka", format="debezium-json")
+    tables.execute_sql(
+        f"CREATE TABLE changes (word STRING, n BIGINT) WITH ({given}, 'scan.startup.mode' = 'earliest-offset')"
+    )
+    with MiniCluster():
+        tables.execute_sql(
+            "INSERT INTO changes SELECT word, COUNT(*) FROM (VALUES ('a'), ('b'), ('a')) AS t (word) GROUP BY word"
+        ).wait()
+        assert final(tables, "SELECT SUM(n) FROM changes") == {(3,): 1}
+
+
+SERVER = "'properties.bootstrap.servers' = 'h:1'"
+JSON = "'connector' = 'kafka', 'topic' = 't', 'format' = 'json'"
+UPSERTS = (
+    "'connector' = 'upsert-kafka', 'topic' = 't', 'key.format' = 'json', 'value.format' = 'json'"
+)
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        (f"(a INT) WITH ({JSON})", "bootstrap"),
+        (f"(a INT) WITH ({JSON}, {SERVER}, 'topc' = 't')", "did you mean 'topic'"),
+        (f"(a INT) WITH ({UPSERTS}, {SERVER})", "primary key"),
+        (f"(o BIGINT METADATA FROM 'ofset') WITH ({JSON}, {SERVER})", "no metadata 'ofset'"),
+    ],
+)
+def test_a_table_that_cannot_be_is_refused_when_it_is_used(
+    tables: TableEnvironment, statement: str, reason: str
+) -> None:
+    tables.execute_sql(f"CREATE TABLE t {statement}")
+    with pytest.raises(ConfigurationError) as refused:
+        tables.execute_sql("SELECT * FROM t")
+    assert reason in str(refused.value)
