@@ -12,7 +12,7 @@ from benchmarks.cases import cases
 from benchmarks.runner import PYFLINK
 
 PARTS = ("compare", "latency", "pauses", "scaling", "skew", "cold", "memory", "cost_law")
-LONG_PARTS = ("long_run",)  # only when asked for
+LONG_PARTS = ("long_run", "nexmark")  # only when asked for
 ROOT = Path(__file__).parent.parent
 
 
@@ -38,6 +38,18 @@ def parse() -> argparse.Namespace:
         "--work", type=Path, default=ROOT / "benchmarks" / ".work", help="data and results"
     )
     return parser.parse_args()
+
+
+def nexmark(work: Path, *, quick: bool) -> None:
+    """Nexmark on Flink SQL and on Penstock, over Parquet and over CSV files."""
+    for form in ("parquet", "csv"):
+        options = ["--format", form, "--work", str(work)]
+        if quick:
+            options += ["--events", "1000000"]
+        elif form == "parquet":
+            options += ["--draw", str(ROOT / "docs" / "images" / "nexmark.svg")]
+        command = [sys.executable, "-m", "benchmarks.nexmark.compare", *options]
+        subprocess.run(command, check=True)
 
 
 def main() -> None:
@@ -112,6 +124,8 @@ def main() -> None:
     if "cost_law" in parts:
         small = ("--keys", "500000", "--timers", "100000") if args.quick else ()
         sections["cost_law_kept"] = in_own_process("cost_law", *small)
+    if "nexmark" in parts:
+        nexmark(work, quick=args.quick)
     if "long_run" in parts:
         minutes = "2" if args.quick else "10"
         sections["long_run_bounded"] = {

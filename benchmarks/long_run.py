@@ -257,7 +257,8 @@ class Sampler:
 
         gc.collect()
         put("driver: memory", self.me.memory_info().rss / 1e6, "MB")
-        put("driver: objects", len(gc.get_objects()) / 1000, "1000")
+        # Blocks of memory, as counting objects would hold on to those that other threads are making: a tuple fails then.
+        put("driver: objects", sys.getallocatedblocks() / 1000, "1000")
         put("driver: files open", self.me.num_fds())
         put("driver: threads", threading.active_count())
         jvm, workers = self._processes()

@@ -8,7 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 HOME = HERE / ".peers"
 PEERS = ("Bytewax", "Pathway", "Spark Structured Streaming")
-NOTES = "Quix Streams is missing: it reads from Kafka only, and there is none here."
+NOTES = "Quix Streams reads from Kafka only: `python -m benchmarks.kafka` has it."
 
 
 def command(name: str, job: str) -> list[str]:
@@ -16,7 +16,8 @@ def command(name: str, job: str) -> list[str]:
     script = HERE / "peer_jobs" / f"{name.split(maxsplit=1)[0].lower()}_{job}.py"
     if name.startswith("Spark"):
         return [sys.executable, str(script)]
-    return [str(HOME / name.lower() / "bin" / "python"), str(script)]
+    home = HOME / name.replace(" ", "").lower()
+    return [str(home / "bin" / "python"), str(script)]
 
 
 def is_installed(name: str) -> bool:

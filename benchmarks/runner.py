@@ -106,8 +106,11 @@ def run_job(
 def environment_of(engine: str) -> dict[str, str]:
     """Return the environment variables of a process. What this one imports from is no business of other libraries."""
     if engine == "penstock":
-        return dict(os.environ)
-    if engine in peers.PEERS:
+        # An installed package has its modules compiled; a checkout has, too, unless whoever runs this keeps Python from it.
+        return {
+            name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+        }
+    if engine != "pyflink":
         return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     # PyFlink's thread mode embeds an interpreter that does not know the virtual environment.
     packages = next((PYFLINK.parent.parent / "lib").glob("python*/site-packages"))

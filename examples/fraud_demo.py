@@ -21,6 +21,7 @@ import os
 import random
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -46,6 +47,7 @@ from penstock.datastream.connectors.file_system import (
 )
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.rest.publish import page_address
 
 START = 1_767_225_600_000  # event time of the first transaction: 2026-01-01 00:00:00 UTC
 STEP_MS = 4  # event time between two transactions: at 5,000 a second, time runs 20 times as fast
@@ -214,6 +216,7 @@ def main() -> int:
         # Records flow from task to task; the tasks stay, and each needs a core. Markers among the records measure how long they take.
         "penstock.execution.mode": "pipelined" if (os.cpu_count() or 1) >= 2 else "epochs",
         "metrics.latency.interval": "50 ms",
+        "rest.bind-port": "8081-8099",  # of the web page: the first that is free
         "penstock.progress": "never" if arguments.no_live else "auto",
     }
     checkpoint = find_checkpoint(out)
@@ -231,6 +234,7 @@ def main() -> int:
     )
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
     build(env, settings, out)
+    threading.Thread(target=tell_page, daemon=True).start()
     started = time.monotonic()
     try:
         env.execute("fraud demo")
@@ -239,6 +243,13 @@ def main() -> int:
         finished = False
     summarize(out, settings, time.monotonic() - started, finished=finished)
     return 0
+
+
+def tell_page() -> None:
+    """Tell where the job can be watched, once that is known."""
+    address = page_address()
+    if address is not None:
+        say(f"Watch it in a browser: {address}")
 
 
 def parse_arguments() -> argparse.Namespace:

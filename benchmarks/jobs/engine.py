@@ -14,8 +14,11 @@ from typing import Any
 class Run:
     """One run of a job: the engine, where to read and where to write."""
 
-    def __init__(self) -> None:
+    def __init__(self, **choices: list[str]) -> None:
+        """`choices` are options that only this job has, each with its values, the default first."""
         parser = argparse.ArgumentParser()
+        for name, values in choices.items():
+            parser.add_argument(f"--{name}", choices=values, default=values[0])
         parser.add_argument("--engine", choices=["penstock", "pyflink"], default="penstock")
         parser.add_argument("--input", required=True)
         parser.add_argument("--output", required=True)

@@ -72,10 +72,10 @@ def lines(env):
         # The Python API has no source that reads a socket; Flink has.
         java = env._j_stream_execution_environment.socketTextStream(host, int(port))  # noqa: SLF001
         return DataStream(java).map(lambda line: line, Types.STRING())
-    from socket_source import SocketLines
+    from penstock.datastream.connectors.socket import SocketSource
 
     no_watermarks = common.WatermarkStrategy.no_watermarks()
-    return env.from_source(SocketLines(host, int(port)), no_watermarks, "feed").set_parallelism(1)
+    return env.from_source(SocketSource(host, int(port)), no_watermarks, "feed").set_parallelism(1)
 
 
 env = run.environment()

@@ -1,0 +1,2 @@
+-- The bids on a few auctions.
+SELECT auction, price FROM bid WHERE MOD(auction, 123) = 0
