@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,12 +17,15 @@ from typing import Self
 from tools.servers.process import MissingServerError, ServerProcess
 
 JARS = Path(sys.prefix) / "servers" / "kafka"
+BROKER_ID = 1
+DEATH_NOTICED_S = 15.0  # at the latest, on a busy machine
 
 
 class _Node(ServerProcess):
     """A process of Kafka: a broker or a controller."""
 
     heap = "512m"
+    java_options: Sequence[str] = ()
     cluster = ""
     format_options: Sequence[str] = ()  # of the tool that formats the storage
 
@@ -61,6 +65,7 @@ class _Node(ServerProcess):
             # The client compiler alone starts sooner and leaves the cores to those who are tested.
             "-XX:TieredStopAtLevel=1",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            *self.java_options,
             "-cp",
             f"{JARS}/*",
         ]
@@ -71,6 +76,10 @@ class _Controller(_Node):
 
     name = "kafka-controller"
     heap = "128m"
+    # It says there when it takes a broker for dead.
+    java_options = (
+        "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.controller.ReplicationControlManager=info",
+    )
 
     def settings(self) -> Mapping[str, str]:
         address = f"127.0.0.1:{self.port}"
@@ -80,10 +89,13 @@ class _Controller(_Node):
             "controller.quorum.voters": f"100@{address}",
             "controller.listener.names": "CONTROLLER",
             "listeners": f"CONTROLLER://{address}",
-            # A broker that was killed counts as dead before it can be back.
             "broker.session.timeout.ms": "2000",
             "broker.heartbeat.interval.ms": "300",
         }
+
+    def deaths(self) -> int:
+        """How often it has taken the broker for dead."""
+        return self.log.read_text(errors="replace").count(f"Fencing broker {BROKER_ID} ")
 
 
 class KafkaBroker(_Node):
@@ -91,9 +103,9 @@ class KafkaBroker(_Node):
 
     Topics are made by `create_topic` only. What a test needs of the broker beyond that is in `settings`, lines of server.properties.
 
-    The controller is a process of its own, and lives on when the broker is killed. A node that is both may forget the markers of transactions
-    that it was about to write: when it is back it takes their partitions for deleted, because it still takes itself for the leader that
-    it was before, which does not answer ("Couldn't find leader endpoint").
+    The controller is a process of its own, and lives on when the broker is killed. The broker is started again only when the controller has noticed
+    its death. One that is back earlier may forget the markers of transactions that it was about to write: it takes their partitions for deleted,
+    because it still takes itself for the leader that it was before, which does not answer ("Couldn't find leader endpoint").
     """
 
     name = "kafka"
@@ -107,16 +119,28 @@ class KafkaBroker(_Node):
         self._settings = dict(settings or {})
         self._controller = _Controller()
         self._controller.cluster = self.cluster
+        self._deaths = 0  # that the controller had noticed when the broker ended
 
     def start(self) -> Self:
         """Start it, and its controller, and wait until it answers."""
         if self._controller.running:
+            self._until_taken_for_dead()
             return super().start()
         with ThreadPoolExecutor(1) as beside:  # the broker waits for it, so both can start at once
             controller = beside.submit(self._controller.start)
             super().start()
             controller.result()
         return self
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._controller.running:
+            self._deaths = self._controller.deaths()
+        super()._end(number)
+
+    def _until_taken_for_dead(self) -> None:
+        end = time.monotonic() + DEATH_NOTICED_S  # one that was taken for dead while it lived does not die again
+        while self._controller.deaths() == self._deaths and time.monotonic() < end:
+            time.sleep(0.05)
 
     def close(self) -> None:
         """Stop it and its controller, and delete their data."""
@@ -195,7 +219,7 @@ class KafkaBroker(_Node):
         client, controller = f"127.0.0.1:{self.port}", f"127.0.0.1:{self._controller.port}"
         return {
             "process.roles": "broker",
-            "node.id": "1",
+            "node.id": str(BROKER_ID),
             "controller.quorum.voters": f"100@{controller}",
             "controller.listener.names": "CONTROLLER",
             "listeners": f"PLAINTEXT://{client}",
