@@ -138,7 +138,8 @@ class KafkaBroker(_Node):
         super()._end(number)
 
     def _until_taken_for_dead(self) -> None:
-        end = time.monotonic() + DEATH_NOTICED_S  # one that was taken for dead while it lived does not die again
+        # One that was taken for dead while it lived does not die again, so this ends in any case.
+        end = time.monotonic() + DEATH_NOTICED_S
         while self._controller.deaths() == self._deaths and time.monotonic() < end:
             time.sleep(0.05)
 
