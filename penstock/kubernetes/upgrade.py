@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.common.extras import optional_module
-from penstock.errors import ConfigurationError, ConnectionFailedError
+from penstock.common.kubernetes_cluster import cluster_settings
+from penstock.errors import ConnectionFailedError
 from penstock.kubernetes.manifests import image_patch
 
 
@@ -14,29 +14,17 @@ def set_image(
 
     `config_file` is a kubeconfig file; without it the pod's service account counts, else $KUBECONFIG or ~/.kube/config.
     """
-    needed_by = "penstock kubernetes upgrade"
-    client = optional_module("kubernetes.client", extra="kubernetes", needed_by=needed_by)
-    config = optional_module("kubernetes.config", extra="kubernetes", needed_by=needed_by)
-    settings = client.Configuration()
+    settings = cluster_settings(
+        config_file,
+        needed_by="penstock kubernetes upgrade",
+        message="no cluster of Kubernetes is known here",
+        hint="run it in a pod with a service account, or name a kubeconfig file with --kubeconfig",
+    )
+    from kubernetes.client import ApiClient, AppsV1Api
+
     try:
-        if config_file is not None:
-            config.load_kube_config(config_file, client_configuration=settings)
-        else:
-            try:
-                config.load_incluster_config(client_configuration=settings)
-            except config.ConfigException:
-                config.load_kube_config(client_configuration=settings)
-    except (config.ConfigException, OSError) as error:
-        raise ConfigurationError(
-            "no cluster of Kubernetes is known here",
-            detail=str(error),
-            hint="run it in a pod with a service account, or name a kubeconfig file with --kubeconfig",
-        ) from error
-    try:
-        with client.ApiClient(settings) as connection:
-            client.AppsV1Api(connection).patch_namespaced_deployment(
-                name, namespace, image_patch(image)
-            )
+        with ApiClient(settings) as connection:
+            AppsV1Api(connection).patch_namespaced_deployment(name, namespace, image_patch(image))
     except Exception as error:
         raise ConnectionFailedError(
             f"the Deployment '{name}' in namespace '{namespace}' still has its image",

@@ -11,11 +11,11 @@ import logging
 import re
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
-from penstock.common.extras import optional_module
+from penstock.common.kubernetes_cluster import cluster_settings
 from penstock.errors import ConfigurationError, ConnectionFailedError
 from penstock.jobmanager.high_availability.election import Candidate, Contender
 from penstock.jobmanager.high_availability.leadership import Leadership
@@ -235,24 +235,15 @@ def _token(lease: V1Lease) -> int:
     return (made << _TRANSITION_BITS) + transitions
 
 
-def _connect(config_file: str | None) -> Any:
-    needed_by = "high-availability.type kubernetes"
-    client = optional_module("kubernetes.client", extra="kubernetes", needed_by=needed_by)
-    config = optional_module("kubernetes.config", extra="kubernetes", needed_by=needed_by)
-    settings = client.Configuration()
-    try:
-        if config_file is not None:
-            config.load_kube_config(config_file, client_configuration=settings)
-        else:
-            try:
-                config.load_incluster_config(client_configuration=settings)
-            except config.ConfigException:
-                config.load_kube_config(client_configuration=settings)
-    except (config.ConfigException, OSError) as error:
-        raise ConfigurationError(
-            "high-availability.type is kubernetes, and no cluster is known here",
-            detail=str(error),
-            hint="run it in a pod with a service account, or set kubernetes.config.file to a kubeconfig file",
-        ) from error
+def _connect(config_file: str | None) -> CoordinationV1Api:
+    settings = cluster_settings(
+        config_file,
+        needed_by="high-availability.type kubernetes",
+        message="high-availability.type is kubernetes, and no cluster is known here",
+        hint="run it in a pod with a service account, or set kubernetes.config.file to a kubeconfig file",
+    )
     settings.retries = False  # the next round asks again, with what is true then
-    return client.CoordinationV1Api(client.ApiClient(settings))
+
+    from kubernetes.client import ApiClient, CoordinationV1Api
+
+    return CoordinationV1Api(ApiClient(settings))
