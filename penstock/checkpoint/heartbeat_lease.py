@@ -31,7 +31,9 @@ _BEATS = 4  # renewals in the time after which a lease that was not renewed is s
 _CLAIMS = 5
 
 _log = logging.getLogger(__name__)
-_held: set[str] = set()  # the tokens of this process
+# The tokens of this process, each from before its claim is written until after it is released: a claim of this process whose token is
+# not here is that of an earlier process with the same number, and anybody may take it over.
+_held: set[str] = set()
 
 
 class HeartbeatLease:
@@ -75,8 +77,12 @@ class HeartbeatLease:
     ) -> HeartbeatLease:
         """Claim a job's directory; raises FencedError if another driver has it. Without `beating` call `renew` yourself."""
         lease = cls(storage, owner, **options)
-        lease._claim()
         _held.add(owner.token)
+        try:
+            lease._claim()
+        except BaseException:
+            _held.discard(owner.token)
+            raise
         if beating:
             lease._thread = threading.Thread(target=lease._beat, name="penstock-lease", daemon=True)
             lease._thread.start()
@@ -116,9 +122,11 @@ class HeartbeatLease:
             gone = None in seen.values()
             for name, data in list(seen.items()):
                 owner, over = _decode(data)
-                if owner is not None and owner.token in _held:
+                if over or data is None:
+                    del seen[name]
+                elif owner is not None and owner.token in _held:
                     raise refused(self._storage.base, owner)
-                if over or data is None or (owner is not None and owner.is_gone):
+                elif owner is not None and owner.is_gone:
                     del seen[name]
             if not seen and gone:
                 # A claim that was taken back, so the job may be another one's.
@@ -177,7 +185,6 @@ class HeartbeatLease:
         with self._lock:
             if self.owner.token not in _held:
                 return
-            _held.discard(self.owner.token)
             try:
                 self._look()
                 if forget and not self.contested:
@@ -189,6 +196,8 @@ class HeartbeatLease:
                 return
             except CheckpointError as error:
                 _log.warning("the lease could not be released: %s", error.message)
+            finally:
+                _held.discard(self.owner.token)
             self._lost = fenced(self._storage.base, None)
 
     def _look(self) -> None:

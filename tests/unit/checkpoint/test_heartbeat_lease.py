@@ -147,6 +147,52 @@ def test_a_process_without_locks_cannot_run_a_job_twice(plain):
     lease.release()
 
 
+def test_a_process_cannot_run_a_job_twice_while_the_first_time_is_about_to_begin(plain):
+    """One that asks just after the other has found that nobody else claims the job, and before it knows that it has it."""
+    refusals = []
+
+    class Slow:
+        base = "job"
+
+        def __getattr__(self, name):
+            return getattr(plain, name)
+
+        def list(self, prefix):
+            found = plain.list(prefix)
+            if found:  # its own claim is there
+                with pytest.raises(FencedError, match="another driver runs this job") as caught:
+                    HeartbeatLease.acquire(plain, LeaseOwner.here("job"), beating=False)
+                refusals.append(caught.value)
+            return found
+
+    lease = HeartbeatLease.acquire(Slow(), LeaseOwner.here("job"), beating=False)
+    assert len(refusals) == 1
+    lease.check()
+    lease.release()
+    HeartbeatLease.acquire(plain, LeaseOwner.here("job"), beating=False).release()
+
+
+def test_a_process_that_is_giving_a_job_up_has_it_until_its_claim_says_so(plain):
+    refusals = []
+
+    class Slow:
+        base = "job"
+
+        def __getattr__(self, name):
+            return getattr(plain, name)
+
+        def write_atomic(self, name, data):
+            with pytest.raises(FencedError, match="another driver runs this job") as caught:
+                HeartbeatLease.acquire(plain, LeaseOwner.here("job"), beating=False)
+            refusals.append(caught.value)
+            plain.write_atomic(name, data)
+
+    lease = HeartbeatLease.acquire(Slow(), LeaseOwner.here("job"), beating=False)
+    lease.release()
+    assert len(refusals) == 1
+    HeartbeatLease.acquire(plain, LeaseOwner.here("job"), beating=False).release()
+
+
 def test_a_claim_that_cannot_be_read_counts_as_one_that_lives_until_it_is_stale(plain):
     plain.write_new("lease/00000005-x", b"{")
     second = claim(plain, "second")
