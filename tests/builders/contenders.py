@@ -27,7 +27,7 @@ class Recorder:
         return [token for token in self.told if token is not None]
 
 
-def wait_until(condition: Callable[[], object], within_s: float = 20.0) -> None:
+def wait_until(condition: Callable[[], object], within_s: float = 60.0) -> None:
     """Wait for something to become true."""
     end = time.monotonic() + within_s
     while not condition():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from penstock.common import options
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 _PREFIX = "candidate-"
-_CERTAIN = (
-    1 / 3
-)  # of a session that is left for sure when its client has noticed that it is cut off
+_CERTAIN = 2 / 3  # of a session that lasts for sure after a request that was answered was begun
+_LEFT = 1 / 3  # of a session that is left for sure when its client has noticed that it is cut off
+_BEATS = 6  # how often a leader asks in the time of a session whether its node is there
 _PAUSE_S = 0.5
 
 _log = logging.getLogger(__name__)
@@ -36,7 +37,9 @@ _log = logging.getLogger(__name__)
 class ZooKeeperElection:
     """Whoever has the lowest node below a path leads.
 
-    A leader that loses its connection leads no more, or if that is `tolerated` for as long as its session lasts for sure.
+    A leader that loses its connection leads no more, or if that is `tolerated` for as long as its session lasts for sure. One that
+    stands still (suspended, swapped out) is not told that it lost its session before it goes on: so it counts on leading only for
+    a part of a session from its last look at its node, by its own clock.
     """
 
     def __init__(
@@ -44,8 +47,9 @@ class ZooKeeperElection:
     ) -> None:
         self._client = _connect(quorum, session_s)
         self._path = path
+        self._session_s = session_s
         self._patience_s = 2 * session_s
-        self._grace_s = session_s * _CERTAIN if tolerates_suspension else 0.0
+        self._grace_s = session_s * _LEFT if tolerates_suspension else 0.0
         self._starting = threading.Lock()
         self._live: threading.Event | None = None
         self._work = threading.Event()  # something may have changed
@@ -157,13 +161,14 @@ class ZooKeeperElection:
     def _run(self, candidate: Candidate, leadership: Leadership) -> None:
         from kazoo.exceptions import KazooException
 
+        first = False  # whether its node was the lowest when it looked last
         while not self._stop.is_set():
-            self._work.wait()
+            self._work.wait(self._session_s / _BEATS if first else None)
             self._work.clear()
             if self._stop.is_set() or not self._connected.is_set():
                 continue
             try:
-                self._elect(candidate, leadership)
+                first = self._elect(candidate, leadership)
             except (
                 KazooException,
                 ConnectionError,
@@ -173,25 +178,28 @@ class ZooKeeperElection:
                 self._stop.wait(_PAUSE_S)
                 self._work.set()
 
-    def _elect(self, candidate: Candidate, leadership: Leadership) -> None:
+    def _elect(self, candidate: Candidate, leadership: Leadership) -> bool:
+        """Lead if this candidate's node is the lowest, and return whether it is."""
         own = self._own_node(candidate)
+        began = time.monotonic()
         nodes = self._nodes()
         if own not in nodes:  # somebody deleted it
             self._node = None
             leadership.revoke()
             self._work.set()
-            return
+            return False
         place = nodes.index(own)
         if place:
             leadership.revoke()
             if self._client.exists(nodes[place - 1], watch=self._on_change) is None:
                 self._work.set()
-            return
+            return False
         found = self._client.exists(own, watch=self._on_change)
         if found is not None and self._connected.is_set():
             if leadership.token is None:
                 _log.info("%s leads, token %d", candidate.id, found.czxid)
-            leadership.grant(found.czxid)
+            leadership.grant(found.czxid, began + _CERTAIN * self._session_s)
+        return True
 
     def _own_node(self, candidate: Candidate) -> str:
         """Return this session's node; make it unless it is there, also if it was made and the answer got lost."""
