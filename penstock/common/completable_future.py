@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, InvalidStateError
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+# How long threads wait before they look whether Ctrl-C was pressed. A library that takes the signal
+# (Polars does) may ask for waits to be resumed behind it: one without an end would never hear of it.
+LISTEN_S = 0.2
 
 
 class CompletableFuture(Generic[T]):
@@ -44,11 +48,21 @@ class CompletableFuture(Generic[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result (seconds at most) and return it, or raise the error."""
+        if timeout is None:
+            self._listen()
         return self._future.result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the end (seconds at most) and return the error, or None."""
+        if timeout is None:
+            self._listen()
         return self._future.exception(timeout)
+
+    def _listen(self) -> None:
+        """Wait for the end, and let Ctrl-C end the waiting (see LISTEN_S)."""
+        while not self._future.done():
+            with contextlib.suppress(TimeoutError):
+                self._future.exception(LISTEN_S)
 
     def set_result(self, result: T) -> bool:
         """Set the result; return False if there was one already."""

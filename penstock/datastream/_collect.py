@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from penstock.common.completable_future import LISTEN_S
 from penstock.datastream._checks import check_int
 from penstock.datastream.data_stream_sink import DataStreamSink
 from penstock.errors import JobCancelledError
@@ -52,7 +53,7 @@ class CollectBuffer:
         """Wait for an element and return it; raise StopIteration, or the job's error, at the end."""
         with self._changed:
             while not self._elements and not self._finished:
-                self._changed.wait()
+                self._changed.wait(LISTEN_S)
             if self._elements:
                 return self._elements.popleft()
             if self._error is not None:
