@@ -11,7 +11,6 @@ from penstock.checkpoint.handles import StateHandle
 from penstock.graph.task_id import TaskId
 from penstock.runtime.network.messages import BarrierFigures, TaskAck
 
-HISTORY: Final = 10  # as many as Flink's web.checkpoints.history
 _SUMMED: Final = 1000  # percentiles are those of so many
 _PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
@@ -107,7 +106,7 @@ class CheckpointRecord:
 class CheckpointStatistics:
     """Follows the checkpoints of a job through all its attempts and plans. Any thread may read it."""
 
-    def __init__(self, history: int = HISTORY) -> None:
+    def __init__(self, history: int = 10) -> None:
         # What is read by other threads is replaced as a whole, never changed.
         self._in_progress: dict[int, CheckpointRecord] = {}
         self._history: tuple[CheckpointRecord, ...] = ()  # those that are over, oldest first

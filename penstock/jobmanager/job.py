@@ -30,6 +30,7 @@ class CheckpointSettings:
     temporary: bool
     interval_ms: int | None = None
     retained: int = 1
+    history: int = 10  # checkpoints whose figures are remembered
     inline_threshold: int = 20_480
     restore_path: str | None = None
     retain_on_cancel: bool = True

@@ -106,7 +106,7 @@ class JobMaster:
         self.execution_graph: ExecutionGraph = graphs.generate(
             job.job_graph, job_id=job.job_id, now_ms=self.started_ms
         )
-        self.statistics = CheckpointStatistics()
+        self.statistics = CheckpointStatistics(job.checkpoints.history)
         self._cluster = cluster
         self._step_hooks = step_hooks
         self._mailbox = Mailbox()

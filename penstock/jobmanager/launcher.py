@@ -187,6 +187,7 @@ def _checkpoint_settings(
             temporary=temporary,
             interval_ms=None if interval is None else interval.to_millis(),
             retained=configuration.get(options.CHECKPOINTS_RETAINED),
+            history=configuration.get(options.CHECKPOINT_HISTORY),
             inline_threshold=configuration.get(options.STATE_INLINE_THRESHOLD),
             restore_path=recover,
             retain_on_cancel=_retains_on_cancel(configuration),

@@ -12,6 +12,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.options.checkpoints import (
     ALIGNED_TIMEOUT,
     CHECKPOINT_DIR,
+    CHECKPOINT_HISTORY,
     CHECKPOINT_INCREMENTAL,
     CHECKPOINT_INTERVAL,
     CHECKPOINT_MAX_CONCURRENT,
@@ -209,6 +210,7 @@ __all__ = [
     "CHECKPOINTS_AFTER_FINISH",
     "CHECKPOINTS_RETAINED",
     "CHECKPOINT_DIR",
+    "CHECKPOINT_HISTORY",
     "CHECKPOINT_INCREMENTAL",
     "CHECKPOINT_INTERVAL",
     "CHECKPOINT_MAX_CONCURRENT",

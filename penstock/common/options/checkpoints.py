@@ -66,6 +66,11 @@ CHECKPOINTS_RETAINED = describe(
     "state.checkpoints.num-retained",
     minimum=1,
 )
+CHECKPOINT_HISTORY = describe(
+    ConfigOptions.key("web.checkpoints.history").int_type().default_value(10),
+    "Of how many checkpoints the REST API and the web page show the figures.",
+    minimum=1,
+)
 CHECKPOINT_STORAGE = describe(
     ConfigOptions.key(_CHECKPOINTING + "storage").string_type().no_default_value(),
     "Accepted: checkpoints go to files.",

@@ -26,12 +26,11 @@ class Asking:
         job = self._get(f"/jobs/{job_id}")
         self._names = {":jobid": job_id, ":applicationid": job_id, ":subtask": "0", ":attempt": "0"}
         self._names[":vertexid"] = job["vertices"][0]["id"]
-        self._names[":checkpointid"] = self._newest_checkpoint(job_id)
+        self._names[":checkpointid"] = self._a_checkpoint(job_id)
         while self("/jobs/:jobid/vertices/:vertexid/backpressure")["status"] != "ok":
             time.sleep(0.05)  # subtasks have not reported yet
 
-    def _newest_checkpoint(self, job_id):
-        """Those before it are forgotten soon: the job makes many."""
+    def _a_checkpoint(self, job_id):
         while True:
             history = self(f"/jobs/{job_id}/checkpoints")["history"]
             for each in history:
@@ -60,6 +59,7 @@ def ask(tmp_path_factory):
     options = {
         "execution.checkpointing.interval": "100 ms",
         "execution.checkpointing.dir": str(directory / "checkpoints"),
+        "web.checkpoints.history": "1000000",  # the one that is asked about is not forgotten
     }
     services = Services()
     with MiniCluster("pipelined") as cluster:
