@@ -17,6 +17,13 @@ def _boolean(text: str) -> bool:
     raise ValueError(f"'{text}' is neither 'true' nor 'false'")
 
 
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is no whole number") from None
+
+
 def _duration_ms(text: str) -> int:
     return parse_duration(text).to_millis()
 
@@ -58,7 +65,7 @@ def flag(name: str, default: bool = False) -> Option:
 
 def number(name: str, default: int | None = None, **more: Any) -> Option:
     """Return an option that is a whole number."""
-    return Option(name, int, default, **more)
+    return Option(name, _whole_number, default, **more)
 
 
 def duration(name: str, default_ms: int | None = None) -> Option:

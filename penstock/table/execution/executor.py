@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UnsupportedOperationError
-from penstock.table.errors import ValidationError
+from penstock.table.errors import SqlError, ValidationError
 from penstock.table.execution import alter, ddl, describe, explaining, jobs, queries, session, show
 from penstock.table.sql import statements as sql
+from penstock.table.sql.locating import locate
 
 if TYPE_CHECKING:
     from penstock.table.table_environment import TableEnvironment
@@ -36,6 +37,7 @@ _ACTIONS: dict[type[sql.Statement], Callable[[TableEnvironment, Any], TableResul
     sql.StatementSetBlock: queries.statement_set,
     sql.Use: session.use,
 }
+_PLANNED = (sql.Query, sql.Insert, sql.StatementSetBlock, sql.Explain)
 
 
 def execute(environment: TableEnvironment, text: str) -> TableResult:
@@ -48,7 +50,12 @@ def execute_statement(environment: TableEnvironment, statement: sql.Statement) -
     action = _ACTIONS.get(type(statement))
     if action is None:
         raise _refused(statement)
-    return action(environment, statement)
+    try:
+        return action(environment, statement)
+    except SqlError as error:
+        if not isinstance(statement, _PLANNED):  # a plan knows its places
+            locate(error, statement.source, statement.text)
+        raise
 
 
 def parse_one(text: str) -> sql.Statement:

@@ -205,7 +205,15 @@ def rejudged(node: Node, conditions: Sequence[Rex]) -> Node:
         if all(not isinstance(part, InputRef) or part.index < width for part in walk(each))
     ]
     left = rejudged(node.left, own)
-    return join(left, node.right, "INNER", node.condition, hints=node.hints, also=conditions)
+    return join(
+        left,
+        node.right,
+        "INNER",
+        node.condition,
+        hints=node.hints,
+        also=conditions,
+        place=node.place,
+    )
 
 
 def _has_query(tree: Any) -> bool:

@@ -11,7 +11,7 @@ from penstock.table.errors import SqlError, ValidationError
 from penstock.table.expressions import typing
 from penstock.table.expressions.nodes import Rex
 from penstock.table.plan.catalog_reader import CatalogReader
-from penstock.table.plan.nodes import Node
+from penstock.table.plan.nodes import Node, Place
 from penstock.table.sql import trees
 from penstock.table.types import DataType
 
@@ -60,6 +60,11 @@ class Context:
             length=trees.length_of(tree),
             statement=self.text or None,
         )
+
+    def place(self, tree: Any) -> Place | None:
+        """Return where a part of the query is written, if that is known."""
+        position = trees.position_of(tree)
+        return position and Place(position, trees.length_of(tree), self.text or None)
 
     def wrapped(self, tree: Any, error: PenstockError) -> SqlError:
         """Return an error with the place in the query that it is about."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from penstock.table.errors import UnsupportedQueryError
+from penstock.table.errors import UnsupportedQueryError, nearest
 from penstock.table.expressions import functions
 from penstock.table.expressions.nodes import Rex
 from penstock.table.plan.catalog_reader import UserFunction
@@ -26,6 +26,8 @@ from penstock.table.types import (
     MultisetType,
     RowType,
 )
+
+_WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")  # which FROM knows before it comes here
 
 if TYPE_CHECKING:
     from penstock.table.plan.relations import FromClause
@@ -141,7 +143,7 @@ def _table_call(inside: Expressions, call: Any) -> Read:
     user = inside.context.catalog.find_function(path)
     if user is None:
         shown = ".".join(path)
-        near = functions.nearest_function(path[-1])
+        near = nearest(path[-1], _WINDOWS) or functions.nearest_function(path[-1])
         inside.fail(
             call,
             f"table function '{shown}' not found",

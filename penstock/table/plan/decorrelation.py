@@ -112,7 +112,7 @@ def depends(part: Any, level: int) -> bool:
         return any(
             depends(getattr(part, each.name), level)
             for each in fields(part)
-            if each.name != "schema"
+            if each.name not in {"schema", "place"}
         )
     return False
 
@@ -272,7 +272,9 @@ def _join(node: Join, frame: Frame) -> Pulled:
         return rex
 
     rest = [rewrite(each, moved) for each in own if not depends(each, frame.level)]
-    joined = join(left.node, right.node, node.kind, conjunction(rest), hints=node.hints)
+    joined = join(
+        left.node, right.node, node.kind, conjunction(rest), hints=node.hints, place=node.place
+    )
     conditions = [*left.conditions, *(rewrite(each, moved) for each in outer)]
     conditions += [_shifted(each, after) for each in right.conditions]
     width = len(joined.schema)

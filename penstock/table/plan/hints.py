@@ -5,8 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.common.config_values import parse_duration
-from penstock.table.errors import ValidationError
+from penstock.table.errors import ValidationError, did_you_mean
 from penstock.table.sql.trees import Hint
+
+
+def check_names(hints: Sequence[Hint], known: Sequence[str], statement: str = "") -> None:
+    """Refuse hints about tables that are not in FROM."""
+    for hint in hints:
+        if hint.name == "STATE_TTL":
+            named = list(hint.options)
+        elif hint.name == "LOOKUP":
+            named = [value for key, value in hint.options.items() if key == "table"]
+        else:
+            named = list(hint.arguments)
+        for name in named:
+            if name.rpartition(".")[2].lower() not in {each.lower() for each in known}:
+                raise ValidationError(
+                    f"the hint {hint.name} is about '{name}', which is no table of this SELECT",
+                    hint=did_you_mean(name, known) or f"there are {', '.join(known)}",
+                    position=hint.position,
+                    length=len(hint.name),
+                    statement=statement or None,
+                )
 
 
 def state_ttl(hints: Sequence[Hint], statement: str = "") -> dict[str, int]:

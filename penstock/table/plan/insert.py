@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from penstock.table.catalog.tables import ResolvedTable
-from penstock.table.errors import did_you_mean
+from penstock.table.errors import SqlError, ValidationError, did_you_mean
 from penstock.table.expressions import typing
 from penstock.table.expressions.nodes import InputRef, Literal, Rex
 from penstock.table.plan import tables
@@ -18,6 +18,7 @@ from penstock.table.plan.nodes import Field, Node, Write
 from penstock.table.plan.queries import query
 from penstock.table.plan.schemas import project
 from penstock.table.plan.scope import Scope
+from penstock.table.sql.locating import position_of_name
 from penstock.table.sql.statements import Insert
 from penstock.table.types import DataType, NullType
 
@@ -57,6 +58,7 @@ def write(context: Context, statement: Insert, node: Node) -> Write:
         options=dict(statement.options),
         overwrite=statement.overwrite,
         partition={name: rex.value for name, rex in partition.items()},
+        place=context.place(target),
     )
 
 
@@ -80,24 +82,40 @@ def _given(
 ) -> list[str]:
     """Return the names of the columns that the query gives, in its order."""
     names = [each.name for each in target]
+
+    def refused(name: str, message: str, hint: str | None, occurrence: int = 0) -> SqlError:
+        error = ValidationError(message, hint=hint)
+        written = statement.target
+        begin = 0 if written is None else int(written.meta.get("end", 0))
+        found = position_of_name(context.text, name, begin, occurrence=occurrence)
+        if found is not None:
+            error.at(found[0], context.text, found[1])
+        return context.wrapped(tree, error)
+
     for name in partition:
         if name not in table.partition_keys:
-            raise context.error(
-                tree,
+            raise refused(
+                name,
                 f"'{name}' is no partition column of table {table.path}",
-                hint=did_you_mean(name, table.partition_keys),
+                did_you_mean(name, table.partition_keys)
+                or "CREATE TABLE ... PARTITIONED BY (...) names partition columns",
             )
     if statement.columns is None:
         return [name for name in names if name not in partition]
     for name in statement.columns:
         if name not in names:
-            raise context.error(
-                tree,
-                f"column '{name}' not found in table {table.path}",
-                hint=did_you_mean(name, names) or "computed and virtual columns cannot be inserted",
+            computed = name in [each.name for each in table.columns]
+            raise refused(
+                name,
+                f"column '{name}' of table {table.path} cannot be inserted"
+                if computed
+                else f"column '{name}' not found in table {table.path}",
+                "computed and virtual columns have values of their own: leave it out"
+                if computed
+                else did_you_mean(name, names) or f"there are: {', '.join(names)}",
             )
         if statement.columns.count(name) > 1:
-            raise context.error(tree, f"column '{name}' is named twice")
+            raise refused(name, f"column '{name}' is named twice", None, occurrence=1)
     return list(statement.columns)
 
 

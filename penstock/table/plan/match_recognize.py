@@ -66,6 +66,7 @@ def match_recognize(clause: FromClause, tree: Any) -> Node:
         after_match=_after(context, tree.args.get("after"), known),
         within_ms=None if within is None else milliseconds(context, within, "WITHIN"),
         subsets=subsets,
+        place=context.place(tree),
     )
 
 

@@ -26,11 +26,21 @@ class Field:
 Schema = tuple[Field, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something is written, for errors that are found when its query is planned: line and column from 1, how many letters, of which statement."""
+
+    position: tuple[int, int]
+    length: int
+    statement: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """Base of all nodes."""
+    """Base of all nodes. `place` says where in the statement it was written, and is no part of what it is."""
 
     schema: Schema
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -50,7 +60,6 @@ class Scan(Node):
     columns: tuple[str, ...] | None = None
     filters: tuple[Rex, ...] = ()
     limit: int | None = None
-    snapshot: Any = None  # FOR SYSTEM_TIME AS OF a constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

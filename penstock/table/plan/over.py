@@ -13,7 +13,7 @@ from penstock.columnar.specs.common import SortKey
 from penstock.table.expressions.nodes import AggregateCall, InputRef, Literal
 from penstock.table.plan.aggregation import aggregate_call, never_null
 from penstock.table.plan.blocks import Block, Projection
-from penstock.table.plan.nodes import Field, Over, OverWindow
+from penstock.table.plan.nodes import Field, Over, OverWindow, Place
 from penstock.table.plan.schemas import references
 from penstock.table.sql import trees
 
@@ -27,6 +27,7 @@ def add_over(block: Block, users: Sequence[Any], named: Mapping[str, Any]) -> No
         return
     groups: list[tuple[OverWindow, list[AggregateCall]]] = []
     places: dict[int, tuple[int, int]] = {}
+    written: list[Place | None] = []  # of each window, where it is seen first
     projection = _projection(block)
     for tree in found:
         window, call = _read(block, tree, named, projection)
@@ -34,11 +35,12 @@ def add_over(block: Block, users: Sequence[Any], named: Mapping[str, Any]) -> No
         number = known.index(window) if window in known else len(groups)
         if number == len(groups):
             groups.append((window, []))
+            written.append(block.context.place(tree))
         calls = groups[number][1]
         if call not in calls:
             calls.append(call)
         places[id(tree)] = number, calls.index(call)
-    _build(block, projection, groups, places)
+    _build(block, projection, groups, places, written)
 
 
 def _projection(block: Block) -> Projection:
@@ -55,13 +57,20 @@ def _build(
     projection: Projection,
     groups: Sequence[tuple[OverWindow, list[AggregateCall]]],
     places: Mapping[int, tuple[int, int]],
+    written: Sequence[Place | None],
 ) -> None:
     node = projection.over(block.node)
     starts = []
-    for window, calls in groups:
+    for (window, calls), place in zip(groups, written, strict=True):
         starts.append(len(node.schema))
         more = tuple(Field(f"w{len(starts)}${i}", call.type) for i, call in enumerate(calls))
-        node = Over(schema=node.schema + more, input=node, window=window, calls=tuple(calls))
+        node = Over(
+            schema=node.schema + more,
+            input=node,
+            window=window,
+            calls=tuple(calls),
+            place=place,
+        )
     for tree_id, (group, number) in places.items():
         index = starts[group] + number
         block.replaced[tree_id] = InputRef(node.schema[index].type, index)

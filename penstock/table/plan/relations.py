@@ -20,7 +20,7 @@ from penstock.table.plan.expressions import (
     tree_conjuncts,
 )
 from penstock.table.plan.hints import state_ttl
-from penstock.table.plan.nodes import Node, Scan, Schema
+from penstock.table.plan.nodes import Node, Schema
 from penstock.table.plan.schemas import join, one_row, project, references, rename, renamed
 from penstock.table.plan.scope import Relation, Scope
 from penstock.table.sql import trees
@@ -64,6 +64,14 @@ class FromClause:
             self.lateral(tree, "INNER", None)
         else:
             self.node, self.relations = self.relation(tree)
+            version = tree.args.get("version")
+            if version is not None:
+                raise self.context.error(
+                    version,
+                    "FOR SYSTEM_TIME AS OF belongs to the right table of a join",
+                    hint="write FROM a JOIN b FOR SYSTEM_TIME AS OF a.time AS b ON ...",
+                    kind=UnsupportedQueryError,
+                )
         for each in tree.args.get("joins") or ():
             self.join(each)
 
@@ -96,17 +104,15 @@ class FromClause:
         else:
             node = tables.read(self.context, tree, name, options_of(tree))
         version = tree.args.get("version")
-        if version is not None and isinstance(node, Scan):
-            moment = self.constant_version(version)
-            if moment is not None:
-                node = replace(node, snapshot=moment)
+        if version is not None and version.find(exp.Column) is None:
+            raise self.context.error(
+                version,
+                "FOR SYSTEM_TIME AS OF must be a time attribute of the left table of a join",
+                detail="no connector here can read a table as it was at a moment that the query names",
+                hint="join with FOR SYSTEM_TIME AS OF a column with a WATERMARK, or a column AS PROCTIME()",
+                kind=UnsupportedQueryError,
+            )
         return self.named(tree, node, name[-1], name)
-
-    def constant_version(self, version: Any) -> Any:
-        """The moment that FOR SYSTEM_TIME AS OF says, if it is a constant."""
-        if version.find(exp.Column) is not None:
-            return None
-        return Expressions(self.context, Scope()).convert(version.expression)
 
     def subquery(self, tree: Any) -> tuple[Node, list[Relation]]:
         """A query in parentheses, or joins in parentheses."""
@@ -196,7 +202,8 @@ class FromClause:
             condition = self.condition(both, kind, on)
         elif kind != "INNER":
             raise self.context.error(tree, f"{kind} JOIN needs a condition", hint="add ON ...")
-        self.node = join(left, node, kind, condition, temporal=temporal, hints=hints)
+        place = self.context.place(tree.this)
+        self.node = join(left, node, kind, condition, temporal=temporal, hints=hints, place=place)
         self.settle(both.relations if kind not in {"SEMI", "ANTI"} else self.relations)
 
     def condition(self, both: Scope, kind: str, on: Any) -> Rex:
@@ -238,7 +245,7 @@ class FromClause:
     def temporal(self, tree: Any) -> Rex | None:
         """Return the time that FOR SYSTEM_TIME AS OF says, over the columns of the left side."""
         version = tree.this.args.get("version") if isinstance(tree.this, exp.Table) else None
-        if version is None or version.find(exp.Column) is None:
+        if version is None:
             return None
         rex = Expressions(self.context, self.scope).convert(version.expression)
         assert self.node is not None
@@ -246,6 +253,7 @@ class FromClause:
             raise self.context.error(
                 version,
                 "FOR SYSTEM_TIME AS OF must be a time attribute of the left table",
+                detail="Temporal table join currently only supports 'FOR SYSTEM_TIME AS OF' left table's time attribute field",
                 hint="declare a WATERMARK for it, or add a column AS PROCTIME()",
                 kind=UnsupportedQueryError,
             )
@@ -278,7 +286,8 @@ class FromClause:
             for name in names
         ]
         condition = conjunction([simple_call("=", pair) for pair in pairs])
-        joined = join(left, node, kind, condition, temporal=temporal, hints=hints)
+        place = self.context.place(tree.this)
+        joined = join(left, node, kind, condition, temporal=temporal, hints=hints, place=place)
         if kind in {"SEMI", "ANTI"}:
             self.node = joined
             return

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, inputs_of, walk
 from penstock.table.plan.expressions import conjuncts
-from penstock.table.plan.nodes import Field, Filter, Join, Node, Project, Schema, Values
+from penstock.table.plan.nodes import Field, Filter, Join, Node, Place, Project, Schema, Values
 from penstock.table.types import IntType, LocalZonedTimestampType, TimestampType
 
 WINDOW_TIME = TimestampType(3, nullable=False)
@@ -111,6 +111,7 @@ def join(
     temporal: Rex | None = None,
     hints: dict[str, object] | None = None,
     also: Sequence[Rex] = (),
+    place: Place | None = None,
 ) -> Join:
     """Return a join with its columns. `also`: conditions that filter its rows, which tell what kind of join it is."""
     first, second = left.schema, right.schema
@@ -136,6 +137,7 @@ def join(
         condition=condition,
         temporal=temporal,
         hints=dict(hints or {}),
+        place=place,
     )
 
 

@@ -15,7 +15,7 @@ from penstock.table.plan.aggregation import aggregate
 from penstock.table.plan.blocks import Block, aggregates_in
 from penstock.table.plan.context import Context
 from penstock.table.plan.expressions import field_access
-from penstock.table.plan.hints import state_ttl
+from penstock.table.plan.hints import check_names, state_ttl
 from penstock.table.plan.nodes import Aggregate, Node, Sort
 from penstock.table.plan.over import add_over, direction, named_windows
 from penstock.table.plan.relations import FromClause
@@ -39,6 +39,7 @@ def select(context: Context, tree: Any) -> Node:
     clause = FromClause(context, hints)
     clause.read(tree)
     assert clause.node is not None
+    check_names(hints, [each.name for each in clause.relations if each.name], context.text)
     block = Block(context, clause.node, clause.scope)
     for each in clause.later:
         block.filter(each, "the condition of ON")
@@ -235,7 +236,15 @@ def sorted_rows(block: Block, tree: Any, node: Node, keys: tuple[SortKey, ...]) 
     offset = _count(block, tree.args.get("offset"), "OFFSET") or 0
     if not keys and limit is None and not offset:
         return node
-    return Sort(schema=node.schema, input=node, order=keys, offset=offset, limit=limit)
+    order = tree.args.get("order")
+    return Sort(
+        schema=node.schema,
+        input=node,
+        order=keys,
+        offset=offset,
+        limit=limit,
+        place=block.context.place(order.expressions[0] if keys else tree.args.get("limit")),
+    )
 
 
 def _count(block: Block, tree: Any, what: str) -> int | None:

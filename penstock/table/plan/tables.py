@@ -88,7 +88,8 @@ def read_table(context: Context, tree: Any, table: ResolvedTable, options: dict[
     schema = tuple(
         Field(each.name, each.type.not_null() if each.name in key else each.type) for each in stored
     )
-    node: Node = Scan(schema=schema, table=table, options=dict(options))
+    place = context.place(tree)
+    node: Node = Scan(schema=schema, table=table, options=dict(options), place=place)
     if len(stored) < len(table.columns):
         node = _with_computed(context, tree, table, node)
     if table.watermark is not None:

@@ -55,6 +55,7 @@ def _rank(node: Node) -> Node:
         start=bounds.start,
         end=bounds.end,
         end_column=bounds.end_column,
+        place=over.place,
     )
     whole: Node = Project(schema=node.schema, input=rank, expressions=tuple(columns))
     condition = all_of(rest)

@@ -36,8 +36,8 @@ def transform(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def fields_of(node: Any) -> dict[str, Any]:
-    """Return the fields of a node besides its inputs."""
-    skipped = {"input", "left", "right", "parts"}
+    """Return the fields of a node besides its inputs and its place."""
+    skipped = {"input", "left", "right", "parts", "place"}
     return {
         name: getattr(node, name)
         for kind in reversed(type(node).__mro__)

@@ -20,6 +20,15 @@ from penstock.table.sql.statements import (
     Statement,
 )
 
+# What Flink has and we do not, with what to do instead.
+_NOT_CREATED = {
+    "MATERIALIZED": (
+        "materialized tables are not supported",
+        "INSERT INTO a table with a primary key: the job keeps it up to date",
+    ),
+    "MODEL": ("models are not supported", "call models in functions in Python"),
+}
+
 
 class DefinitionParser(ColumnParser):
     """Reads statements that define things."""
@@ -38,6 +47,8 @@ class DefinitionParser(ColumnParser):
         kinds = ("FUNCTION",) if system else ("TABLE", "VIEW", "FUNCTION")
         if not temporary:
             kinds = (*kinds, "DATABASE", "CATALOG")
+        if self.current.upper in _NOT_CREATED:
+            raise self.error_at(self.current, *_NOT_CREATED[self.current.upper])
         kind = self.expect_any(*kinds)
         if replace and kind != "TABLE":
             raise self.error_at(self.previous, f"CREATE OR REPLACE {kind} is not supported")

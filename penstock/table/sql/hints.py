@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from penstock.table.errors import SqlParseError
+from penstock.table.errors import SqlParseError, nearest
 from penstock.table.sql.stream import TokenStream
 from penstock.table.sql.tokens import Kind, Source, Token, tokenize
 from penstock.table.sql.trees import Hint
+
+# What Flink knows; those of joins say how a batch job joins.
+HINTS = (
+    "OPTIONS",
+    "LOOKUP",
+    "STATE_TTL",
+    "BROADCAST",
+    "SHUFFLE_HASH",
+    "SHUFFLE_MERGE",
+    "NEST_LOOP",
+    "MULTI_JOIN",
+    "EARLY_FIRE",
+)
 
 
 def parse_hints(source: Source, token: Token) -> tuple[Hint, ...]:
@@ -34,6 +47,13 @@ class _HintParser(TokenStream):
     def _hint(self) -> Hint:
         token = self.current
         name = self.name("the name of a hint").upper()
+        if name not in HINTS:
+            near = nearest(name, HINTS)
+            raise self.error_at(
+                token,
+                f"there is no hint {name}",
+                f"did you mean {near}?" if near else f"there are {', '.join(HINTS)}",
+            )
         options: dict[str, str] = {}
         arguments: list[str] = []
         if self.accept("(") and not self.accept(")"):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import UnsupportedOperationError
+from penstock.table.errors import SqlError
 from penstock.table.physical.nodes import Physical
 from penstock.table.physical.settings import PlannerSettings
 from penstock.table.plan.nodes import Node
@@ -22,6 +23,7 @@ class Context:
         self.settings = settings
         self._implementations = implementations
         self._made: dict[int, tuple[Node, Physical]] = {}
+        self._failed = False
 
     @property
     def zone(self) -> str:
@@ -35,5 +37,14 @@ class Context:
             how = self._implementations.get(type(node))
             if how is None:
                 raise UnsupportedOperationError(f"{type(node).__name__} cannot be run in a query")
-            made = self._made[id(node)] = (node, how(node, self))
+            made = self._made[id(node)] = (node, self._made_by(how, node))
         return made[1]
+
+    def _made_by(self, how: Implement, node: Node) -> Physical:
+        try:
+            return how(node, self)
+        except SqlError as error:
+            if not self._failed and node.place is not None:
+                error.at(node.place.position, node.place.statement, node.place.length)
+            self._failed = True  # nodes around it are not what is wrong
+            raise

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from penstock.columnar.specs.changes import ChangelogNormalizeSpec
 from penstock.columnar.specs.stateless import RowsToColumnsSpec, WatermarkSpec
 from penstock.common.types import RowKind
-from penstock.table.catalog.tables import PhysicalColumn
+from penstock.table.catalog.tables import MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.providers import TableContext
-from penstock.table.errors import ValidationError
+from penstock.table.errors import ValidationError, nearest
 from penstock.table.expressions.nodes import InputRef, Rex, inputs_of
 from penstock.table.physical import options
 from penstock.table.physical.implement.context import Context
@@ -56,9 +56,12 @@ def factory_of(table: Any, given: dict[str, str], context: Context) -> Any:
     """Return the factory of a table's connector."""
     name = {**table.options, **given}.get("connector")
     if name is None:
+        near = nearest("connector", {**table.options, **given})
         raise ValidationError(
             f"table {table.path} has no connector",
-            hint="give it one: WITH ('connector' = '...')",
+            hint=f"did you mean 'connector' instead of '{near}'?"
+            if near
+            else "give it one: WITH ('connector' = '...')",
         )
     return context.settings.factories.find(name)
 
@@ -119,8 +122,20 @@ def implement_scan(node: Scan, context: Context) -> Physical:
         scan = calc(scan, schema, condition=all_of(conditions), zone=context.zone)
     if [field.name for field in scan.schema] != wanted:
         at = {field.name: index for index, field in enumerate(scan.schema)}
+        _check_metadata(table, at)
         scan = project(scan, [at[name] for name in wanted], zone=context.zone)
     return scan
+
+
+def _check_metadata(table: Any, given: Collection[str]) -> None:
+    """Refuse columns of metadata that a connector does not give."""
+    for column in table.columns:
+        if isinstance(column, MetadataColumn) and column.name not in given:
+            raise ValidationError(
+                f"table {table.path} declares the metadata column '{column.name}', but its connector "
+                f"'{table.options.get('connector')}' has no metadata '{column.key}'",
+                hint="leave the column out, or compute it: name AS expression",
+            )
 
 
 def _physical_names(table: Any) -> list[str]:

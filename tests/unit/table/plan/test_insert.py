@@ -50,7 +50,7 @@ def test_columns_that_fit_are_written_as_they_are() -> None:
         ("INSERT INTO expensive SELECT price, price FROM bid", "is a view: nothing can be inserted"),
         ("INSERT INTO days PARTITION (x = 'y') SELECT price, channel, channel FROM bid", "'x' is no partition column"),
         ("INSERT INTO lose SELECT price FROM bid", "table 'lose' not found"),
-        ("INSERT INTO meta (a, o) SELECT k, k FROM s", "column 'o' not found in table"),
+        ("INSERT INTO meta (a, o) SELECT k, k FROM s", "column 'o' of table"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(statement: str, message: str) -> None:
