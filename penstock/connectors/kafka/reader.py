@@ -10,7 +10,12 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from penstock.common.serialization import DeserializationSchema, deserialize_each
+from penstock.common.serialization import (
+    DeserializationSchema,
+    Deserialized,
+    deserialize_all,
+    deserialize_each,
+)
 from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition
 from penstock.connectors.kafka.partition_buffer import PartitionBuffer
 from penstock.connectors.kafka.properties import confluent_kafka
@@ -126,9 +131,8 @@ class KafkaReader(SourceReader):
         times = [moment for _, moment in map(self._timestamp, messages)]
         values = list(map(self._value, messages))
         if isinstance(self._schema, KafkaRecordDeserializationSchema):
-            found = deserialize_each(
-                self._schema.deserialize,  # type: ignore[arg-type]
-                self._records(buffer.partition, messages, values, times),  # type: ignore[arg-type]
+            found = self._deserialized(
+                self._schema, self._records(buffer.partition, messages, values, times)
             )
         else:
             found = self._schema.deserialize_batch(values)
@@ -142,6 +146,12 @@ class KafkaReader(SourceReader):
                 for index, error in found.failures
             ],
         )
+
+    @staticmethod
+    def _deserialized(schema: KafkaRecordDeserializationSchema, records: list[Any]) -> Deserialized:
+        if type(schema).deserialize_many is KafkaRecordDeserializationSchema.deserialize_many:
+            return deserialize_each(schema.deserialize, records)  # type: ignore[arg-type]
+        return deserialize_all(schema.deserialize_many, records)  # type: ignore[arg-type]
 
     def _records(
         self,

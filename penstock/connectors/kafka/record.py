@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from penstock.errors import ArgumentTypeError
@@ -24,12 +24,18 @@ class KafkaRecord(NamedTuple):
 class KafkaRecordDeserializationSchema(ABC):
     """Makes a record of a message with its key, headers, topic, partition, offset and timestamp.
 
-    What it raises says that the message is malformed.
+    A message that may hold several records, as a change of a table does, is for `deserialize_many`. What they raise says that the message is
+    malformed.
     """
 
     @abstractmethod
     def deserialize(self, record: KafkaRecord) -> Any:
         """Return the record; None leaves the message out."""
+
+    def deserialize_many(self, record: KafkaRecord) -> Iterable[Any]:
+        """Return all records of the message, in order."""
+        found = self.deserialize(record)
+        return () if found is None else (found,)
 
     def get_produced_type(self) -> Any:
         """Return the type of the records, None if it is not known."""

@@ -99,6 +99,41 @@ def test_changes_of_a_database_are_a_changing_table(
         assert final(tables, "SELECT SUM(n) FROM changes") == {(3,): 1}
 
 
+def test_an_update_takes_back_the_row_before_it(
+    tables: TableEnvironment, kafka: KafkaBroker
+) -> None:
+    """Databases tell updates by one message with two rows."""
+    topic = kafka.create_topic(f"updates-{uuid.uuid4().hex}", 1)
+    reads = "'scan.startup.mode' = 'earliest-offset'"
+    tables.execute_sql(
+        f"CREATE TABLE events (e STRING) WITH ({options(kafka, topic, connector='kafka', format='raw')}, {reads})"
+    )
+    given = options(kafka, topic, connector="kafka", format="debezium-json")
+    tables.execute_sql(
+        f"CREATE TABLE stock (sku BIGINT, n INT, at_offset BIGINT METADATA FROM 'offset' VIRTUAL) WITH ({given}, {reads})"
+    )
+    events = (
+        '{"before": null, "after": {"sku": 1, "n": 5}, "op": "c"}',
+        '{"before": {"sku": 1, "n": 5}, "after": {"sku": 1, "n": 7}, "op": "u"}',
+        '{"before": null, "after": {"sku": 2, "n": 1}, "op": "c"}',
+        '{"before": {"sku": 2, "n": 1}, "after": null, "op": "d"}',
+    )
+    with MiniCluster():
+        for event in events:  # one after the other: the order of VALUES is not kept
+            tables.execute_sql(f"INSERT INTO events VALUES ('{event}')").wait()
+        assert final(tables, "SELECT sku, SUM(n), COUNT(*) FROM stock GROUP BY sku") == {
+            (1, 7, 1): 1
+        }
+        with tables.execute_sql("SELECT * FROM stock").collect() as rows:
+            assert [(str(row.get_row_kind()), *row) for row in rows] == [
+                ("+I", 1, 5, 0),
+                ("-U", 1, 5, 1),
+                ("+U", 1, 7, 1),
+                ("+I", 2, 1, 2),
+                ("-D", 2, 1, 3),
+            ]
+
+
 SERVER = "'properties.bootstrap.servers' = 'h:1'"
 JSON = "'connector' = 'kafka', 'topic' = 't', 'format' = 'json'"
 UPSERTS = (

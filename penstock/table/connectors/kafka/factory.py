@@ -21,12 +21,14 @@ from penstock.table.connectors.kafka.options import (
 )
 from penstock.table.connectors.kafka.records import (
     METADATA,
+    ChangeRows,
     PartWriter,
     Place,
     RecordRows,
     takes_away,
 )
 from penstock.table.connectors.message_formats import (
+    CHANGE_FORMATS,
     MESSAGE_FORMATS,
     MessageFormat,
     message_format,
@@ -186,6 +188,8 @@ class KafkaTable:
     def _rows(self) -> RecordRows:
         reader = None if self._key is None else self._key.reader()
         places = [self._place(name) for name in self._names]
+        if self._value.kind in CHANGE_FORMATS and not self._upserts:
+            return ChangeRows(self._value.reader(), reader, places)
         return RecordRows(self._value.reader(), reader, places, upserts=self._upserts)
 
     def _place(self, name: str) -> Place:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,21 +59,21 @@ class RecordRows(KafkaRecordDeserializationSchema):
         self._upserts = upserts
 
     def deserialize(self, record: KafkaRecord) -> Any:
-        """Return the row of a message; None for one that is not read."""
-        deletes = record.value is None
-        if deletes and not self._upserts:
-            return None
-        value = None if record.value is None else self._value.deserialize(record.value)
-        if value is None and not deletes:
-            return None
+        """Return the row of a message that has one; None for one that is not read."""
+        if record.value is None:
+            return self._row(record, None, RowKind.DELETE) if self._upserts else None
+        value = self._value.deserialize(record.value)
+        return None if value is None else self._row(record, value, self._kind(value))
+
+    def _kind(self, value: Any) -> RowKind:
+        if self._upserts:
+            return RowKind.UPDATE_AFTER
+        return value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
+
+    def _row(self, record: KafkaRecord, value: Any, kind: RowKind) -> Row:
         key = self._key_of(record)
         row = Row(*(self._take(place, record, value, key) for place in self._places))
-        if deletes:
-            row.set_row_kind(RowKind.DELETE)
-        elif self._upserts:
-            row.set_row_kind(RowKind.UPDATE_AFTER)
-        elif isinstance(value, Row):
-            row.set_row_kind(value.get_row_kind())
+        row.set_row_kind(kind)
         return row
 
     def _key_of(self, record: KafkaRecord) -> Any:
@@ -95,6 +95,17 @@ class RecordRows(KafkaRecordDeserializationSchema):
             return METADATA[place.at][1](record)
         row = key if place.part == "key" else value
         return None if row is None else row[place.at]
+
+
+class ChangeRows(RecordRows):
+    """Makes rows of messages that are changes of a table: of an update, the row before and the row after."""
+
+    def deserialize_many(self, record: KafkaRecord) -> Iterable[Any]:
+        """Return the rows of a message; a tombstone has none."""
+        if record.value is None:
+            return ()
+        found = self._value.deserialize_many(record.value)
+        return [self._row(record, value, self._kind(value)) for value in found]
 
 
 class PartWriter(SerializationSchema):
