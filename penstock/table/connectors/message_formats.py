@@ -29,6 +29,11 @@ from penstock.connectors.formats.json import (
 from penstock.connectors.formats.raw import RawDeserializationSchema, RawSerializationSchema
 from penstock.errors import ConfigurationError
 from penstock.table.changelog_mode import ChangelogMode
+from penstock.table.connectors.json_rows import (
+    JsonStyle,
+    RowJsonSerializationSchema,
+    has_times,
+)
 from penstock.table.connectors.options import Option, checked, flag, text
 from penstock.table.types import DataType, RowField, RowType
 
@@ -38,7 +43,7 @@ _JSON: Final = (
     flag("fail-on-missing-field"),
     flag("ignore-parse-errors"),
     text("timestamp-format.standard", "SQL", choices=("sql", "iso-8601")),
-    text("map-null-key.mode", "FAIL"),
+    text("map-null-key.mode", "FAIL", choices=("fail", "drop", "literal")),
     text("map-null-key.literal", "null"),
     flag("encode.decimal-as-plain-number"),
     flag("encode.ignore-null-fields"),
@@ -113,7 +118,7 @@ class MessageFormat:
         """Return what writes rows."""
         match self.kind:
             case "json":
-                return JsonRowSerializationSchema(self.row_type)
+                return self._json_writer()
             case "csv":
                 return CsvRowSerializationSchema(self._csv())
             case "raw":
@@ -127,6 +132,25 @@ class MessageFormat:
             case "canal-json":
                 return CanalJsonSerializationSchema(self.row_type)
         return MaxwellJsonSerializationSchema(self.row_type)
+
+    def is_plain(self) -> bool:
+        """Whether no option changes how JSON is written."""
+        return self._json_style() == JsonStyle()
+
+    def _json_writer(self) -> SerializationSchema:
+        if self.is_plain() and not has_times(self.row_type):
+            return JsonRowSerializationSchema(self.row_type)  # the same, and faster
+        return RowJsonSerializationSchema(self.row_type, self._json_style())
+
+    def _json_style(self) -> JsonStyle:
+        options = self.options
+        return JsonStyle(
+            iso=options["timestamp-format.standard"].lower() == "iso-8601",
+            plain_decimals=options["encode.decimal-as-plain-number"],
+            without_nulls=options["encode.ignore-null-fields"],
+            null_keys=options["map-null-key.mode"].lower(),
+            null_key=options["map-null-key.literal"],
+        )
 
     def _csv(self) -> CsvSchema:
         builder = CsvSchema.builder()

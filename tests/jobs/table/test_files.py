@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -96,3 +97,115 @@ def test_a_format_that_is_not_known_is_refused(tables: TableEnvironment, tmp_pat
     tables.execute_sql(f"CREATE TABLE t (id BIGINT) WITH ({given})")
     with pytest.raises(ConfigurationError, match="one of csv, json, parquet"):
         tables.execute_sql("SELECT * FROM t")
+
+
+def lines_of(
+    tables: TableEnvironment, folder: Path, columns: str, lines: list[str], **options: str
+) -> None:
+    """Make `t` known, whose only file has these lines."""
+    folder.mkdir()
+    (folder / "rows").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    given = {"connector": "filesystem", "path": str(folder), "format": "json", **options}
+    shown = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+    tables.execute_sql(f"CREATE TABLE t ({columns}) WITH ({shown})")
+
+
+EVERYTHING = """(1, CAST(-7 AS TINYINT), CAST(300 AS SMALLINT), CAST(1.5 AS FLOAT), TIME '10:11:12', x'6869',
+  TIMESTAMP '2024-01-01 10:00:00.123456', ARRAY[1, 2], MAP['a', 1], ROW(5, 'x'))"""
+TYPES = "n INT, ti TINYINT, si SMALLINT, f FLOAT, t TIME, y BYTES, ts TIMESTAMP(6), a ARRAY<INT>, m MAP<STRING, INT>, r ROW<x INT, y STRING>"
+
+
+@pytest.mark.parametrize("form", ["json", "parquet", "orc", "avro"])
+def test_values_of_all_types_are_written_and_read(
+    tables: TableEnvironment, tmp_path: Path, form: str
+) -> None:
+    given = f"'connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = '{form}'"
+    columns = TYPES.replace(", m MAP<STRING, INT>", "") if form == "avro" else TYPES
+    rows = EVERYTHING.replace(", MAP['a', 1]", "") if form == "avro" else EVERYTHING
+    tables.execute_sql(f"CREATE TABLE t ({columns}) WITH ({given})")
+    with MiniCluster():
+        tables.execute_sql(f"INSERT INTO t VALUES {rows}").wait()
+        with tables.execute_sql("SELECT * FROM t").collect() as found:
+            (row,) = (tuple(each) for each in found)
+    assert row[:4] == (1, -7, 300, 1.5)
+    assert row[4:7] == (dt.time(10, 11, 12), b"hi", dt.datetime(2024, 1, 1, 10, 0, 0, 123456))
+    assert row[7] == [1, 2]
+    assert list(row[-1]) == [5, "x"]
+    assert form == "avro" or row[8] == {"a": 1}
+
+
+def test_json_lines_are_those_of_flink(tables: TableEnvironment, tmp_path: Path) -> None:
+    given = f"'connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = 'json', 'json.encode.ignore-null-fields' = 'true'"
+    tables.execute_sql(
+        f"CREATE TABLE t (a INT, m MAP<STRING, INT>, p DECIMAL(5, 2), ts TIMESTAMP(3), l TIMESTAMP_LTZ(3)) WITH ({given})"
+    )
+    tables.get_config().set("table.local-time-zone", "Europe/Berlin")
+    with MiniCluster():
+        tables.execute_sql(
+            "INSERT INTO t VALUES (CAST(NULL AS INT), MAP['k', 2], 1.5, TIMESTAMP '2024-01-01 10:00:00.120', "
+            "CAST(TIMESTAMP '2024-01-01 10:00:00' AS TIMESTAMP_LTZ(3)))"
+        ).wait()
+    (written,) = (tmp_path / "t").glob("part-*")
+    assert written.read_text() == (
+        '{"m":{"k":2},"p":1.50,"ts":"2024-01-01 10:00:00.12","l":"2024-01-01 09:00:00Z"}\n'
+    )
+
+
+def test_json_values_become_those_of_the_columns(tables: TableEnvironment, tmp_path: Path) -> None:
+    lines = ['{"i": "5", "s": 7, "b": "true", "m": 12345678901234567890.12345}', '{"s": {"x": 1}}']
+    lines_of(tables, tmp_path / "t", "i INT, s STRING, b BOOLEAN, m DECIMAL(30, 5)", lines)
+    with MiniCluster():
+        assert rows_of(tables, "SELECT * FROM t") == {
+            ("5", "7", "True", "12345678901234567890.12345"): 1,
+            ("None", '{"x": 1}', "None", "None"): 1,
+        }
+
+
+def test_lines_that_are_no_json_are_left_out_if_asked_for(
+    tables: TableEnvironment, tmp_path: Path
+) -> None:
+    lines = ['{"i": 1}', '{"i":', '{"i": 3}']
+    options = {"json.ignore-parse-errors": "true"}
+    lines_of(tables, tmp_path / "t", "i INT", lines, **options)
+    with MiniCluster():
+        assert rows_of(tables, "SELECT * FROM t") == {("1",): 1, ("3",): 1}
+
+
+def test_a_field_that_is_missing_fails_the_job_if_asked_for(
+    tables: TableEnvironment, tmp_path: Path
+) -> None:
+    options = {"json.fail-on-missing-field": "true"}
+    lines_of(tables, tmp_path / "t", "i INT, j INT", ['{"i": 1}'], **options)
+    with MiniCluster(), pytest.raises(JobExecutionError, match="'j' is missing"):
+        rows_of(tables, "SELECT * FROM t")
+
+
+def test_an_option_that_a_format_does_not_know_is_refused(
+    tables: TableEnvironment, tmp_path: Path
+) -> None:
+    lines_of(tables, tmp_path / "t", "i INT", [], **{"json.ignore-parse-error": "true"})
+    with pytest.raises(ConfigurationError, match="did you mean 'ignore-parse-errors'"):
+        tables.execute_sql("SELECT * FROM t")
+
+
+def test_files_of_changes_are_a_changing_table(tables: TableEnvironment, tmp_path: Path) -> None:
+    lines = [
+        '{"before": null, "after": {"k": 1, "n": 5}, "op": "c"}',
+        '{"before": null, "after": {"k": 2, "n": 1}, "op": "c"}',
+        '{"before": {"k": 1, "n": 5}, "after": {"k": 1, "n": 7}, "op": "u"}',
+        '{"before": {"k": 2, "n": 1}, "after": null, "op": "d"}',
+    ]
+    lines_of(tables, tmp_path / "t", "k INT, n INT", lines, format="debezium-json")
+    with MiniCluster():
+        with tables.execute_sql("SELECT n FROM t").collect() as rows:
+            kinds = [(str(row.get_row_kind()), row[0]) for row in rows]
+        assert kinds == [("+I", 5), ("+I", 1), ("-U", 5), ("+U", 7), ("-D", 1)]
+
+
+def test_rows_know_the_file_they_are_from(tables: TableEnvironment, tmp_path: Path) -> None:
+    columns = "i INT, f STRING METADATA FROM 'file.name', `file.path` STRING METADATA VIRTUAL, z BIGINT METADATA FROM 'file.size'"
+    lines_of(tables, tmp_path / "t", columns, ['{"i": 1}'])
+    path = str(tmp_path / "t" / "rows")
+    with MiniCluster():
+        assert rows_of(tables, "SELECT * FROM t") == {("1", "rows", path, "9"): 1}
+        assert rows_of(tables, "SELECT z FROM t") == {("9",): 1}

@@ -9,9 +9,16 @@ from typing import Any
 from penstock.connectors.files.committer import CommitPolicy
 from penstock.connectors.files.rolling import OutputFileConfig
 from penstock.connectors.files.source import FileSource
+from penstock.connectors.formats.csv_messages import (
+    CsvRowDeserializationSchema,
+    CsvRowSerializationSchema,
+)
+from penstock.connectors.formats.csv_schema import CsvColumn, CsvSchema
+from penstock.connectors.formats.field_types import field_type
 from penstock.errors import ConfigurationError, UnsupportedOperationError
-from penstock.table.catalog.tables import PhysicalColumn
+from penstock.table.catalog.tables import MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
+from penstock.table.connectors.files.changes import ChangeLines
 from penstock.table.connectors.files.frames import (
     AvroFrames,
     CsvFrames,
@@ -20,21 +27,25 @@ from penstock.table.connectors.files.frames import (
     ParquetFrames,
     PartitionedFrames,
 )
+from penstock.table.connectors.files.metadata import METADATA, MetadataFrames
 from penstock.table.connectors.files.parts import (
     AvroPart,
     OrcPart,
     ParquetPart,
+    RowLines,
     TextPart,
     write_csv,
     write_json,
+    writes_rows,
 )
 from penstock.table.connectors.files.sink import FramesSink
 from penstock.table.connectors.lookups import LoadedLookup
+from penstock.table.connectors.message_formats import CHANGE_FORMATS, MessageFormat, message_format
 from penstock.table.connectors.options import Option, checked, duration, flag, memory, number, text
 from penstock.table.connectors.providers import LookupProvider, Scanned, TableContext, Written
-from penstock.table.types import DataType
+from penstock.table.types import DataType, LocalZonedTimestampType, TimestampType
 
-FORMATS = ("csv", "json", "parquet", "orc", "avro")
+FORMATS = ("csv", "json", "parquet", "orc", "avro", *CHANGE_FORMATS)
 OPTIONS: tuple[Option, ...] = (
     text("path", required=True),
     text("format", required=True, choices=FORMATS),
@@ -148,21 +159,60 @@ class FilesTable:
             case "orc":
                 return OrcPart
             case "avro":
+                self._check_avro()
                 return AvroPart
-            case "json":
-                return partial(TextPart, write_json)
-            case "csv":
-                given = _csv_options(self._context)
-                options = {
-                    "separator": given["csv.field-delimiter"].replace("\\t", "\t"),
-                    "null_value": given["csv.null-literal"] or "",
-                    "quote_style": "never" if given["csv.disable-quote-character"] else "necessary",
-                }
-                return partial(TextPart, partial(write_csv, options=options))
+            case "json" | "csv" as form:
+                return partial(TextPart, self._lines(form))
             case other:
                 raise ConfigurationError(
                     f"table {self._context.table.path}: format '{other}' cannot be written"
                 )
+
+    def _check_avro(self) -> None:
+        for each in self._context.table.columns:
+            kind = each.type if isinstance(each, PhysicalColumn) else None
+            if isinstance(kind, TimestampType | LocalZonedTimestampType) and kind.precision > 6:
+                raise ConfigurationError(
+                    f"table {self._context.table.path}: Avro has no {kind}, which column '{each.name}' has",
+                    hint="declare it with a precision of 6 at most",
+                )
+
+    def _lines(self, form: str) -> Any:
+        """Return what writes frames as lines: in columns, or row by row where columns cannot be written or options ask for it."""
+        table = self._context.table
+        columns = {
+            each.name: each.type
+            for each in table.columns
+            if isinstance(each, PhysicalColumn) and each.name not in table.partition_keys
+        }
+        if form == "json":
+            own = message_format("json", self._context.options, ["json."], columns, str(table.path))
+            if own.is_plain() and not any(writes_rows(kind, form) for kind in columns.values()):
+                return write_json
+            return RowLines(columns, own.writer())
+        given = _csv_options(self._context)
+        if any(writes_rows(kind, form) for kind in columns.values()):
+            return RowLines(columns, CsvRowSerializationSchema(_csv_schema(given, columns)))
+        options = {
+            "separator": given["csv.field-delimiter"].replace("\\t", "\t"),
+            "null_value": given["csv.null-literal"] or "",
+            "quote_style": "never" if given["csv.disable-quote-character"] else "necessary",
+        }
+        return partial(write_csv, options=options)
+
+
+def _csv_schema(options: dict[str, Any], columns: dict[str, DataType]) -> CsvSchema:
+    between = options["csv.array-element-delimiter"]
+    return CsvSchema(
+        columns=tuple(CsvColumn(name, field_type(kind), between) for name, kind in columns.items()),
+        column_separator=options["csv.field-delimiter"].replace("\\t", "\t"),
+        quote_char=None
+        if options["csv.disable-quote-character"]
+        else options["csv.quote-character"],
+        escape_char=options["csv.escape-character"],
+        null_value=options["csv.null-literal"],
+        allow_comments=options["csv.allow-comments"],
+    )
 
 
 class FilesScan:
@@ -174,8 +224,37 @@ class FilesScan:
         self._options = _options(context)
         columns = [each for each in context.table.columns if isinstance(each, PhysicalColumn)]
         self._types = {each.name: each.type for each in columns}
-        self._names: Sequence[str] = list(self._types)
-        self._format = self._make_format()
+        self._metadata = self._find_metadata()
+        self._names: Sequence[str] = [*self._types, *self._metadata]
+        self._changes = self._options["format"] in CHANGE_FORMATS
+        self._format = self._make_changes() if self._changes else self._make_format()
+        if self._metadata and not self._changes:
+            self._format = MetadataFrames(self._format, self._names, self._metadata)
+
+    def _find_metadata(self) -> dict[str, str]:
+        columns = self._context.table.columns
+        found = {each.name: each.key for each in columns if isinstance(each, MetadataColumn)}
+        known = () if self._options["format"] in CHANGE_FORMATS else tuple(METADATA)
+        unknown = [key for key in found.values() if key not in known]
+        if unknown:
+            raise ConfigurationError(
+                f"table {self._name}: there is no metadata '{unknown[0]}'",
+                hint=f"there is {', '.join(known)}" if known else "files of changes have none",
+            )
+        return found
+
+    def _make_changes(self) -> Any:
+        kind = self._options["format"]
+        if self._context.table.partition_keys:
+            raise ConfigurationError(
+                f"table {self._name}: files of format '{kind}' have no partitions",
+                detail="a change may move a row to another one",
+            )
+        return ChangeLines(self._messages(kind, self._types).reader())
+
+    def _messages(self, kind: str, columns: dict[str, DataType]) -> MessageFormat:
+        """Return the format of single lines."""
+        return message_format(kind, self._context.options, [f"{kind}."], columns, self._name)
 
     def _make_format(self) -> Any:
         keys = self._context.table.partition_keys
@@ -185,13 +264,16 @@ class FilesScan:
             return inner
         types = [self._types[name] for name in keys]
         found = PartitionedFrames(inner, keys, types, self._options["partition.default-name"])
-        found.project(self._names)
+        found.project(list(self._types))
         return found
 
     def _inner_format(self, names: list[str], types: list[DataType]) -> Any:
         match self._options["format"]:
             case "json":
-                return JsonFrames(names, types)
+                form = self._messages("json", dict(zip(names, types, strict=True)))
+                strict = form.options["fail-on-missing-field"]
+                ignores = form.options["ignore-parse-errors"]
+                return JsonFrames(names, types, form.reader(), careful=strict or ignores)
             case "parquet":
                 return ParquetFrames(names, types)
             case "orc":
@@ -205,46 +287,58 @@ class FilesScan:
 
     def _csv(self, names: list[str], types: list[DataType]) -> CsvFrames:
         options = _csv_options(self._context)
-        quotes = not options["csv.disable-quote-character"]
+        schema = _csv_schema(options, dict(zip(names, types, strict=True)))
+        ignores = options["csv.ignore-parse-errors"]
         return CsvFrames(
             names,
             types,
+            CsvRowDeserializationSchema(schema, ignore_parse_errors=ignores),
+            careful=options["csv.escape-character"] is not None,
             options={
-                "separator": options["csv.field-delimiter"].replace("\\t", "\t"),
-                "quote_char": options["csv.quote-character"] if quotes else None,
+                "separator": schema.column_separator,
+                "quote_char": schema.quote_char,
                 "null_values": options["csv.null-literal"],
                 "comment_prefix": "#" if options["csv.allow-comments"] else None,
-                "ignore_errors": options["csv.ignore-parse-errors"],
+                "ignore_errors": ignores,
             },
         )
 
     def changelog_mode(self) -> ChangelogMode:
-        """Rows of files are inserts."""
-        return ChangelogMode.insert_only()
+        """Rows of files are inserts, unless the format tells changes."""
+        return ChangelogMode.all() if self._changes else ChangelogMode.insert_only()
 
     def bounded(self) -> bool:
         """Whether directories are not watched."""
         return self._options["source.monitor-interval"] is None
 
     def apply_projection(self, names: Sequence[str]) -> None:
-        """Read these columns only."""
-        self._names = list(names)
-        self._format.project(names)
+        """Read these columns only; of changes, all are read."""
+        if not self._changes:
+            self._names = list(names)
+            self._format.project(names)
 
     def scan(self) -> Scanned:
-        """Return a source of frames."""
+        """Return a source of frames, or of rows that are changes."""
         builder = FileSource.for_bulk_file_format(self._format, self._options["path"])
         interval = self._options["source.monitor-interval"]
         if interval is not None:
             builder = builder.monitor_continuously(interval / 1000)
-        types = tuple(self._types[name] for name in self._names)
-        return Scanned(builder.build(), tuple(self._names), types, columnar=True)
+        types = tuple(map(self._type, self._names))
+        return Scanned(builder.build(), tuple(self._names), types, columnar=not self._changes)
+
+    def _type(self, name: str) -> DataType:
+        return self._types[name] if name in self._types else METADATA[self._metadata[name]][0]
 
     def lookup_provider(self, keys: Sequence[str], names: Sequence[str]) -> LookupProvider:
         """Return what has read all files, and reads them again after some time if the options say so."""
+        if self._changes:
+            raise ConfigurationError(
+                f"table {self._name} cannot be looked up: its files tell changes of rows",
+                hint="join it as it is, or with FOR SYSTEM_TIME AS OF an event time",
+            )
         self._format.project(names)
         source = FileSource.for_bulk_file_format(self._format, self._options["path"]).build()
-        types = [self._types[name] for name in names]
+        types = list(map(self._type, names))
         at = [list(names).index(key) for key in keys]
         reload_ms = self._options["lookup.full-cache.periodic-reload.interval"]
         return LoadedLookup(source, names, types, at, reload_ms)

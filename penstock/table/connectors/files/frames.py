@@ -13,21 +13,26 @@ import pyarrow.orc
 import pyarrow.parquet
 
 from penstock.columnar.dtypes import dtype_of
+from penstock.columnar.values import series_of
+from penstock.common.serialization import DeserializationSchema
 from penstock.connectors.formats.base import (
     BulkFormat,
     Faults,
     FileFormat,
     FilePart,
     LineFormat,
+    byte_lines,
+    without_end,
 )
 from penstock.errors import RecordError
 from penstock.files.file_info import FileInfo
 from penstock.files.file_system import FileSystem
+from penstock.table.connectors.files.parts import NANOS_OF_MILLI
 from penstock.table.types import DataType
 
 # A batch of columns is worth its fixed cost from some ten thousand rows on (measured: a projection of 1 000 rows costs as much as one of 10 000).
-ROWS_AT_ONCE: Final = 16
-LEAST_ASKED: Final = 256  # a slow query does not get faster with smaller batches
+ROWS_AT_ONCE: Final = 64
+LEAST_ASKED: Final = 64  # a slow query does not get faster with smaller batches
 
 
 def rows_at_once(asked: int) -> int:
@@ -124,8 +129,26 @@ class OrcFrames(FrameFormat):
             orc = pyarrow.orc.ORCFile(stream)
             for number in range(orc.nstripes):
                 frame = pl.DataFrame(pl.from_arrow(orc.read_stripe(number, columns=self.columns)))
+                frame = frame.with_columns(_read_times(frame, self.schema))
                 for start in range(0, frame.height, rows):
                     yield frame.slice(start, rows)
+
+
+def _read_times(frame: pl.DataFrame, wanted: dict[str, pl.DataType]) -> list[pl.Expr]:
+    """Return the times that files have in another form: times of a day as milliseconds, moments without their zone, which is UTC."""
+    found = []
+    for name, kind in wanted.items():
+        there = frame.schema.get(name)
+        if isinstance(kind, pl.Time) and there is not None and there.is_integer():
+            found.append((pl.col(name).cast(pl.Int64) * NANOS_OF_MILLI).cast(pl.Time))
+        elif (
+            isinstance(kind, pl.Datetime)
+            and isinstance(there, pl.Datetime)
+            and kind.time_zone is not None
+            and there.time_zone is None
+        ):
+            found.append(pl.col(name).dt.replace_time_zone("UTC"))
+    return found
 
 
 class AvroFrames(FrameFormat):
@@ -141,18 +164,33 @@ class AvroFrames(FrameFormat):
         """Read the file, and give it in parts."""
         with files.open_input(part.path) as stream:
             frame = pl.read_avro(io.BytesIO(stream.read()), columns=self.columns)
+        frame = frame.with_columns(_read_times(frame, self.schema))
         for start in range(0, frame.height, rows):
             yield frame.slice(start, rows)
 
 
 class LineFrames(LineFormat):
-    """Base of formats of lines that are read in columns. Positions are offsets of bytes."""
+    """Base of formats of lines that are read in columns. Positions are offsets of bytes.
 
-    def __init__(self, names: Sequence[str], types: Sequence[DataType]) -> None:
+    Columns of simple types are read at once. `rows` reads all columns line by line, with Flink's rules of conversion: it has the last word where values are
+    not written as their types are, and reads what is nested. `careful`: it reads every line.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        types: Sequence[DataType],
+        rows: DeserializationSchema,
+        *,
+        careful: bool = False,
+    ) -> None:
         super().__init__("UTF-8")
         self.names = list(names)
-        self.known = {name: dtype_of(kind) for name, kind in zip(names, types, strict=True)}
+        self.types = dict(zip(names, types, strict=True))
+        self.known = {name: dtype_of(kind) for name, kind in self.types.items()}
         self.columns = list(names)
+        self.rows = rows
+        self.careful = careful
 
     def project(self, columns: Sequence[str]) -> None:
         """Read these columns only."""
@@ -163,21 +201,39 @@ class LineFrames(LineFormat):
     ) -> Iterator[tuple[Any, int]]:
         """Yield frames of the lines that begin in the part, and the offset after them."""
         for chunk in self.chunks(part, files, position, rows_at_once(batch_size)):
-            try:
-                frame = self.parse(bytes(chunk.data))
-                yield (
-                    frame.select(_converted(name, self.known[name]) for name in self.columns),
-                    chunk.end,
-                )
-            except pl.exceptions.PolarsError as error:
-                raise RecordError(
-                    "a file cannot be read as rows of the table",
-                    detail=f"{part.path}, after byte {chunk.start}: {error}",
-                ) from error
+            yield self._frame(bytes(chunk.data), part.path, chunk.start), chunk.end
 
     @abstractmethod
     def parse(self, data: bytes) -> pl.DataFrame:
-        """Return the columns of whole lines; times and decimals may be text."""
+        """Return the columns of whole lines at once; times and decimals may be text."""
+
+    def _frame(self, data: bytes, path: str, start: int) -> pl.DataFrame:
+        if not self.careful and not any(_is_composed(self.known[name]) for name in self.columns):
+            try:
+                return self.parse(data).select(
+                    _converted(name, self.known[name]) for name in self.columns
+                )
+            except pl.exceptions.PolarsError:
+                pass  # again, line by line
+        return self._line_by_line(data, path, start)
+
+    def _line_by_line(self, data: bytes, path: str, start: int) -> pl.DataFrame:
+        raws = byte_lines(data)
+        lines = [without_end(each) or None for each in raws]
+        found = self.rows.deserialize_batch(lines)
+        if found.failures:
+            index, error = found.failures[0]
+            raise RecordError(
+                "a file cannot be read as rows of the table",
+                detail=f"{path}, at byte {start + sum(map(len, raws[:index]))}: {error}",
+            ) from error
+        at = [self.names.index(name) for name in self.columns]
+        return pl.DataFrame(
+            [
+                series_of(name, [row[index] for row in found.records], self.types[name], name)
+                for name, index in zip(self.columns, at, strict=True)
+            ]
+        )
 
 
 class CsvFrames(LineFrames):
@@ -187,9 +243,15 @@ class CsvFrames(LineFrames):
     """
 
     def __init__(
-        self, names: Sequence[str], types: Sequence[DataType], *, options: dict[str, Any]
+        self,
+        names: Sequence[str],
+        types: Sequence[DataType],
+        rows: DeserializationSchema,
+        *,
+        careful: bool = False,
+        options: dict[str, Any],
     ) -> None:
-        super().__init__(names, types)
+        super().__init__(names, types, rows, careful=careful)
         self.options = options
 
     def parse(self, data: bytes) -> pl.DataFrame:
@@ -223,11 +285,11 @@ class PartitionedFrames(FileFormat):
         self._inner = inner
         self._kinds = {name: dtype_of(kind) for name, kind in zip(names, types, strict=True)}
         self._default = default
-        self._columns: list[str] = [*inner.columns, *names]
+        self.columns: list[str] = [*inner.columns, *names]
 
     def project(self, columns: Sequence[str]) -> None:
         """Read these columns only."""
-        self._columns = list(columns)
+        self.columns = list(columns)
         inner = [name for name in columns if name not in self._kinds]
         # Something must be read to know how many rows there are.
         self._inner.project(inner or self._inner.columns[:1])
@@ -249,7 +311,7 @@ class PartitionedFrames(FileFormat):
         """Add the columns of the directories."""
         values = self._values(part.path)
         for frame, following in self._inner.read(part, files, position, batch_size, faults):
-            yield frame.with_columns(values).select(self._columns), following
+            yield frame.with_columns(values).select(self.columns), following
 
     def _values(self, path: str) -> list[pl.Expr]:
         found = dict(each.split("=", 1) for each in path.split("/") if "=" in each)
@@ -274,8 +336,15 @@ def _as_read(kind: pl.DataType) -> pl.DataType:
 
 
 def _as_json(kind: pl.DataType) -> pl.DataType:
-    """Return how a field is read: nested ones as they are, if they hold neither times nor decimals."""
-    return kind if kind.is_nested() else _as_read(kind)
+    """Return how a field is read: Polars reads no small numbers from JSON."""
+    if isinstance(kind, pl.Int8 | pl.Int16):
+        return pl.Int32()
+    return pl.Float64() if isinstance(kind, pl.Float32) else _as_read(kind)
+
+
+def _is_composed(kind: pl.DataType) -> bool:
+    """Whether a column is read line by line: texts tell neither its parts nor its bytes."""
+    return kind.is_nested() or isinstance(kind, pl.Binary)
 
 
 def _converted(name: str, kind: pl.DataType) -> pl.Expr:
@@ -290,4 +359,4 @@ def _converted(name: str, kind: pl.DataType) -> pl.Expr:
         return read.str.to_date("%Y-%m-%d")
     if isinstance(kind, pl.Time):
         return read.str.to_time("%H:%M:%S%.f")
-    return read.cast(kind) if kind.is_decimal() else pl.col(name)
+    return read if isinstance(kind, pl.String | pl.Boolean) else read.cast(kind)

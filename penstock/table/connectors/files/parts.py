@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import IO, Any, Final
 
 import polars as pl
@@ -11,7 +11,13 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
-TIMES: Final = "%Y-%m-%d %H:%M:%S%.3f"
+from penstock.columnar.dtypes import dtype_of
+from penstock.columnar.values import values_of_series
+from penstock.common.serialization import SerializationSchema
+from penstock.common.types import RowKind, make_row
+from penstock.table.types import DataType
+
+NANOS_OF_MILLI: Final = 1_000_000
 
 
 class ParquetPart:
@@ -43,7 +49,7 @@ class OrcPart:
 
     def add_elements(self, frame: pl.DataFrame) -> None:
         """Write rows."""
-        self._writer.write(plain_arrow(frame))
+        self._writer.write(plain_arrow(frame.with_columns(_clocks(frame))))
 
     def finish(self) -> None:
         """Write the end of the file."""
@@ -64,7 +70,7 @@ class AvroPart:
 
     def finish(self) -> None:
         """Write the file."""
-        whole = pl.concat(self._frames)
+        whole = _as_avro(pl.concat(self._frames))
         buffer = io.BytesIO()
         whole.write_avro(buffer, compression="snappy")
         self._stream.write(buffer.getvalue())
@@ -107,16 +113,67 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def _clocks(frame: pl.DataFrame) -> list[pl.Expr]:
+    """Return times of a day as their milliseconds, as Flink has them in files."""
+    return [
+        (pl.col(name).cast(pl.Int64) // NANOS_OF_MILLI).cast(pl.Int32)
+        for name, kind in frame.schema.items()
+        if isinstance(kind, pl.Time)
+    ]
+
+
+def _as_avro(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return columns with the types that Avro has: no small numbers, moments without their zone, which is UTC."""
+    found = _clocks(frame)
+    for name, kind in frame.schema.items():
+        if isinstance(kind, pl.Int8 | pl.Int16):
+            found.append(pl.col(name).cast(pl.Int32))
+        elif isinstance(kind, pl.Datetime) and kind.time_zone is not None:
+            found.append(pl.col(name).dt.replace_time_zone(None))
+    return frame.with_columns(found)
+
+
 def write_csv(frame: pl.DataFrame, stream: IO[bytes], options: dict[str, Any]) -> None:
-    """Write lines as Flink does: without a header, times to the millisecond."""
-    frame.write_csv(stream, include_header=False, datetime_format=TIMES, **options)
+    """Write lines as Flink does: without a header."""
+    frame.with_columns(_times(frame)).write_csv(stream, include_header=False, **options)
 
 
 def write_json(frame: pl.DataFrame, stream: IO[bytes]) -> None:
     """Write one JSON object per line."""
-    moments = [
-        pl.col(name).dt.strftime(TIMES)
-        for name, kind in frame.schema.items()
-        if isinstance(kind, pl.Datetime)
-    ]
-    frame.with_columns(moments).write_ndjson(stream)
+    frame.with_columns(_times(frame)).write_ndjson(stream)
+
+
+def _times(frame: pl.DataFrame) -> list[pl.Expr]:
+    """Return the columns of times as texts, with as many digits of the fraction as they need."""
+    found = []
+    for name, kind in frame.schema.items():
+        if isinstance(kind, pl.Datetime):
+            zone = "" if kind.time_zone is None else "Z"
+            found.append(pl.col(name).dt.strftime(f"%Y-%m-%d %H:%M:%S%.f{zone}"))
+        elif isinstance(kind, pl.Time):
+            found.append(pl.col(name).dt.strftime("%H:%M:%S%.f"))
+    return found
+
+
+class RowLines:
+    """Writes lines row by row: what columns at once cannot, such as lists, maps and rows."""
+
+    def __init__(self, types: Mapping[str, DataType], writer: SerializationSchema) -> None:
+        self._types = dict(types)
+        self._writer = writer
+
+    def __call__(self, frame: pl.DataFrame, stream: IO[bytes]) -> None:
+        """Write a line for each row."""
+        names = tuple(self._types)
+        columns = [values_of_series(frame[name], kind) for name, kind in self._types.items()]
+        rows = [make_row(names, list(each), RowKind.INSERT) for each in zip(*columns, strict=True)]
+        for line in self._writer.serialize_batch(rows):
+            stream.write(line if line.endswith(b"\n") else line + b"\n")
+
+
+def writes_rows(kind: DataType, form: str) -> bool:
+    """Whether values of a type are written row by row in a format of lines."""
+    dtype = dtype_of(kind)
+    if dtype.is_nested() or isinstance(dtype, pl.Binary):
+        return True
+    return form == "json" and dtype.is_decimal()  # Polars would write texts

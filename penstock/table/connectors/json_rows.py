@@ -1,0 +1,183 @@
+"""Rows of tables as JSON, as Flink SQL writes them: times in the form of SQL or of ISO 8601, maps as objects."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from penstock.common.serialization import SerializationSchema
+from penstock.errors import RecordError, UnsupportedOperationError
+from penstock.table import types as t
+
+Write = Callable[[Any], str]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonStyle:
+    """What the options of the format say."""
+
+    iso: bool = False
+    plain_decimals: bool = False
+    without_nulls: bool = False
+    null_keys: str = "fail"  # or drop, literal
+    null_key: str = "null"
+
+
+class RowJsonSerializationSchema(SerializationSchema):
+    """Writes the rows of a table as JSON objects.
+
+    >>> from penstock.common.types import Row
+    >>> kind = t.RowType([t.RowField("at", t.TimestampType(3)), t.RowField("n", t.DecimalType(5, 2))])
+    >>> RowJsonSerializationSchema(kind).serialize(Row(dt.datetime(2024, 5, 1, 9, 30), Decimal("1.50")))
+    b'{"at":"2024-05-01 09:30:00","n":1.50}'
+    """
+
+    def __init__(self, row_type: t.RowType, style: JsonStyle | None = None) -> None:
+        self._type = row_type
+        self._style = style or JsonStyle()
+        self._write: Write | None = None
+
+    def serialize(self, value: Any) -> bytes:
+        """Return the object of a row."""
+        if self._write is None:
+            self._write = _Writers(self._style).of(self._type)
+        try:
+            return self._write(value).encode("utf-8")
+        except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise RecordError(
+                f"a row cannot be written as JSON: {error}", detail=f"the row is {value!r:.200}"
+            ) from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._type, self._style)
+
+
+def has_times(kind: t.DataType) -> bool:
+    """Whether values of a type hold times, which have a form of their own here."""
+    match kind:
+        case t.TimeType() | t.TimestampType() | t.LocalZonedTimestampType():
+            return True
+        case t.ArrayType() | t.MultisetType():
+            return has_times(kind.element_type)
+        case t.MapType():
+            return has_times(kind.key_type) or has_times(kind.value_type)
+        case t.RowType():
+            return any(has_times(field.data_type) for field in kind.fields)
+    return False
+
+
+class _Writers:
+    """Makes functions that write values of a type."""
+
+    def __init__(self, style: JsonStyle) -> None:
+        self._style = style
+
+    def of(self, kind: t.DataType) -> Write:
+        """Return what writes values of this type, and NULL."""
+        write = self._of(kind)
+        return lambda value: "null" if value is None else write(value)
+
+    def _of(self, kind: t.DataType) -> Write:
+        match kind:
+            case t.BooleanType():
+                return lambda value: "true" if value else "false"
+            case t.TinyIntType() | t.SmallIntType() | t.IntType() | t.BigIntType():
+                return lambda value: str(int(value))
+            case t.FloatType() | t.DoubleType():
+                return _number
+            case t.DecimalType():
+                return self._decimal
+            case t.CharType() | t.VarCharType():
+                return _text
+            case t.BinaryType() | t.VarBinaryType():
+                return lambda value: f'"{base64.b64encode(bytes(value)).decode("ascii")}"'
+            case t.DateType():
+                return lambda value: f'"{value.isoformat()}"'
+            case t.TimeType():
+                return lambda value: f'"{_clock(value)}"'
+            case t.TimestampType():
+                return self._timestamp
+            case t.LocalZonedTimestampType():
+                return self._instant
+            case t.ArrayType():
+                element = self.of(kind.element_type)
+                return lambda value: f"[{','.join(map(element, value))}]"
+            case t.MapType():
+                return self._map(kind.key_type, kind.value_type)
+            case t.MultisetType():
+                return self._map(kind.element_type, t.IntType())
+            case t.RowType():
+                return self._row(kind)
+        raise UnsupportedOperationError(f"JSON has no values of type {kind}")
+
+    def _decimal(self, value: Any) -> str:
+        exact = value if isinstance(value, Decimal) else Decimal(str(value))
+        return format(exact, "f") if self._style.plain_decimals else str(exact)
+
+    def _timestamp(self, value: dt.datetime) -> str:
+        between = "T" if self._style.iso else " "
+        return f'"{value.date().isoformat()}{between}{_clock(value)}"'
+
+    def _instant(self, value: dt.datetime) -> str:
+        moment = value if value.tzinfo is None else value.astimezone(dt.UTC)
+        return f'{self._timestamp(moment)[:-1]}Z"'
+
+    def _row(self, kind: t.RowType) -> Write:
+        fields = [(_text(field.name), self.of(field.data_type)) for field in kind.fields]
+        without = self._style.without_nulls
+
+        def write(row: Any) -> str:
+            pairs = zip(fields, row, strict=True)
+            return (
+                "{"
+                + ",".join(
+                    f"{name}:{put(value)}"
+                    for (name, put), value in pairs
+                    if not (without and value is None)
+                )
+                + "}"
+            )
+
+        return write
+
+    def _map(self, key: t.DataType, value: t.DataType) -> Write:
+        if not isinstance(key, t.CharType | t.VarCharType):
+            raise UnsupportedOperationError(
+                f"JSON has no maps with keys of type {key}", hint="convert the keys to STRING"
+            )
+        put, style = self.of(value), self._style
+
+        def write(entries: dict[Any, Any]) -> str:
+            if None in entries:
+                entries = _named(entries, style)
+            return "{" + ",".join(f"{_text(each)}:{put(of)}" for each, of in entries.items()) + "}"
+
+        return write
+
+
+def _named(entries: dict[Any, Any], style: JsonStyle) -> dict[Any, Any]:
+    """Return entries without the key NULL: left out, or by a name."""
+    if style.null_keys == "fail":
+        raise ValueError("a key of a map is NULL; see the option 'map-null-key.mode'")
+    rest = {key: value for key, value in entries.items() if key is not None}
+    return rest if style.null_keys == "drop" else {**rest, style.null_key: entries[None]}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: Any) -> str:
+    shown = json.dumps(float(value))
+    return f'"{shown}"' if shown in {"NaN", "Infinity", "-Infinity"} else shown
+
+
+def _clock(value: dt.time | dt.datetime) -> str:
+    """Return hours, minutes and seconds, with as many digits of the fraction as there are."""
+    whole = f"{value:%H:%M:%S}"
+    return f"{whole}.{value.microsecond:06d}".rstrip("0") if value.microsecond else whole
