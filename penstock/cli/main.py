@@ -176,7 +176,7 @@ def _add_run(commands: Commands) -> None:
         action="store_true",
         help="print the jobs and what became of them, as JSON; what the program prints goes to standard error",
     )
-    run.add_argument("script", metavar="PROGRAM", help="the Python file to run")
+    run.add_argument("script", metavar="PROGRAM", help="the Python file to run, or a file of SQL")
     run.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="what the program gets"
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Show the plan of a program without running it: its vertices, how records go between them, and the slots that it needs. The program is run up to its first
-execute(); what it prints goes to standard error.
+execute(), a file of SQL (.sql) up to its first query or INSERT; what it prints goes to standard error.
 """
 
 

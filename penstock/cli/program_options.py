@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser, *, program: bool = True) -> Non
         "script",
         metavar="PROGRAM",
         nargs=None if program else "?",
-        help="the Python file, which is run up to its first execute()",
+        help="the Python file, or a file of SQL, which is run up to its first job",
     )
     parser.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="what the program gets"

@@ -86,7 +86,7 @@ def run(given: RunOptions, *around: contextlib.AbstractContextManager[Any]) -> i
 
         add_defaults_of_session(defaults, configuration)
     try:
-        code = compile(script.read_bytes(), given.script, "exec")
+        code = compile(_text_of(script), given.script, "exec")
     except OSError as error:
         raise ArgumentError(f"cannot read the program {given.script}: {error.strerror}") from error
     except SyntaxError as error:
@@ -106,6 +106,16 @@ def run(given: RunOptions, *around: contextlib.AbstractContextManager[Any]) -> i
         for context in around:
             stack.enter_context(context)
         return _execute(code, sys.modules["__main__"], verbose=given.verbose)
+
+
+def _text_of(script: Path) -> bytes | str:
+    """Return a program in Python; a file of SQL is executed by one."""
+    text = script.read_bytes()
+    if script.suffix.lower() != ".sql":
+        return text
+    from penstock.cli.sql.scripts import PROGRAM
+
+    return PROGRAM
 
 
 @contextlib.contextmanager

@@ -107,3 +107,26 @@ def test_a_file_that_is_not_there_is_named(run, tmp_path):
     code, _, err = run("-f", str(tmp_path / "none.sql"))
     assert code == 2
     assert "cannot read" in err
+
+
+def test_a_file_of_sql_is_a_program(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
+    out = tmp_path / "out"
+    script = tmp_path / "job.sql"
+    script.write_text(
+        f"""CREATE TABLE out (name STRING, n INT) WITH ('connector' = 'filesystem', 'path' = '{out}', 'format' = 'csv');
+        SELECT name FROM (VALUES ('ann')) AS t(name);
+        INSERT INTO out VALUES ('eve', 3);"""
+    )
+    assert main(["run", "--no-spark", str(script)]) == 0
+    told = capsys.readouterr()
+    assert "ann" in told.out
+    assert "OK" not in told.out
+    assert "has finished" in told.err
+    written = [each.read_text() for each in out.rglob("part-*")]
+    assert written == ["eve,3\n"]
+    script.write_text("SELECT 1 / 0;")
+    assert main(["run", "--no-spark", str(script)]) == 1
+    told = capsys.readouterr()
+    assert "division by zero" in told.err
+    assert "Traceback" not in told.err

@@ -88,3 +88,40 @@ def test_a_program_that_executes_nothing_or_fails_before_is_told(write, capsys, 
     assert main(["plan", write("raise ValueError('mine')")]) == 1
     assert "ValueError: mine" in capsys.readouterr().err
     assert main(["plan", str(tmp_path / "gone.py")]) == 2
+
+
+TABLES = """
+CREATE TABLE orders (id BIGINT, customer STRING) WITH ('connector' = 'datagen');
+CREATE TABLE counts (customer STRING, n BIGINT, PRIMARY KEY (customer) NOT ENFORCED) WITH ('connector' = 'print');
+"""
+COUNTED = "INSERT INTO counts SELECT customer, COUNT(*) FROM orders GROUP BY customer;\n"
+
+
+@pytest.mark.parametrize("form", ["tree", "svg"])
+def test_the_plan_of_a_file_of_sql_is_that_of_its_first_job(tmp_path, capsys, form):
+    script = tmp_path / "counts.sql"
+    script.write_text(TABLES + COUNTED + "SELECT nobody;")
+    assert main(["plan", "-f", form, "-p", "2", str(script)]) == 0
+    output = capsys.readouterr()
+    assert output.err == ""
+    if form == "svg":
+        picture = ET.fromstring(output.out)
+        shown = "".join(picture.itertext())
+        assert "Source: orders" in shown
+        assert "GlobalGroupAggregate" in shown
+    else:
+        first, source, counted = output.out.splitlines()
+        assert first.endswith("counts: STREAMING, 2 vertices, 4 subtasks, 2 slots")
+        assert "Source: orders" in source
+        assert "HASH → [2] GlobalGroupAggregate" in counted
+
+
+def test_a_file_of_sql_that_is_wrong_has_no_plan(tmp_path, capsys):
+    script = tmp_path / "wrong.SQL"
+    script.write_text(TABLES + "SELECT custmer FROM orders;")
+    assert main(["plan", str(script)]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "did you mean 'customer'?" in output.err
+    assert "begins in line 4" in output.err
+    assert "Traceback" not in output.err

@@ -1,0 +1,41 @@
+"""A file of SQL as a program: what `penstock run` and `penstock plan` do with one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.cli.sql.client import Client
+from penstock.cli.sql.output import PlainOutput
+from penstock.common.options import EXECUTION_ATTACHED
+
+if TYPE_CHECKING:
+    from penstock.table import TableResult
+
+# What a file of SQL is run as: Python's frames of it are none of the user's.
+PROGRAM = f"import {__name__}\n{__name__}.execute_file(__file__)\n"
+
+
+class ScriptOutput(PlainOutput):
+    """Tells rows, jobs and errors, and not that a definition is OK."""
+
+    def result(self, result: TableResult) -> None:
+        """Print rows."""
+        from penstock.table import ResultKind
+
+        if result.get_result_kind() is ResultKind.SUCCESS_WITH_CONTENT:
+            super().result(result)
+
+
+def execute_file(path: str) -> None:
+    """Execute the statements of a file and wait for the jobs that they start; end with 1 if one failed."""
+    from penstock.table import EnvironmentSettings, TableEnvironment
+
+    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    client = Client(environment, ScriptOutput())
+    done = client.run_script(Path(path).read_text(encoding="utf-8"))
+    if environment.get_config().effective().get(EXECUTION_ATTACHED):
+        done = client.wait_for_jobs() and done
+    if not done:
+        sys.exit(1)
