@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from penstock.cli.sql.table_options import table_options
 from penstock.table.errors import SqlParseError
 from penstock.table.sql.tokens import Kind, Source, Token, tokenize
 from penstock.table.sql.type_names import TYPE_WORDS
@@ -185,6 +186,7 @@ _BEHIND = {
     "EXPLAIN": ["CHANGELOG_MODE", "INSERT", "JSON_EXECUTION_PLAN", "PLAN_ADVICE", "SELECT"],
 }
 _MOST = 200
+_MOST_TABLES = 20  # whose columns are looked up while somebody types
 _TABLE_OPTIONS = (
     "execution.runtime-mode",
     "table.display.max-column-width",
@@ -206,6 +208,10 @@ def suggestions(environment: Any, before: str) -> Iterator[Suggestion]:
     option = re.search(r"(?i)^\s*(?:re)?set\s+'([^']*)$", statement)
     if option:
         yield from _matching(option[1], _option_keys(), "option")
+        return
+    in_with = table_options(statement)
+    if in_with is not None:
+        yield from _matching(in_with[0], in_with[1], "option")
         return
     try:
         tokens = tokenize(Source(statement))[:-1]
@@ -280,13 +286,13 @@ def _functions(environment: Any) -> list[str]:
 
 
 def _columns(environment: Any, tokens: list[Token]) -> list[str]:
-    """Return the columns of all tables that the statement names."""
+    """Return the columns of the tables that the statement names; as long as it names none, of all."""
     named = {token.text for token in tokens if token.kind in (Kind.WORD, Kind.QUOTED)}
-    found: list[str] = []
-    for table in environment.list_tables():
-        if table in named:
-            found.extend(_names_in(environment, table))
-    return found
+    tables = environment.list_tables()
+    meant = [table for table in tables if table in named]
+    if not meant and tokens[0].upper in ("SELECT", "WITH", "EXPLAIN", "INSERT"):
+        meant = tables[:_MOST_TABLES]
+    return [name for table in meant for name in _names_in(environment, table)]
 
 
 def _columns_of(environment: Any, tokens: list[Token], name: str) -> list[str]:

@@ -9,6 +9,8 @@ from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.options import checked, flag, number, text
 from penstock.table.connectors.providers import TableContext, Written
 
+OPTIONS = (text("print-identifier"), flag("standard-error"), number("sink.parallelism"))
+
 
 class PrintFactory:
     """Makes tables that print."""
@@ -20,8 +22,7 @@ class PrintFactory:
 
     def sink(self, context: TableContext) -> PrintTable:
         """Return the table."""
-        known = [text("print-identifier"), flag("standard-error"), number("sink.parallelism")]
-        options = checked(context.options, known, str(context.table.path))
+        options = checked(context.options, OPTIONS, str(context.table.path))
         sink = PrintSink(options["print-identifier"], to_stderr=options["standard-error"])
         return PrintTable(sink, options["sink.parallelism"])
 

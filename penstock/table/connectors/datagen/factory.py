@@ -22,6 +22,11 @@ DEFAULT_RATE: Final = 10_000
 ROWS_AT_ONCE: Final = 8_192
 KINDS: Final = ("random", "sequence")
 FIELD: Final = re.compile(r"fields\.(?P<name>.+)\.(?P<what>[a-z-]+)")
+OPTIONS: Final = (
+    number("rows-per-second", DEFAULT_RATE),
+    number("number-of-rows"),
+    number("scan.parallelism"),
+)
 _FIELD_OPTIONS: Final = (
     Option("kind", str, "random", choices=KINDS),
     number("start"),
@@ -54,12 +59,7 @@ class DatagenScan:
     def __init__(self, context: TableContext) -> None:
         name = str(context.table.path)
         columns = [each for each in context.table.columns if isinstance(each, PhysicalColumn)]
-        known = [
-            number("rows-per-second", DEFAULT_RATE),
-            number("number-of-rows"),
-            number("scan.parallelism"),
-        ]
-        options = checked(context.options, known, name, free=("fields.",))
+        options = checked(context.options, OPTIONS, name, free=("fields.",))
         self._rate = options["rows-per-second"]
         self._parallelism = options["scan.parallelism"]
         self._rules = {each.name: _rule(each, context.options, name) for each in columns}

@@ -237,6 +237,20 @@ def test_a_statement_set_is_one_statement():
         ("SELECT * FROM orders GROUP ", ["BY"]),
         ("SHOW TABLES; SHOW V", ["VIEWS"]),
         ("SELECT 'sel", []),
+        ("SELECT pri", ["price", "primary"]),
+        ("CREATE TABLE t (a INT) WITH ('conn", ["connector"]),
+        ("CREATE TABLE t (a INT) WITH ('connector' = 'data", ["datagen"]),
+        ("CREATE TABLE t (a INT) WITH ('connector' = 'datagen', 'rows", ["rows-per-second"]),
+        ("CREATE TABLE t (a INT) WITH ('connector' = 'filesystem', 'format' = 'p", ["parquet"]),
+        (
+            "CREATE TABLE t (a INT) WITH ('connector' = 'kafka', 'scan.startup.mode' = 'ea",
+            ["earliest-offset"],
+        ),
+        (
+            "CREATE TABLE t (a INT) WITH ('connector' = 'upsert-kafka', 'value.format' = 'deb",
+            ["debezium-json"],
+        ),
+        ("CREATE TABLE t (a INT) WITH ('connector' = 'nobody', 'x", []),
     ],
 )
 def test_words_are_completed_by_what_stands_before_them(environment, before, expected):

@@ -1,0 +1,64 @@
+"""What may stand in WITH (...): the keys that a connector knows, and the values that a key can have."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+
+from penstock.table.connectors.options import Option
+
+# connector -> where its options are. Loaded when they are asked for.
+_OPTIONS = {
+    "blackhole": (),
+    "datagen": ("penstock.table.connectors.datagen.factory:OPTIONS",),
+    "filesystem": (
+        "penstock.table.connectors.files.factory:OPTIONS",
+        "penstock.table.connectors.files.factory:CSV_OPTIONS",
+    ),
+    "jdbc": ("penstock.table.connectors.jdbc.factory:OPTIONS",),
+    "kafka": ("penstock.table.connectors.kafka.options:KAFKA",),
+    "print": ("penstock.table.connectors.printing:OPTIONS",),
+    "upsert-kafka": ("penstock.table.connectors.kafka.options:UPSERT_KAFKA",),
+}
+_OPEN = re.compile(r"(?is)\bWITH\s*\((?P<given>(?:[^'()]|'[^']*')*)'(?P<typed>[^']*)$")
+_KEY_BEFORE = re.compile(r"'([^']*)'\s*=\s*$")
+_CONNECTOR = re.compile(r"'connector'\s*=\s*'([^']*)'")
+
+
+def table_options(statement: str) -> tuple[str, list[str]] | None:
+    """Return what is typed of a key or a value in WITH (...), and what it may become; None if the cursor is elsewhere.
+
+    >>> table_options("CREATE TABLE t (a INT) WITH ('connector' = 'data")
+    ('data', ['blackhole', 'datagen', 'filesystem', 'jdbc', 'kafka', 'print', 'upsert-kafka'])
+    """
+    found = _OPEN.search(statement)
+    if found is None:
+        return None
+    given, typed = found["given"], found["typed"]
+    connector = _CONNECTOR.search(given)
+    options = {each.name: each for each in _options_of(connector[1] if connector else "")}
+    key = _KEY_BEFORE.search(given)
+    if key is None:
+        return typed, ["connector", *sorted(options)]
+    if key[1] == "connector":
+        return typed, sorted(_OPTIONS)
+    if key[1].endswith("format") and key[1] in options:
+        return typed, list(options[key[1]].choices or _message_formats())
+    option = options.get(key[1])
+    return typed, [] if option is None else list(option.choices)
+
+
+def _options_of(connector: str) -> Iterator[Option]:
+    for address in _OPTIONS.get(connector, ()):
+        module, _, name = address.partition(":")
+        try:
+            yield from getattr(importlib.import_module(module), name)
+        except ImportError:  # what the connector needs is not installed
+            return
+
+
+def _message_formats() -> tuple[str, ...]:
+    from penstock.table.connectors.message_formats import MESSAGE_FORMATS
+
+    return MESSAGE_FORMATS
