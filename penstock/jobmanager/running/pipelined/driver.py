@@ -235,7 +235,7 @@ class PipelinedDriver(PlanView):
                 number = self._checkpoints.next_number
                 done += self._begin(how, flush=flush)
             done += self._pass(_LONGEST_WAIT_S)
-            if number in done:
+            if number in done or self.finished:  # the job may come to its end meanwhile
                 return
 
     def _trigger_if_due(self) -> list[int]:
