@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.modes import EPOCHS, MODES, PIPELINED, SOAKS
+from tests.builders.steps import at_step
 
 ADDS = (RowKind.INSERT, RowKind.UPDATE_AFTER)
 QUERIES = Path(__file__).parents[2] / "benchmarks" / "nexmark" / "queries"
@@ -35,7 +37,28 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Files(Nexmark(30_000, 1_000), files=1).write(tmp_path_factory.mktemp("nexmark"))
 
 
-def run(query: str, events: Path, **options: str) -> list[str]:
+class Rescaling:
+    """Asks a running job for another parallelism before some of its checkpoints; keeps the answers."""
+
+    def __init__(self, steps: dict[int, int]) -> None:
+        self.steps = dict(steps)
+        self.answers: list[Future[dict[str, int]]] = []
+        self.seen = 0
+        self.cluster: MiniCluster | None = None
+
+    def act(self, _epoch: int) -> None:
+        self.seen += 1
+        wanted = self.steps.pop(self.seen, None)
+        if wanted is not None and self.cluster is not None:
+            self.answers.append(self.cluster.masters[0].request_rescale(wanted))
+
+    @property
+    def done(self) -> int:
+        """How many times the job was rescaled."""
+        return sum(each.done() and each.exception() is None for each in self.answers)
+
+
+def run(query: str, events: Path, rescaling: Rescaling | None = None, **options: str) -> list[str]:
     """The final table of a query."""
     configuration = Configuration()
     given = {"parallelism.default": "2", "table.local-time-zone": "UTC"}
@@ -47,10 +70,13 @@ def run(query: str, events: Path, **options: str) -> list[str]:
         tables.execute_sql(statement)
     found: Counter[str] = Counter()
     text = (QUERIES / f"{query}.sql").read_text(encoding="utf-8")
-    with MiniCluster(), tables.sql_query(text).execute().collect() as rows:
-        for row in rows:
-            comes = row.get_row_kind() in ADDS
-            found[json.dumps(list(row), default=str)] += 1 if comes else -1
+    with MiniCluster() as cluster:
+        if rescaling is not None:
+            rescaling.cluster = cluster
+        with tables.sql_query(text).execute().collect() as rows:
+            for row in rows:
+                comes = row.get_row_kind() in ADDS
+                found[json.dumps(list(row), default=str)] += 1 if comes else -1
     assert min(found.values(), default=0) >= 0
     return sorted(found.elements())
 
@@ -91,6 +117,37 @@ def test_failures_in_between_change_nothing(query: str, mode: str, events: Path)
             restart__strategy_fixed__delay_delay="0 ms",
         )
     assert len(faults.struck) >= 2
+    check(query, rows)
+
+
+# In every run of the tests: an aggregation, a join, a window, a Top-N. When soaking: all.
+SOME = {"q4", "q7", "q8", "q19"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "query", [query for query in KNOWN if query not in STATELESS and (SOAKS or query in SOME)]
+)
+def test_rescaling_and_failures_in_between_change_nothing(
+    query: str, mode: str, events: Path
+) -> None:
+    rescaling = Rescaling({1: 3, 3: 1, 5: 2})
+    begins = "before run_pipe" if mode == EPOCHS else "before trigger"
+    fault = StepFault("after write_manifest", 2)
+    with at_step(begins, rescaling.act), protocol_faults(fault) as faults:
+        rows = run(
+            query,
+            events,
+            rescaling,
+            penstock_execution_mode=mode,
+            execution_checkpointing_interval="5 ms",
+            restart__strategy_type="fixed-delay",
+            restart__strategy_fixed__delay_attempts="10",
+            restart__strategy_fixed__delay_delay="0 ms",
+        )
+    assert rescaling.done >= 1
+    assert rescaling.cluster is not None
+    assert rescaling.cluster.masters[0].restarts == len(faults.struck) == 1
     check(query, rows)
 
 
