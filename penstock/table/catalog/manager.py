@@ -395,6 +395,10 @@ class CatalogsFrom:
         """Return the names of the tables and views here."""
         return self._manager.tables(self._catalog, self._database, strict=False)
 
+    def function_names(self) -> list[str]:
+        """Return the names of the user's functions that can be called here."""
+        return self._manager.functions()
+
     @property
     def here(self) -> tuple[str, str]:
         """The catalog and the database."""

@@ -40,6 +40,9 @@ class CatalogReader(Protocol):
     def table_names(self) -> Sequence[str]:
         """Names of tables and views as a query here could write them: for `did you mean`."""
 
+    def function_names(self) -> Sequence[str]:
+        """Names of the user's functions: for `did you mean`."""
+
     @property
     def here(self) -> tuple[str, str]:
         """The current catalog and database."""

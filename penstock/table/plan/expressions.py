@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from sqlglot import exp
 
 from penstock.errors import PenstockError
-from penstock.table.errors import SqlError, UnsupportedQueryError, ValidationError, did_you_mean
+from penstock.table.errors import (
+    SqlError,
+    UnsupportedQueryError,
+    ValidationError,
+    did_you_mean,
+    nearest,
+)
 from penstock.table.expressions import functions
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, Symbol, UserCall
 from penstock.table.plan.literals import literal_of
@@ -466,6 +472,10 @@ class Expressions:
         if name in {"CURRENT_CATALOG", "CURRENT_DATABASE"} and not tree.expressions:
             catalog, database = self.context.catalog.here
             return text_literal(catalog if name == "CURRENT_CATALOG" else database)
+        if not functions.is_function(name):
+            near = nearest(path[-1], self.context.catalog.function_names(), 0.7)
+            if near:
+                self.fail(tree, f"there is no function {path[-1]}", hint=f"did you mean {near}?")
         operands = [self.operand(each) for each in tree.expressions]
         return self.call(tree, name, operands)
 

@@ -36,6 +36,9 @@ class NoTables:
     def find_function(self, name: Sequence[str]) -> None:
         """Find none."""
 
+    def function_names(self) -> list[str]:
+        return []
+
     def table_names(self) -> list[str]:
         """Return none."""
         return []

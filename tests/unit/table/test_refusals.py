@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import ConfigurationError
-from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.errors import SqlError
 from penstock.table.sql.parser import parse
 from penstock.table.sql.statements import Insert, Query, StatementSetBlock
+from penstock.table.udf import udf
 
 TABLES = """
 CREATE TABLE orders (
@@ -33,6 +34,7 @@ CREATE TABLE topicless (x INT) WITH ('connector' = 'kafka', 'properties.bootstra
 CREATE TABLE upserts (x INT) WITH ('connector' = 'upsert-kafka', 'topic' = 'x', 'properties.bootstrap.servers' = 'x:1',
   'key.format' = 'json', 'value.format' = 'json');
 CREATE TABLE meta (x INT METADATA) WITH ('connector' = 'datagen');
+CREATE FUNCTION shout AS 'tests.unit.table.test_refusals.shout' LANGUAGE PYTHON;
 CREATE VIEW seen AS SELECT id, customer FROM orders;
 """
 
@@ -86,6 +88,7 @@ REFUSED = [
     # names
     ("SELECT * FROM TABLE(TUMBEL(TABLE orders, DESCRIPTOR(at), INTERVAL '1' HOUR))", "table function 'TUMBEL' not found", None, "did you mean 'TUMBLE'?"),
     ("SELECT LOWERR(customer) FROM orders", "there is no function LOWERR", "LOWERR(customer)", "did you mean LOWER?"),
+    ("SELECT shoot(customer) FROM orders", "there is no function shoot", "shoot(customer)", "did you mean shout?"),
     ("SELECT o.custmer FROM orders o", "column 'custmer' not found in table 'o'", "o.custmer", "did you mean 'customer'?"),
     # definitions
     ("CREATE TABLE t (x INT, PRIMARY KEY (y) NOT ENFORCED) WITH ('connector' = 'print')", "there is no column 'y' for the primary key", "y", ""),
@@ -121,6 +124,11 @@ WRONG_OPTIONS = [
     ("SET 'table.exec.state.ttl' = 'abc'", "cannot be 'abc'", "'10 s', '200 ms' or '1 h'"),
     ("SET 'execution.runtime-mode' = 'batchy'", "cannot be 'batchy'", "STREAMING, BATCH"),
 ]  # fmt: skip
+
+
+@udf(result_type=DataTypes.STRING())
+def shout(text: str) -> str:
+    return f"{text}!"
 
 
 @pytest.fixture(scope="module")

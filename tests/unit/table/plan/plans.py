@@ -44,6 +44,9 @@ class Catalog:
     def table_names(self) -> list[str]:
         return list(self.tables)
 
+    def function_names(self) -> list[str]:
+        return list(self.functions)
+
     def at(self, catalog: str, database: str) -> Catalog:
         del catalog, database
         return self
