@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import JobExecutionError, PenstockError
+from penstock.runtime.user_code import is_users
 from penstock.table.printing import text_of
 
 if TYPE_CHECKING:
     from penstock.table import TableResult
+
+
+_FRAME = re.compile(
+    r'^  File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>\S+)\n(?P<code>    .*)$',
+    re.MULTILINE,
+)
 
 
 class Output(Protocol):
@@ -39,11 +47,23 @@ def describe(error: BaseException) -> str:
     """Return what an error says, without frames: of errors of ours their text, of others also their kind; of a job that failed, why."""
     if isinstance(error, JobExecutionError):
         cause = error.__cause__
-        why = _last_line(error.message) if cause is None else describe(cause)
-        return f"{why}\ndetail: {error.detail}" if error.detail else why
+        parts = [_last_line(error.message) if cause is None else describe(cause)]
+        if not isinstance(cause, PenstockError):
+            parts += _users_line(error.message)
+        parts += [f"detail: {error.detail}"] if error.detail else []
+        return "\n".join(parts)
     if isinstance(error, PenstockError):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _users_line(text: str) -> list[str]:
+    """Return the line of the user's own code that a traceback ends in, if it has one."""
+    frames = [match for match in _FRAME.finditer(text) if is_users(match["file"])]
+    if not frames:
+        return []
+    last = frames[-1]
+    return [f"  {last['file']}, line {last['line']}, in {last['name']}: {last['code'].strip()}"]
 
 
 def _last_line(text: str) -> str:

@@ -118,6 +118,7 @@ class View:
         self._names = list(names)
         self._changes = changes
         self._top = 0
+        self._left = 0  # how many columns are out of sight on the left
         self.follow = changes  # whether the last rows are in sight
         self._lock = threading.Lock()
 
@@ -138,6 +139,10 @@ class View:
         self._top = min(max(top + lines, 0), last)
         self.follow = self._changes and self._top >= last
 
+    def shift(self, columns: int) -> None:
+        """Move to columns further right or left."""
+        self._left = min(max(self._left + columns, 0), len(self._names) - 1)
+
     def render(self, width: int, height: int) -> list[tuple[str, str]]:
         """Return the screen as styled text."""
         with self._lock:
@@ -147,14 +152,15 @@ class View:
         last = max(len(rows) - room, 0)
         top = last if self.follow else min(self._top, last)
         shown = rows[top : top + room]
-        widths = self._widths(shown)
+        left = self._left
+        widths = self._widths(shown)[left:]
         screen = [
-            ("class:head", _line(self._names, widths, width, "op" if self._changes else "")),
+            ("class:head", _line(self._names[left:], widths, width, "op" if self._changes else "")),
             ("", "\n"),
         ]
         for kind, row in shown:
             label = kind if self._changes else ""
-            screen.append((_COLOURS.get(kind, ""), _line(row, widths, width, label)))
+            screen.append((_COLOURS.get(kind, ""), _line(row[left:], widths, width, label)))
             screen.append(("", "\n"))
         screen.extend([("", "\n")] * (room - len(shown)))
         here = f"{top + 1}-{top + len(shown)} of {len(rows)} rows" if rows else "no rows"
@@ -235,6 +241,8 @@ def _application(view: View) -> Application[None]:
         bindings.add(key)(_leave)
     for key, lines in (("up", -1), ("down", 1), ("k", -1), ("j", 1)):
         bindings.add(key)(_scrolling(view, room, lines, pages=False))
+    for key, columns in (("left", -1), ("right", 1), ("h", -1), ("l", 1)):
+        bindings.add(key)(_shifting(view, columns))
     for key, lines in (("pageup", -1), ("pagedown", 1), (" ", 1)):
         bindings.add(key)(_scrolling(view, room, lines, pages=True))
     for key, lines in (("home", -(10**9)), ("g", -(10**9)), ("end", 10**9), ("G", 10**9)):
@@ -252,6 +260,13 @@ def _application(view: View) -> Application[None]:
         style=_STYLE,
     )
     return application
+
+
+def _shifting(view: View, columns: int) -> Any:
+    def shift(_: KeyPressEvent) -> None:
+        view.shift(columns)
+
+    return shift
 
 
 def _scrolling(view: View, room: Any, lines: int, *, pages: bool) -> Any:

@@ -90,6 +90,8 @@ def explain(plan: PhysicalPlan, details: Sequence[str] = ()) -> str:
     else:
         parts.append(("Optimized Physical Plan", tree))
     parts.append(("Optimized Execution Plan", physical_tree(plan.roots)))
+    if "ESTIMATED_COST" in details:
+        parts.append(("Estimated Cost", "not known: plans do not depend on statistics of tables"))
     if "JSON_EXECUTION_PLAN" in details:
         parts.append(("Physical Execution Plan", plan.json_execution_plan()))
     return "\n\n".join(f"== {title} ==\n{text}" for title, text in parts) + "\n"

@@ -86,6 +86,25 @@ def test_a_job_that_fails_is_told_without_frames(run):
     assert "Traceback" not in err
 
 
+def test_a_function_that_fails_is_told_with_its_line(run, tmp_path):
+    (tmp_path / "failing.py").write_text(
+        "from penstock.table import DataTypes\n"
+        "from penstock.table.udf import udf\n\n\n"
+        "@udf(result_type=DataTypes.INT())\n"
+        "def tenth(n):\n"
+        "    return 10 // n\n"
+    )
+    code, _, err = run(
+        "--py-files", str(tmp_path / "failing.py"),
+        "-e", "CREATE FUNCTION tenth AS 'failing.tenth' LANGUAGE PYTHON",
+        "-e", "SELECT tenth(n) FROM (VALUES (0)) AS t(n)",
+    )  # fmt: skip
+    assert code == 1
+    assert "ZeroDivisionError" in err
+    assert f"{tmp_path / 'failing.py'}, line 7, in tenth: return 10 // n" in err
+    assert "Traceback" not in err
+
+
 def test_functions_come_from_files(run, tmp_path):
     (tmp_path / "loud_words.py").write_text(
         "from penstock.table import DataTypes\n"

@@ -343,6 +343,17 @@ def test_the_view_shows_a_part_and_moves():
     assert screen(view)[1] == "name 0  0"
 
 
+def test_the_view_moves_to_columns_that_are_out_of_sight():
+    view = View(["first", "second", "third"], changes=True)
+    view.add("+I", ("a", "b", "c"))
+    view.shift(1)
+    assert screen(view)[:2] == ["op  second  third", "+I  b       c"]
+    view.shift(9)
+    assert screen(view)[0] == "op  third"
+    view.shift(-9)
+    assert screen(view)[0] == "op  first  second  third"
+
+
 def test_changes_are_shown_with_their_kinds_and_the_last_stay_in_sight():
     view = View(["n"], changes=True)
     for number in range(6):
