@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import ConfigurationError, JobExecutionError
+from penstock.errors import ConfigurationError, JobExecutionError, UnsupportedOperationError
 from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table.errors import ValidationError
+from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
 
 COLUMNS = "id BIGINT, s STRING, d DOUBLE, m DECIMAL(10, 2), b BOOLEAN, ts TIMESTAMP(3), day_ DATE"
@@ -209,3 +211,82 @@ def test_rows_know_the_file_they_are_from(tables: TableEnvironment, tmp_path: Pa
     with MiniCluster():
         assert rows_of(tables, "SELECT * FROM t") == {("1", "rows", path, "9"): 1}
         assert rows_of(tables, "SELECT z FROM t") == {("9",): 1}
+
+
+@pytest.fixture
+def batch() -> TableEnvironment:
+    return TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_overwriting_replaces_all_rows(batch: TableEnvironment, tmp_path: Path, form: str) -> None:
+    given = f"'connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = '{form}'"
+    batch.execute_sql(f"CREATE TABLE t (k INT, n INT) WITH ({given})")
+    with MiniCluster():
+        batch.execute_sql("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)").wait()
+        batch.execute_sql("INSERT OVERWRITE t VALUES (4, 4), (5, 5)").wait()
+        assert rows_of(batch, "SELECT * FROM t") == {("4", "4"): 1, ("5", "5"): 1}
+        batch.execute_sql("INSERT OVERWRITE t SELECT k, k FROM t WHERE k = 4").wait()
+        assert rows_of(batch, "SELECT * FROM t") == {("4", "4"): 1}
+
+
+def test_overwriting_replaces_the_partitions_that_get_rows(
+    batch: TableEnvironment, tmp_path: Path
+) -> None:
+    given = f"'connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = 'csv'"
+    batch.execute_sql(f"CREATE TABLE t (n INT, k INT) PARTITIONED BY (k) WITH ({given})")
+    with MiniCluster():
+        batch.execute_sql("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)").wait()
+        batch.execute_sql("INSERT OVERWRITE t VALUES (20, 2), (40, 4)").wait()
+        assert rows_of(batch, "SELECT * FROM t") == dict.fromkeys(
+            [("1", "1"), ("20", "2"), ("3", "3"), ("40", "4")], 1
+        )
+        batch.execute_sql("INSERT OVERWRITE t PARTITION (k = 3) SELECT 30").wait()
+        assert rows_of(batch, "SELECT n FROM t WHERE k >= 3") == {("30",): 1, ("40",): 1}
+
+
+def test_overwriting_fails_over(batch: TableEnvironment, tmp_path: Path) -> None:
+    """A commit that is repeated deletes nothing of its own."""
+    given = f"'connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = 'csv'"
+    batch.execute_sql(f"CREATE TABLE t (n INT) WITH ({given})")
+    batch.get_config().set("restart-strategy.type", "fixed-delay")
+    batch.get_config().set("restart-strategy.fixed-delay.delay", "0 ms")
+    with MiniCluster():
+        batch.execute_sql("INSERT INTO t VALUES (1), (2)").wait()
+        with protocol_faults(StepFault("after commit_sink")) as faults:
+            batch.execute_sql("INSERT OVERWRITE t VALUES (3)").wait()
+        assert faults.struck
+        assert rows_of(batch, "SELECT * FROM t") == {("3",): 1}
+
+
+def test_what_cannot_be_overwritten_is_refused(tables: TableEnvironment, tmp_path: Path) -> None:
+    given = f"'connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = 'csv'"
+    tables.execute_sql(f"CREATE TABLE t (n INT) WITH ({given})")
+    tables.execute_sql("CREATE TABLE p (n INT) WITH ('connector' = 'print')")
+    with pytest.raises(UnsupportedOperationError, match="streaming query"):
+        tables.execute_sql("INSERT OVERWRITE t VALUES (1)")
+    with pytest.raises(ValidationError, match="cannot be overwritten"):
+        tables.execute_sql("INSERT OVERWRITE p VALUES (1)")
+
+
+def test_files_are_chosen_by_their_paths(tables: TableEnvironment, tmp_path: Path) -> None:
+    options = {"source.path.regex-pattern": ".*/new-[0-9]+"}
+    lines_of(tables, tmp_path / "t", "i INT", ['{"i": 1}'], **options)
+    (tmp_path / "t" / "new-7").write_text('{"i": 2}\n')
+    with MiniCluster():
+        assert rows_of(tables, "SELECT i FROM t") == {("2",): 1}
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "'auto-compaction' = 'true'",
+        "'sink.partition-commit.trigger' = 'partition-time'",
+        "'sink.partition-commit.delay' = '1 h'",
+    ],
+)
+def test_options_that_nothing_comes_of_are_refused(tables: TableEnvironment, option: str) -> None:
+    given = f"'connector' = 'filesystem', 'path' = '/tmp/t', 'format' = 'csv', {option}"
+    tables.execute_sql(f"CREATE TABLE t (n INT, k INT) PARTITIONED BY (k) WITH ({given})")
+    with pytest.raises(ConfigurationError, match="asks for what is not there"):
+        tables.execute_sql("INSERT INTO t VALUES (1, 1)")

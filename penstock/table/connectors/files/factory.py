@@ -19,6 +19,7 @@ from penstock.errors import ConfigurationError, UnsupportedOperationError
 from penstock.table.catalog.tables import MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.files.changes import ChangeLines
+from penstock.table.connectors.files.chosen import ChosenFiles
 from penstock.table.connectors.files.frames import (
     AvroFrames,
     CsvFrames,
@@ -38,7 +39,7 @@ from penstock.table.connectors.files.parts import (
     write_json,
     writes_rows,
 )
-from penstock.table.connectors.files.sink import FramesSink
+from penstock.table.connectors.files.sink import FramesSink, directory_of
 from penstock.table.connectors.lookups import LoadedLookup
 from penstock.table.connectors.message_formats import CHANGE_FORMATS, MessageFormat, message_format
 from penstock.table.connectors.options import Option, checked, duration, flag, memory, number, text
@@ -99,7 +100,18 @@ class FilesFactory:
 
 def _options(context: TableContext) -> dict[str, Any]:
     free = tuple(f"{each}." for each in FORMATS)
-    return checked(context.options, OPTIONS, str(context.table.path), free=free)
+    found = checked(context.options, OPTIONS, str(context.table.path), free=free)
+    later = found["sink.partition-commit.delay"] or (
+        found["sink.partition-commit.trigger"] != "process-time"
+    )
+    if later or found["auto-compaction"]:
+        name = "auto-compaction" if not later else "sink.partition-commit.trigger"
+        raise ConfigurationError(
+            f"table {context.table.path}: option '{name}' asks for what is not there",
+            detail="a partition is committed with the checkpoint that its files are published by; small files are put together by the rolling policy",
+            hint="leave out 'auto-compaction', and 'sink.partition-commit.trigger' and 'delay'",
+        )
+    return found
 
 
 def _csv_options(context: TableContext) -> dict[str, Any]:
@@ -109,6 +121,8 @@ def _csv_options(context: TableContext) -> dict[str, Any]:
 
 class FilesTable:
     """Files that are written in columns."""
+
+    supports_overwrite = True
 
     def __init__(self, context: TableContext) -> None:
         self._context = context
@@ -122,10 +136,11 @@ class FilesTable:
     def write(self, *, overwrite: bool, partition: dict[str, Any]) -> Written:
         """Return a sink of frames."""
         table, options = self._context.table, self._options
-        if overwrite:
+        if overwrite and not self._context.batch:
             raise UnsupportedOperationError(
                 "files cannot be overwritten by a streaming query",
-                hint="INSERT INTO adds files; delete the directory to begin anew",
+                detail="what it writes is never complete",
+                hint="SET 'execution.runtime-mode' = 'batch'; or INSERT INTO, which adds files",
             )
         lines = options["format"] in {"csv", "json"}
         policy = CommitPolicy(suffix=f".{options['format']}")
@@ -137,6 +152,10 @@ class FilesTable:
                 inactivity_interval=options["sink.rolling-policy.inactivity-interval"],
                 suffix=f".{options['format']}",
             )
+        replaced = None
+        if overwrite:
+            policy = CommitPolicy(at_once=False, concatenates=False, suffix=policy.suffix)
+            replaced = self._replaced(partition)
         kinds = (options["sink.partition-commit.policy.kind"] or "").split(",")
         success = options["sink.partition-commit.success-file.name"]
         sink = FramesSink(
@@ -149,8 +168,18 @@ class FilesTable:
             partition_keys=table.partition_keys,
             default_name=options["partition.default-name"],
             success_file=success if "success-file" in kinds else None,
+            replaced=replaced,
         )
         return Written(sink, columnar=True, parallelism=options["sink.parallelism"])
+
+    def _replaced(self, partition: dict[str, Any]) -> str:
+        """Return the directory of the partition that a statement names."""
+        named = {}
+        for key in self._context.table.partition_keys:
+            if key not in partition:
+                break
+            named[key] = partition[key]
+        return directory_of(named, self._options["partition.default-name"])
 
     def _make_part(self) -> Any:
         match self._options["format"]:
@@ -319,7 +348,9 @@ class FilesScan:
 
     def scan(self) -> Scanned:
         """Return a source of frames, or of rows that are changes."""
-        builder = FileSource.for_bulk_file_format(self._format, self._options["path"])
+        pattern = self._options["source.path.regex-pattern"]
+        form = self._format if pattern is None else ChosenFiles(self._format, pattern)
+        builder = FileSource.for_bulk_file_format(form, self._options["path"])
         interval = self._options["source.monitor-interval"]
         if interval is not None:
             builder = builder.monitor_continuously(interval / 1000)

@@ -46,6 +46,12 @@ def implement_write(node: Write, context: Context) -> Physical:
             f"table {table.path} cannot be written",
             detail=f"the connector '{factory.identifier}' has no sink",
         )
+    if node.overwrite and not getattr(sink, "supports_overwrite", False):
+        raise ValidationError(
+            f"table {table.path} cannot be overwritten",
+            detail=f"the connector '{factory.identifier}' only adds rows, or replaces those of a key",
+            hint="use INSERT INTO; tables of files can be overwritten in batch mode",
+        )
     schema = _sink_schema(table, below)
     below = calc(below, schema, zone=context.zone)
     changes = below.traits.changes
