@@ -48,7 +48,7 @@ def column_of(definition: sql.ColumnDefinition) -> Column:
 def table_of(
     path: ObjectPath, statement: sql.CreateTable, manager: CatalogManager
 ) -> ResolvedTable:
-    """Return the table that a statement without query describes."""
+    """Return the table that a statement describes; what a query adds to it is missing, and it is not checked before."""
     table = ResolvedTable(
         path,
         tuple(map(column_of, statement.columns)),
@@ -60,7 +60,7 @@ def table_of(
     )
     if statement.like is not None:
         table = _like(table, statement.like, manager)
-    return checked(table)
+    return checked(table) if statement.query is None else table
 
 
 def watermark_of(definition: sql.WatermarkDefinition | None) -> tuple[str, object, str] | None:

@@ -167,6 +167,25 @@ def test_a_table_is_made_and_filled_by_one_statement(
     assert sorted(rows(env.from_path("copy"))) == [(1, "to"), (2, "be"), (3, "or"), (4, "to")]
 
 
+def test_a_table_of_a_query_has_the_key_and_partitions_that_it_is_given(tmp_path):
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    with MiniCluster():
+        tables.execute_sql(
+            "CREATE TABLE t (more INT, PRIMARY KEY (id) NOT ENFORCED) PARTITIONED BY (word) "
+            f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = 'csv') "
+            "AS SELECT * FROM (VALUES (1, 'a'), (2, 'b')) AS v (id, word)"
+        ).wait()
+        found = sorted(tuple(row) for row in tables.execute_sql("SELECT * FROM t").collect())
+    assert found == [(None, 1, "a"), (None, 2, "b")]
+    described = {row[0]: row for row in tables.execute_sql("DESCRIBE t").collect()}
+    assert described["id"][3] == "PRI(id)"
+    assert sorted(each.name for each in (tmp_path / "t").iterdir()) == ["word=a", "word=b"]
+    with pytest.raises(ValidationError, match="no column 'nr' for the primary key"):
+        tables.execute_sql(
+            "CREATE TABLE u (PRIMARY KEY (nr) NOT ENFORCED) WITH ('connector' = 'print') AS SELECT 1 AS id"
+        )
+
+
 def test_an_unbounded_query_is_read_as_it_runs_and_cancelled_when_it_is_closed(
     env: StreamTableEnvironment,
 ) -> None:
