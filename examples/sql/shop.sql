@@ -10,9 +10,8 @@ CREATE TABLE orders (
 ) WITH (
   'connector' = 'datagen',
   'rows-per-second' = '100',
-  'fields.id.kind' = 'sequence',
-  'fields.id.start' = '1',
-  'fields.id.end' = '1000000000',
+  'fields.id.min' = '1',
+  'fields.id.max' = '1000000000',
   'fields.customer.min' = '1',
   'fields.customer.max' = '20',
   'fields.product.min' = '1',
