@@ -13,6 +13,8 @@ from penstock.connectors.cdc import PostgresCdcSource
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import runs_in
 
+PATIENCE_S = 120.0  # for what happens within seconds, unless the machine is very busy
+
 # Slots are threads of this process: what was committed is here, by the name of the sink.
 _committed: dict[str, dict[tuple, list]] = {}
 _lock = threading.Lock()
@@ -110,7 +112,7 @@ def cdc_environment(mode, directory, parallelism=2, **options):
         "execution.checkpointing.num-retained": "50",
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
         **runs_in(mode),
-        **restarts(100, "10 ms"),
+        **restarts(100_000, "10 ms"),
         **options,
     }
     return configured(settings, parallelism)
@@ -133,10 +135,10 @@ def cancel_all():
     """Cancel the jobs that a test has left running: one that failed."""
     while _jobs:
         with suppress(Exception):
-            _jobs.pop().cancel().result(timeout=20)
+            _jobs.pop().cancel().result(timeout=PATIENCE_S)
 
 
-def until(condition, seconds=30.0):
+def until(condition, seconds=PATIENCE_S):
     """Wait for a condition, and say so if it does not come true."""
     end = time.monotonic() + seconds
     while not (found := condition()):

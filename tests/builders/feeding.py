@@ -17,7 +17,7 @@ def feeding(*serves: Serve) -> Iterator[tuple[str, int]]:
     After the last one nobody listens any more.
     """
     listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(20)
+    listener.settimeout(120)
 
     def run() -> None:
         with listener:
@@ -29,7 +29,7 @@ def feeding(*serves: Serve) -> Iterator[tuple[str, int]]:
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     yield listener.getsockname()
-    thread.join(20)
+    thread.join(120)
 
 
 def sends(data: bytes) -> Serve:

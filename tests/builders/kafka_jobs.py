@@ -13,6 +13,8 @@ from penstock.datastream.connectors.kafka import KafkaSource
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import runs_in
 
+PATIENCE_S = 120.0  # for what happens within seconds, unless the machine is very busy
+
 # Slots are threads of this process: what was committed is here, by the name of the sink.
 _committed: dict[str, dict[tuple, list]] = {}
 _lock = threading.Lock()
@@ -100,11 +102,11 @@ def start(env, kafka_source, name, through=None, strategy=None):
 
 def run(env, kafka_source, name, **options):
     """Run a job to its end, and return its records, sorted."""
-    start(env, kafka_source, name, **options).get_job_execution_result().result(60)
+    start(env, kafka_source, name, **options).get_job_execution_result().result(PATIENCE_S)
     return values(name)
 
 
-def until(condition, seconds=40.0):
+def until(condition, seconds=PATIENCE_S):
     """Wait for a condition, and say so if it does not come true."""
     end = time.monotonic() + seconds
     while not (found := condition()):
@@ -117,13 +119,13 @@ def produce(broker, topic, messages, partition=None, **settings):
     """Write messages (a value, or a dict of what `Producer.produce` takes); to partitions in turn if none is given."""
     client = {"bootstrap.servers": broker.bootstrap, "log_level": "0", **settings}
     producer = Producer(client)
-    count = len(producer.list_topics(topic, timeout=20).topics[topic].partitions)
+    count = len(producer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions)
     for number, message in enumerate(messages):
         given = message if isinstance(message, dict) else {"value": message}
         to = number % count if partition is None else partition
         producer.produce(topic, **{"partition": to, **given})
         producer.poll(0)
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def transaction(broker, topic, messages, *, commit=True, partition=0):
@@ -131,12 +133,12 @@ def transaction(broker, topic, messages, *, commit=True, partition=0):
     producer = Producer(
         {"bootstrap.servers": broker.bootstrap, "transactional.id": topic, "log_level": "0"}
     )
-    producer.init_transactions(30)
+    producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     for message in messages:
         producer.produce(topic, message, partition=partition)
-    producer.flush(30)
-    (producer.commit_transaction if commit else producer.abort_transaction)(30)
+    producer.flush(PATIENCE_S)
+    (producer.commit_transaction if commit else producer.abort_transaction)(PATIENCE_S)
 
 
 def group_offsets(broker, group, topic, partitions):
@@ -146,7 +148,7 @@ def group_offsets(broker, group, topic, partitions):
     )
     try:
         asked = [TopicPartition(topic, number) for number in range(partitions)]
-        return [each.offset for each in consumer.committed(asked, timeout=20)]
+        return [each.offset for each in consumer.committed(asked, timeout=PATIENCE_S)]
     finally:
         consumer.close()
 

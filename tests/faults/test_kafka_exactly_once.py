@@ -15,7 +15,7 @@ from fault_harness import LOCAL, LOCAL_CLUSTER, NewRun
 
 from tests.builders.modes import EPOCHS, PIPELINED, SOAKS, Way
 from tests.connectors.conftest import serving
-from tools.servers.kafka import KafkaBroker
+from tools.servers.kafka import KafkaBroker, MortalBroker
 from tools.servers.postgres import PostgresServer
 
 WAYS = (Way(EPOCHS, "hashmap"), Way(PIPELINED, "rocksdb"))
@@ -27,7 +27,7 @@ EXECUTOR_KILLS = 6 if SOAKS else 1
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[KafkaBroker]:
-    with serving(KafkaBroker) as server:
+    with serving(MortalBroker) as server:
         yield server
 
 

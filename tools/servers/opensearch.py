@@ -43,7 +43,7 @@ class OpenSearchServer(ServerProcess):
     """One node on a free port of the loopback address, without security. It speaks the _bulk API of Elasticsearch 7."""
 
     name = "opensearch"
-    start_timeout_s = 180.0
+    start_timeout_s = 240.0
 
     def __init__(self) -> None:
         if not (JARS / ".fetched").exists():

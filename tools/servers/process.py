@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -11,6 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -19,11 +21,31 @@ class MissingServerError(RuntimeError):
     """A server is not installed; the message says what installs it."""
 
 
+_given: set[int] = set()  # ports of servers of this process
+
+
 def free_port() -> int:
-    """Return a port of the loopback address that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """Return a port of the loopback address that nobody listens on.
+
+    It is none of those that the system gives to clients: a client must not get it while its server is not yet, or not any more, there. Even one that
+    connects to a server which is away would get it now and then, and be connected to itself.
+    """
+    ports = _ports_of_servers()
+    for _ in range(1000):
+        port = secrets.choice(ports)
+        if port not in _given:
+            with socket.socket() as listener, suppress(OSError):
+                listener.bind(("127.0.0.1", port))
+                _given.add(port)
+                return port
+    raise RuntimeError(f"there is no free port in {ports}")
+
+
+def _ports_of_servers() -> range:
+    """Return ports that no client gets, as far as the system tells."""
+    known = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first = int(known.read_text().split()[0]) if known.exists() else 49_152
+    return range(10_000, max(first, 20_000))
 
 
 def accepts(port: int) -> bool:
@@ -40,7 +62,7 @@ class ServerProcess:
     """
 
     name = "server"
-    start_timeout_s = 60.0
+    start_timeout_s = 120.0
     stop_signal = signal.SIGTERM
     environment: Mapping[str, str] = {}
 
@@ -113,7 +135,7 @@ class ServerProcess:
             return
         os.killpg(process.pid, number)
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

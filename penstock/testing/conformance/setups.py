@@ -29,7 +29,7 @@ class Setup(ABC):  # noqa: B024 - the two kinds have different ones
     # What the connector talks to is memory of this process: no other process can go on with it.
     in_process = False
     # How long anything may take.
-    wait_s = 20.0
+    wait_s = 60.0
 
     def record(self, number: int) -> Any:
         """Return the record of this number. All are different; the same number is the same record."""

@@ -212,7 +212,7 @@ def _idle(setup: SourceSetup, directory: Path) -> None:
         wait_until(
             lambda: bool(_marks) and max(_marks) > _Never.TIME,
             client,
-            5,
+            setup.wait_s,
             "an idle source with with_idleness",
             "the watermark goes on with the other source's",
         )

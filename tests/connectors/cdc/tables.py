@@ -80,4 +80,4 @@ class Writer(threading.Thread):
 
     def stop(self):
         self.stopped.set()
-        self.join(20)
+        self.join()

@@ -44,7 +44,7 @@ def test_a_job_that_is_killed_again_and_again_loses_and_doubles_nothing(
     writer = Writer(database, mode, pause=0.01)
     for moment in moments:
         with job(database, tmp_path, mode):
-            until(moment, 60)
+            until(moment)
     with job(database, tmp_path, mode):
         writer.stop()
-        until(lambda: apply(changes_in(out)) == rows_of(sql), 60)
+        until(lambda: apply(changes_in(out)) == rows_of(sql))

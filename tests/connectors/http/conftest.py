@@ -11,7 +11,9 @@ import pytest
 from tools.servers.process import ServerProcess
 
 PROGRAM = """
+import os
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 class Handler(BaseHTTPRequestHandler):
@@ -19,6 +21,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        while os.path.exists(sys.argv[3]) and os.path.exists(sys.argv[2]):
+            time.sleep(0.01)
         with open(sys.argv[2], "ab", 0) as file:
             file.write(body + b"\\n")
         self.send_response(204)
@@ -32,7 +36,7 @@ ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 
 
 class HttpProgram(ServerProcess):
-    """Writes every body to a file before it answers."""
+    """Writes every body to a file before it answers. Those that come after the first one wait for as long as there is a file `hold`."""
 
     name = "http"
 
@@ -44,8 +48,12 @@ class HttpProgram(ServerProcess):
     def file(self) -> Path:
         return self.directory / "bodies"
 
+    @property
+    def hold(self) -> Path:
+        return self.directory / "hold"
+
     def command(self):
-        return [sys.executable, "-c", PROGRAM, str(self.port), str(self.file)]
+        return [sys.executable, "-c", PROGRAM, str(self.port), str(self.file), str(self.hold)]
 
     def taken(self) -> list[int]:
         """Return all numbers that it got; each body is a list of them."""

@@ -21,7 +21,7 @@ def options(url: str) -> JdbcConnectionOptions:
     return (
         JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
         .with_url(url)
-        .with_connection_check_timeout_seconds(20)
+        .with_connection_check_timeout_seconds(120)
         .build()
     )
 

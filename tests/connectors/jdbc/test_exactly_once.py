@@ -329,7 +329,7 @@ def test_a_job_whose_server_dies_writes_every_record_once(mode):
         url = server.new_database()
         run(url, "CREATE TABLE t (id bigint, name text)")
         happened.update(server=server, killed=False)
-        env = environment(mode, 2, **restarts(30, "100 ms"))
+        env = environment(mode, 2, **restarts(1000, "100 ms"))
         numbers(env, 4000).map(kill_once, output_type=PAIR).sink_to(
             JdbcSink.exactly_once_sink(INSERT, PAIR, options(url), execution(50))
         )

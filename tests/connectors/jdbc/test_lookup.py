@@ -53,7 +53,7 @@ def test_a_stream_is_enriched_and_a_key_without_a_row_has_none(mode, customers):
         env = environment(mode)
         lookup = JdbcLookup("customers", ["id"], customer_of, options(customers), max_batch_size=50)
         pairs = AsyncDataStream.unordered_wait(
-            numbers(env, 1200), lookup, Time.seconds(20), capacity=200
+            numbers(env, 1200), lookup, Time.seconds(120), capacity=200
         )
         found = collect(pairs)
     assert sorted(n for n, _ in found) == list(range(1200))

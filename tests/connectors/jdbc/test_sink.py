@@ -135,7 +135,7 @@ class OnceReader(SourceReader):
 
 def test_where_records_flow_a_batch_goes_when_its_time_is_over(table):
     seen = happened["seen"] = threading.Event()
-    times_up = time.monotonic() + 15
+    times_up = time.monotonic() + 120
 
     def look():
         while run(table, "SELECT count(*) FROM t") == [(0,)] and time.monotonic() < times_up:
@@ -160,7 +160,8 @@ def test_the_time_of_a_batch_begins_with_its_first_record(table):
     assert sink.next_wakeup() is None
     before = int(time.time() * 1000)
     sink.write([(1, "x")], None, 0)
-    assert before + 200 <= sink.next_wakeup() <= before + 1200
+    after = int(time.time() * 1000)
+    assert before + 200 <= sink.next_wakeup() <= after + 201
     sink.wake_up()
     assert sink.next_wakeup() is None
     assert run(table, "SELECT id FROM t") == [(1,)]
@@ -376,8 +377,7 @@ def test_a_deadlock_is_tried_again(table):
             time.sleep(0.01)
         other.execute("UPDATE t SET name = 'other' WHERE id = 1")
         other.commit()
-        sending.join(30)
-    assert not sending.is_alive()
+        sending.join()
     assert run(table, "SELECT DISTINCT name FROM t") == [("sink",)]
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.connectors.conftest import serving
-from tools.servers.kafka import KafkaBroker
+from tools.servers.kafka import KafkaBroker, MortalBroker
 
 
 @pytest.fixture(scope="session")
 def shared_fragile_kafka() -> Iterator[KafkaBroker]:
     """A broker that tests kill. A start takes seconds, so they share it."""
-    with serving(KafkaBroker) as broker:
+    with serving(MortalBroker) as broker:
         yield broker
 
 

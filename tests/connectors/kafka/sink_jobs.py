@@ -34,17 +34,22 @@ from penstock.datastream.connectors.kafka import (
 )
 
 KEYS = "abcd"
+AT_ONCE = 20
+PATIENCE_S = 120  # for what happens within seconds, unless the machine is very busy
 EXACTLY_ONCE = DeliveryGuarantee.EXACTLY_ONCE
 
 
 class Lines(Source):
-    """Lines `key:number`, in order for every key, some at a time."""
+    """Lines `key:number`, in order for every key, some at a time.
 
-    def __init__(self, length: int, pause_s: float = 0.0, at_once: int = 20) -> None:
-        self.length, self.pause_s, self.at_once = length, pause_s, at_once
+    Unless it `ends`, the job goes on when it has read all of them, and can be killed or stopped at any time. Another one may go on with more.
+    """
+
+    def __init__(self, length: int, pause_s: float = 0.0, *, ends: bool = True) -> None:
+        self.length, self.pause_s, self.ends = length, pause_s, ends
 
     def get_boundedness(self) -> Boundedness:
-        return Boundedness.BOUNDED
+        return Boundedness.BOUNDED if self.ends else Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_enumerator(self, parallelism: int, restored: Any = None) -> SplitEnumerator:
         return _Keys(bool(restored))
@@ -78,7 +83,7 @@ class _Reader(SourceReader):
         while position < source.length:
             if source.pause_s:
                 time.sleep(source.pause_s)
-            end = min(position + source.at_once, source.length)
+            end = min(position + AT_ONCE, source.length)
             lines = [f"{split.split_id}:{n}" for n in range(position, end)]
             yield SourceBatch(lines, end, list(range(position, end)))
             position = end
@@ -169,7 +174,7 @@ class Watcher:
             found.setdefault(key, []).append(int(number))
         return found
 
-    def wait_until(self, condition: Callable[[Watcher], bool], seconds: float = 60) -> None:
+    def wait_until(self, condition: Callable[[Watcher], bool], seconds: float = PATIENCE_S) -> None:
         end = time.monotonic() + seconds
         while not condition(self):
             assert time.monotonic() < end, f"{len(self.messages)} messages are visible"
@@ -181,7 +186,7 @@ class Watcher:
         assert end_offsets(self._bootstrap, self._partitions, committed=True) == ends
         self.wait_until(lambda _: self._read_up_to == ends)
         self._stopped.set()
-        self._thread.join(20)
+        self._thread.join()
         return self.lines()
 
 
@@ -199,4 +204,4 @@ def end_offsets(
         TopicPartition(each.topic, each.partition): OffsetSpec.latest() for each in partitions
     }
     futures = admin.list_offsets(wanted, isolation_level=level)
-    return {each.partition: future.result(20).offset for each, future in futures.items()}
+    return {each.partition: future.result(PATIENCE_S).offset for each, future in futures.items()}

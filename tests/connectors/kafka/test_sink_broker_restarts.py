@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import threading
+import time
 
 import pytest
 
+from penstock.common import JobStatus
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.modes import EPOCHS, PIPELINED, SOAKS, runs_in
 from tests.connectors.kafka.sink_jobs import (
     EXACTLY_ONCE,
+    KEYS,
+    PATIENCE_S,
     DeliveryGuarantee,
     Lines,
     Watcher,
@@ -20,7 +23,7 @@ from tests.connectors.kafka.sink_jobs import (
 )
 
 LENGTH = 1000
-AWAY_S = 30.0 if SOAKS else 3.0
+AWAY_S = 30.0 if SOAKS else 1.0  # and some seconds until it is back
 
 
 @pytest.mark.parametrize(
@@ -43,23 +46,15 @@ def test_a_broker_that_comes_back_is_waited_for(fragile_kafka, mode, guarantee):
     env = configured({**options, **runs_in(mode)}, 2)
     properties = {"reconnect.backoff.max.ms": "500"}
     to = sink(fragile_kafka.bootstrap, topic, guarantee, properties=properties)
-    write_lines(env, Lines(LENGTH, 0.004), to)
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            with MiniCluster():
-                env.execute()
-        except BaseException as error:
-            failures.append(error)
-
-    job = threading.Thread(target=run)
-    job.start()
-    watcher.wait_until(lambda each: len(each.messages) > LENGTH)
-    fragile_kafka.kill()
-    job.join(AWAY_S)
-    assert job.is_alive(), failures
-    fragile_kafka.start()
-    job.join(120)
-    assert not failures
+    write_lines(env, Lines(LENGTH, 0.004, ends=False), to)
+    with MiniCluster():
+        client = env.execute_async()
+        watcher.wait_until(lambda each: len(each.messages) > LENGTH)
+        fragile_kafka.kill()
+        time.sleep(AWAY_S)
+        assert client.get_job_status().result(PATIENCE_S) is JobStatus.RUNNING
+        fragile_kafka.start()
+        watcher.wait_until(lambda each: len(each.messages) >= len(KEYS) * LENGTH)
+        assert client.get_job_status().result(PATIENCE_S) is JobStatus.RUNNING
+        client.cancel().result(PATIENCE_S)
     assert watcher.finish() == expected(LENGTH)

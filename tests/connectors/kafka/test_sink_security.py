@@ -22,6 +22,7 @@ from tests.builders.modes import PIPELINED, runs_in
 from tests.connectors.conftest import serving
 from tests.connectors.kafka.sink_jobs import (
     EXACTLY_ONCE,
+    PATIENCE_S,
     DeliveryGuarantee,
     Lines,
     end_offsets,
@@ -79,7 +80,7 @@ class GuardedBroker(KafkaBroker):
             AclPermissionType.ALLOW,
         )
         admin = AdminClient(self._client())
-        admin.create_acls([rule])[rule].result(20)
+        admin.create_acls([rule])[rule].result(PATIENCE_S)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from penstock.datastream.connectors.kafka import (
 from penstock.errors import JobExecutionError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.kafka_jobs import (
+    PATIENCE_S,
     commit_offsets,
     committed,
     environment,
@@ -212,7 +213,7 @@ def test_the_lag_and_the_offsets_are_metrics(kafka, mode, name, tmp_path):
     until(lambda: len(values(name)) == 100)
 
     def told():
-        found = client.get_accumulators().result(10)
+        found = client.get_accumulators().result(PATIENCE_S)
         return {key.partition(".")[2]: value for key, value in found.items()}
 
     try:
@@ -225,6 +226,6 @@ def test_the_lag_and_the_offsets_are_metrics(kafka, mode, name, tmp_path):
             mode == PIPELINED
         ):  # in epochs it is told with the next one, which comes with the next record
             expected[f"KafkaSourceReader.topic.{name}.partition.1.committedOffset"] = 50
-        until(lambda: expected.items() <= told().items(), 15)
+        until(lambda: expected.items() <= told().items())
     finally:
-        client.cancel().result(30)
+        client.cancel().result(PATIENCE_S)

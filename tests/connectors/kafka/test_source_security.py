@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer
@@ -55,7 +53,8 @@ def read(broker, user, password, directory, sink):
         **SASL,
         "sasl.jaas.config": f'{LOGIN} required username="{user}" password="{password}";',
     }
-    builder = source(broker, "guarded").set_properties(login)
+    # Whoever took a refusal for a broker that is away would wait for longer than `run` does.
+    builder = source(broker, "guarded", bootstrap_timeout_ms="3600000").set_properties(login)
     env = environment("pipelined", directory, **{"restart-strategy.type": "none"})
     with MiniCluster():
         return run(env, builder.set_bounded(KafkaOffsetsInitializer.latest()).build(), sink)
@@ -81,10 +80,8 @@ def test_credentials_of_a_java_program_open_the_way(guarded_kafka, tmp_path):
 def test_who_is_not_let_in_is_told_at_once_what_to_check(
     guarded_kafka, user, password, message, hint, tmp_path
 ):
-    began = time.monotonic()
     with pytest.raises(JobExecutionError) as caught:
         read(guarded_kafka, user, password, tmp_path, "refused")
-    assert time.monotonic() - began < 15  # and not after the timeout for brokers that are away
     assert message in str(caught.value)
     assert hint in str(caught.value)
     assert guarded_kafka.bootstrap in str(caught.value)

@@ -14,6 +14,7 @@ from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.modes import MODES, runs_in
 from tests.builders.scripted import collect
+from tools.servers.process import free_port
 
 COUNT = 1000
 seen: list[int] = []
@@ -86,10 +87,8 @@ def test_a_server_that_is_killed_and_comes_back_is_waited_for(mode, redis_server
     assert sorted(results) == [(n, str(n)) for n in range(COUNT)]
 
 
-def test_a_server_that_stays_away_is_named(url, redis_server):
-    lookup = RedisLookup(
-        f"redis://:geheim@127.0.0.1:{redis_server.port + 1}", str, retry_timeout_ms=200
-    )
+def test_a_server_that_stays_away_is_named():
+    lookup = RedisLookup(f"redis://:geheim@127.0.0.1:{free_port()}", str, retry_timeout_ms=200)
     with MiniCluster(), pytest.raises(JobExecutionError, match="had no answer") as caught:
         collect(looked_up("epochs", lookup, 10))
     assert "geheim" not in str(caught.value)

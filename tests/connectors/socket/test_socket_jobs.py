@@ -15,6 +15,7 @@ from tests.builders.environments import configured, restarts
 from tests.builders.feeding import feeding, sends
 from tests.builders.modes import MODES, runs_in
 from tests.builders.scripted import collect
+from tests.builders.waiting import wait_until
 
 DEAD = OutputTag("dead")
 failed: list[str] = []
@@ -66,6 +67,8 @@ def test_no_line_comes_twice_after_a_failure_and_some_may_be_lost(mode):
                 connection.sendall(b"%d\n" % n)
             if start:
                 second.set()
+            else:  # whoever reads ahead must not have the second part before it fails
+                wait_until(lambda: bool(failed))
 
         return serve
 
