@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.common.job_client import JobClient
+from penstock.common.options import SAVEPOINT_DIR
 from penstock.table import table_result
 from penstock.table.errors import ValidationError, did_you_mean
 from penstock.table.sql import statements as sql
@@ -63,10 +64,16 @@ def stop(environment: TableEnvironment, statement: sql.JobControl) -> TableResul
     """Cancel a job, or stop it with a savepoint."""
     job = _find(environment, statement.job_id)
     if statement.savepoint or statement.drain:
-        path = job.client.stop_with_savepoint(statement.drain, None).result()
+        path = job.client.stop_with_savepoint(statement.drain, _target(environment)).result()
         return table_result.of_texts("savepoint path", [path])
     job.client.cancel().result()
     return table_result.ok()
+
+
+def _target(environment: TableEnvironment) -> str | None:
+    """Return where savepoints go by what is set now; None if nothing is: where they went when the job was started."""
+    target: str | None = environment.get_config().effective().get(SAVEPOINT_DIR)
+    return target
 
 
 def _find(environment: TableEnvironment, number: str) -> StartedJob:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import io
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
 from penstock.cli import main
+from penstock.cli.local_cluster import LocalCluster
+from penstock.errors import PenstockError
+from penstock.table import EnvironmentSettings, TableEnvironment
 
 
 @pytest.fixture
@@ -149,3 +153,24 @@ def test_a_file_of_sql_is_a_program(tmp_path, capsys, monkeypatch):
     told = capsys.readouterr()
     assert "division by zero" in told.err
     assert "Traceback" not in told.err
+
+
+def test_a_job_is_stopped_with_a_savepoint_where_the_session_says(tmp_path):
+    with LocalCluster():
+        environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        environment.get_config().set("penstock.execution.mode", "pipelined")
+        for statement in (
+            "CREATE TABLE ticks (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '10')",
+            "CREATE TABLE hole (n BIGINT) WITH ('connector' = 'blackhole')",
+        ):
+            environment.execute_sql(statement)
+        job = environment.execute_sql("INSERT INTO hole SELECT n FROM ticks").get_job_client()
+        stop = f"STOP JOB '{job.get_job_id()}' WITH SAVEPOINT"
+        with pytest.raises(PenstockError, match="a savepoint needs a directory"):
+            environment.execute_sql(stop)
+        environment.execute_sql(f"SET 'execution.checkpointing.savepoint-dir' = '{tmp_path}'")
+        ((path,),) = environment.execute_sql(stop).collect()
+        assert Path(path.removeprefix("file:")).parent == tmp_path
+        job.get_job_execution_result().result(30)
+        with environment.execute_sql("SHOW JOBS").collect() as rows:
+            assert [row[2] for row in rows] == ["FINISHED"]
