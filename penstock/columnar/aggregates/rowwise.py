@@ -303,7 +303,8 @@ class _JsonObject(RowAggregate):
             accumulator.remove(pair)
 
     def result(self, accumulator: Any) -> Any:
-        return json_text(dict(accumulator))
+        # Flink's objects have their keys in the order of texts.
+        return json_text(dict(sorted(accumulator, key=lambda pair: str(pair[0]))))
 
 
 def _keeps_nulls(call: AggregateCall, *, default: bool) -> bool:

@@ -303,7 +303,7 @@ def _str_to_map(text: str, between: str = ",", inside: str = "=") -> list[dict[s
     if split_pairs is None or split_pair is None:
         return []
     found: dict[str, str | None] = {}
-    for pair in split_pairs.split(text):
+    for pair in split_pairs.split(text) if text else ():
         key, *value = split_pair.split(pair, maxsplit=1)
         found[key] = value[0] if value else None
     return [{"key": key, "value": value} for key, value in found.items()]

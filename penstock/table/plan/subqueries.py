@@ -18,7 +18,7 @@ from penstock.table.plan.decorrelation import (
 )
 from penstock.table.plan.expressions import BINARY, TRUE, conjunction, simple_call
 from penstock.table.plan.nodes import Aggregate, Field, Filter, Node, Project, Sort, Values
-from penstock.table.plan.schemas import join, project, references
+from penstock.table.plan.schemas import filtered, join, project, references
 from penstock.table.plan.scope import OuterRef, Scope
 from penstock.table.types import BigIntType, BooleanType
 
@@ -209,7 +209,8 @@ def _scalar(block: Block, tree: Any) -> Rex:
         return _column(block, _extend(block, single, TRUE))
     keys = keyed(inner, Frame(block.level, block.node))
     wide, positions = keys.node, list(keys.positions)
-    empty = _value_of_nothing(node)
+    nothing = _values_of_nothing(node)
+    empty = None if nothing is None else nothing[0]
     if empty is None and not _one_row(node):
         wide = _single_value(wide, positions)
         positions = list(range(1, len(positions) + 1))
@@ -260,26 +261,22 @@ def _single_value(node: Node, keys: Sequence[int]) -> Node:
     )
 
 
-def _value_of_nothing(node: Node) -> Rex | None:
-    """Return what a query with an aggregate of everything gives for no rows; None if it is no such query."""
-    if isinstance(node, Aggregate):
-        if node.keys or node.window is not None or node.sets is not None:
-            return None
-        return _empty(node.aggregates[0])
-    if isinstance(node, Project):
-        below = node.input
-        if not isinstance(below, Aggregate) or below.keys or below.window or below.sets:
-            return None
-        if not below.aggregates:
-            return None
-        nothing = [_empty(each) for each in below.aggregates]
-        if isinstance(node.expressions[0], InputRef):
-            return nothing[node.expressions[0].index]
-        return rewrite(
-            node.expressions[0],
-            lambda rex: nothing[rex.index] if isinstance(rex, InputRef) else rex,
-        )
-    return None
+def _values_of_nothing(node: Node) -> list[Rex] | None:
+    """Return what a query with an aggregate of everything gives for no rows, column by column; None if it is no such query."""
+    below = node.input if isinstance(node, Project) else node
+    if not isinstance(below, Aggregate) or below.keys or below.window or below.sets:
+        return None
+    if not below.aggregates:
+        return None
+    nothing = [_empty(each) for each in below.aggregates]
+    if not isinstance(node, Project):
+        return nothing
+    return [
+        nothing[each.index]
+        if isinstance(each, InputRef)
+        else rewrite(each, lambda rex: nothing[rex.index] if isinstance(rex, InputRef) else rex)
+        for each in node.expressions
+    ]
 
 
 def _empty(call: AggregateCall) -> Rex:
@@ -375,16 +372,53 @@ def lateral_query(clause: FromClause, tree: Any, kind: str, joined: Any) -> None
     _, relations = clause.named(tree, node)
     right = [each.shifted(width) for each in relations]
     clause.check_names(joined if joined is not None else tree, right)
-    conditions = [_joined(block, each) for each in inner.conditions]
     on = None if joined is None else joined.args.get("on")
-    if on is not None:
-        both = Expressions(clause.context, Scope([*clause.relations, *right]))
-        conditions.append(both.condition(on, "the condition of ON"))
-    conditions = [each for each in conditions if each != TRUE]
-    found = join(clause.node, inner.node, kind, conjunction(conditions))
-    clause.node = project(
-        found,
-        references(found.schema[: width + shown]),
-        [each.name for each in found.schema[: width + shown]],
-    )
+    both = Expressions(clause.context, Scope([*clause.relations, *right]))
+    asked = TRUE if on is None else both.condition(on, "the condition of ON")
+    conditions = [_joined(block, each) for each in inner.conditions]
+    nothing = _values_of_nothing(node) if conditions else None
+    if nothing is None:
+        conditions = [each for each in (*conditions, asked) if each != TRUE]
+        found: Node = join(clause.node, inner.node, kind, conjunction(conditions))
+        values = references(found.schema[: width + shown])
+    else:
+        one, columns = _always_one(clause.node, inner.node, conditions, nothing)
+        found = _kept(one, columns, width, kind, asked)
+        values = references(found.schema)
+    names = [*(each.name for each in clause.node.schema), *(each.name for each in node.schema)]
+    clause.node = project(found, values, names)
     clause.settle([*clause.relations, *right])
+
+
+def _always_one(
+    left: Node, inner: Node, conditions: Sequence[Rex], nothing: Sequence[Rex]
+) -> tuple[Node, list[Rex]]:
+    """Join an aggregate of everything, which is there for each left row: it may be one of no rows. Return the columns too."""
+    names = [each.name for each in inner.schema]
+    marked = project(inner, [*references(inner.schema), TRUE], [*names, "$found"])
+    found = join(left, marked, "LEFT", conjunction(list(conditions)))
+    width = len(left.schema)
+    columns = references(found.schema)
+    met = simple_call("IS NOT NULL", [columns[-1]])
+    values = [
+        simple_call("CASE", [met, columns[width + at], empty]) for at, empty in enumerate(nothing)
+    ]
+    return found, [*columns[:width], *values]
+
+
+def _kept(found: Node, values: Sequence[Rex], width: int, kind: str, asked: Rex) -> Node:
+    """Return the columns of rows for which the condition of a lateral join is TRUE; of a LEFT join, the others with NULLs."""
+    names = [f"$c{at}" for at in range(len(values))]
+    node = project(found, list(values), names)
+    if asked == TRUE:
+        return node
+    if kind == "INNER":
+        return filtered(node, asked)
+    columns = references(node.schema)
+    shown = [
+        each
+        if at < width
+        else simple_call("CASE", [asked, each, Literal(each.type.nullable(), None)])
+        for at, each in enumerate(columns)
+    ]
+    return project(node, shown, names)
