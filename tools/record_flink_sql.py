@@ -1,7 +1,7 @@
 """Records what Flink SQL answers to the random queries of the tests.
 
-Run it with a Python that has apache-flink: `python tools/record_flink_sql.py --count 600 tests/sql/recorded.json`. A file that is there is gone on with. Queries that Flink refuses or fails at are recorded with the first line of
-the reason, and are not compared.
+Run it with a Python that has apache-flink: `python tools/record_flink_sql.py tests/sql/recorded.json`. Queries that the file knows are not asked again. Queries that Flink refuses or
+fails at are recorded with the first line of the reason, and are not compared.
 """
 
 from __future__ import annotations
@@ -17,26 +17,36 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pyflink.common import Configuration, RowKind
-from pyflink.table import EnvironmentSettings, TableEnvironment
+from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
+from pyflink.table.udf import udf, udtf
 
+from tests.sql.more_queries import more_queries
+from tests.sql.more_tables import write_more_tables
 from tests.sql.random_queries import FinalTable, queries, write_tables
 
 ADDS = (RowKind.INSERT, RowKind.UPDATE_AFTER)
 
 
 def environment(home: Path) -> TableEnvironment:
-    """One with the tables, whose jobs run in one task after another."""
+    """One with the tables and functions, whose jobs run in one task after another."""
     configuration = Configuration()
     for key, value in {
         "parallelism.default": "1",
         "table.local-time-zone": "UTC",
         "table.exec.mini-batch.enabled": "false",
+        "restart-strategy.type": "none",
+        "python.executable": sys.executable,
     }.items():
         configuration.set_string(key, value)
     settings = EnvironmentSettings.new_instance().in_streaming_mode()
     tables = TableEnvironment.create(settings.with_configuration(configuration).build())
-    for statement in write_tables(home):
+    for statement in [*write_tables(home), *write_more_tables(home)]:
         tables.execute_sql(statement)
+    # Lambdas, which go to Flink's workers by value: those do not know this module.
+    letters = udtf(lambda text: list(text or ""), result_types=[DataTypes.STRING()])
+    twice = udf(lambda n: None if n is None else 2 * n, result_type=DataTypes.INT())
+    tables.create_temporary_system_function("letters", letters)
+    tables.create_temporary_system_function("twice", twice)
     return tables
 
 
@@ -61,20 +71,22 @@ def reason(text: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", type=Path)
-    parser.add_argument("--count", type=int, default=600)
+    parser.add_argument("--count", type=int, default=460, help="of the queries of random_queries")
+    parser.add_argument("--rounds", type=int, default=7, help="of the kinds of more_queries")
     parser.add_argument("--seed", type=int, default=11)
     asked = parser.parse_args()
-    recorded = json.loads(asked.target.read_text()) if asked.target.exists() else []
+    recorded = json.loads(asked.target.read_text("utf-8")) if asked.target.exists() else []
+    known = {each["query"] for each in recorded}
+    wanted = [*queries(asked.count, asked.seed), *more_queries(asked.rounds)]
+    missing = [each for each in wanted if each[1] not in known]
+    print(f"{len(missing)} queries are new")
     with tempfile.TemporaryDirectory() as home:
         tables = environment(Path(home))
         begun = time.time()
-        begun_with = len(recorded)
-        for number, (kind, query) in enumerate(queries(asked.count, asked.seed)):
-            if number < begun_with:
-                continue
+        for number, (kind, query) in enumerate(missing, 1):
             recorded.append({"kind": kind, "query": query, **answer(tables, query)})
-            if number % 20 == 19:
-                print(number + 1, f"{time.time() - begun:.0f} s", flush=True)
+            if number % 20 == 0:
+                print(number, f"{time.time() - begun:.0f} s", flush=True)
                 write(asked.target, recorded)
     write(asked.target, recorded)
 

@@ -84,7 +84,7 @@ class Columns:
     time: tuple[str, ...] = ()
 
 
-ORDERS = Columns(("id", "k"), ("s",), ("d",), ("m",), ("b",), ("day",), ("ts",))
+ORDERS = Columns(("id", "k"), ("s",), ("d",), ("m",), ("b",), ("`day`",), ("ts",))
 ITEMS = Columns(("iid", "k", "v"), ("w",), time=("ts",))
 
 
@@ -340,7 +340,7 @@ class Queries:
         return "items", self.items, "iid"
 
     def _key(self, table: str) -> str:
-        choices = ["k", "MOD(id, 3)", "s", "b", "day"] if table == "orders" else ["k", "w", "v"]
+        choices = ["k", "MOD(id, 3)", "s", "b", "`day`"] if table == "orders" else ["k", "w", "v"]
         return self._rng.choice(choices)
 
     def projection(self) -> str:
