@@ -8,9 +8,12 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
-from penstock.common.serialization import SerializationSchema
+from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.connectors.formats.field_types import FieldType, field_type
+from penstock.connectors.formats.json import decode_exactly, value_reader
+from penstock.connectors.formats.rows import row_of
 from penstock.errors import RecordError, UnsupportedOperationError
 from penstock.table import types as t
 
@@ -55,6 +58,59 @@ class RowJsonSerializationSchema(SerializationSchema):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._type, self._style)
+
+
+class LenientJsonDeserializationSchema(DeserializationSchema):
+    """Reads the rows of a table from JSON, where `ignore-parse-errors` is set: a field that cannot be read is NULL, a text that is no object has no row.
+
+    >>> kind = t.RowType([t.RowField("a", t.IntType()), t.RowField("b", t.VarCharType(9))])
+    >>> read = LenientJsonDeserializationSchema(kind).deserialize
+    >>> read(b'{"a": "x", "b": "y"}'), read(b'{"a":')
+    (Row(a=None, b='y'), None)
+    """
+
+    def __init__(self, row_type: t.RowType) -> None:
+        self._type = row_type
+        self._read: Callable[[Any], Any] | None = None
+
+    def deserialize(self, message: bytes) -> Any:
+        """Return the row, or None."""
+        if self._read is None:
+            self._read = _lenient(field_type(self._type))
+        try:
+            return self._read(decode_exactly(message.decode("utf-8-sig")))
+        except (ValueError, RecursionError):
+            return None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._type,)
+
+
+def _lenient(kind: FieldType) -> Callable[[Any], Any]:
+    """Return what reads a value of a type, and gives None for what is none."""
+    if kind.kind == "ROW":
+        fields = [(name, _lenient(inner)) for name, inner in kind.fields]
+        names = kind.names
+        return lambda value: (
+            row_of(names, [read(value.get(name)) for name, read in fields])
+            if isinstance(value, dict)
+            else None
+        )
+    read, bits = value_reader(kind), _BITS.get(kind.kind)
+
+    def one(value: Any) -> Any:
+        try:
+            found = None if value is None else read(value)
+        except (TypeError, ValueError, ArithmeticError, AttributeError):
+            return None
+        if bits is not None and found is not None and not -(1 << bits) <= found < 1 << bits:
+            return None
+        return found
+
+    return one
+
+
+_BITS: Final = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
 
 
 def has_times(kind: t.DataType) -> bool:

@@ -31,6 +31,7 @@ from penstock.errors import ConfigurationError
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.json_rows import (
     JsonStyle,
+    LenientJsonDeserializationSchema,
     RowJsonSerializationSchema,
     has_times,
 )
@@ -87,11 +88,11 @@ class MessageFormat:
         """Return what reads rows."""
         options, ignore = self.options, self.options.get("ignore-parse-errors", False)
         match self.kind:
+            case "json" if ignore:
+                return LenientJsonDeserializationSchema(self.row_type)
             case "json":
                 return JsonRowDeserializationSchema(
-                    self.row_type,
-                    fail_on_missing_field=options["fail-on-missing-field"],
-                    ignore_parse_errors=ignore,
+                    self.row_type, fail_on_missing_field=options["fail-on-missing-field"]
                 )
             case "csv":
                 return CsvRowDeserializationSchema(self._csv(), ignore_parse_errors=ignore)
@@ -182,4 +183,9 @@ def message_format(
         if key.startswith(prefix)
     }
     options = checked(own, _OPTIONS[kind], f"{table}, format {kind}")
+    if options.get("fail-on-missing-field") and options.get("ignore-parse-errors"):
+        raise ConfigurationError(
+            f"table {table}: missing fields cannot fail while parse errors are ignored",
+            hint=f"leave out '{kind}.fail-on-missing-field' or '{kind}.ignore-parse-errors'",
+        )
     return MessageFormat(kind, options, tuple(columns), tuple(columns.values()))

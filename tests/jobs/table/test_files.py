@@ -163,14 +163,25 @@ def test_json_values_become_those_of_the_columns(tables: TableEnvironment, tmp_p
         }
 
 
-def test_lines_that_are_no_json_are_left_out_if_asked_for(
+def test_what_is_no_json_and_no_value_is_left_out_if_asked_for(
     tables: TableEnvironment, tmp_path: Path
 ) -> None:
-    lines = ['{"i": 1}', '{"i":', '{"i": 3}']
+    lines = [
+        '{"i": 1, "r": {"x": 1, "y": true}}',
+        '{"i":',
+        '{"i": "three", "s": "c"}',
+        '{"i": 4000000000, "s": "d", "r": {"x": "z", "y": "true"}}',
+        "[5]",
+    ]
     options = {"json.ignore-parse-errors": "true"}
-    lines_of(tables, tmp_path / "t", "i INT", lines, **options)
+    columns = "i INT, s STRING, r ROW<x INT, y BOOLEAN>"
+    lines_of(tables, tmp_path / "t", columns, lines, **options)
     with MiniCluster():
-        assert rows_of(tables, "SELECT * FROM t") == {("1",): 1, ("3",): 1}
+        assert rows_of(tables, "SELECT i, s, r.x, r.y FROM t") == {
+            ("1", "None", "1", "True"): 1,
+            ("None", "c", "None", "None"): 1,
+            ("None", "d", "None", "True"): 1,
+        }
 
 
 def test_a_field_that_is_missing_fails_the_job_if_asked_for(
