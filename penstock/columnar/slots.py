@@ -271,6 +271,10 @@ class SlotStore:
         if self._gone() > max(_FIRST, count // 4):
             self._keep(np.flatnonzero(self._live[:count]))
 
+    def forget(self) -> None:
+        """Write nothing of what is not in the table yet."""
+        self._dirty[:] = False
+
     def _gone(self) -> int:
         count = len(self._keys)
         return count - int(np.count_nonzero(self._live[:count]))

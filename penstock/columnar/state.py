@@ -98,6 +98,10 @@ class KeyedCache:
             entries = list(self._live.items())[-keep:]
             self._live = {key: value for key, value in entries if value is not MISSING}
 
+    def forget(self) -> None:
+        """Write nothing of what is not in the table yet."""
+        self._dirty = {}
+
     def flush(self) -> None:
         """Write what has changed to the table: before every snapshot."""
         live, table = self._live, self._table

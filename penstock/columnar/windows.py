@@ -52,6 +52,11 @@ class LocalTime:
         local = moment.astimezone(self._zone).replace(tzinfo=None)
         return (local - _EPOCH) // dt.timedelta(milliseconds=1)
 
+    @property
+    def is_epoch(self) -> bool:
+        """Whether local times are epoch times."""
+        return self._zone is None
+
     def to_epoch(self, millis: int) -> int:
         """Return local milliseconds as epoch ones; a time that is there twice is the first one."""
         if self._zone is None:

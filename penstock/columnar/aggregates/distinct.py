@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from penstock.columnar.aggregates.columns import SIGN
+from penstock.columnar.aggregates.marked import MarkedValues
 from penstock.columnar.aggregates.plan import AggregatePlan, DistinctValues
 from penstock.columnar.keys import keys_of, values_of
 from penstock.columnar.specs.common import column
@@ -31,7 +32,12 @@ class DistinctState:
     ) -> None:
         self._plan = plan
         self._group = group
-        self._cache = SeenValues(table, group.number)
+        # What only grows and never ends is bits in arrays; what may go or expire is objects.
+        self._cache: SeenValues | MarkedValues = (
+            MarkedValues(table, group.number, len(group.values))
+            if not plan.retracts and not ttl_ms
+            else SeenValues(table, group.number)
+        )
         self._ttl = ttl_ms
         self.number = group.number
         self.fresh: pl.DataFrame | None = None
@@ -93,19 +99,27 @@ class DistinctState:
             marked = pl.sum_horizontal(bits).cast(pl.Int64).alias(_BITS)
             rows = self._selected(frame, [marked]).filter(pl.col(_BITS) != 0)
             rows = rows.group_by(*self._keys, *self._values).agg(pl.col(_BITS).bitwise_or())
-        entries = self._entries(rows)
-        seen = self._seen(entries, now)
-        before = np.fromiter(seen, dtype=np.int64, count=len(entries))
-        after = before | rows[_BITS].to_numpy()
-        new = after & ~before
+        new = self._newly_marked(rows, now)
         changed = np.flatnonzero(new)
-        self._write([entries[at] for at in changed.tolist()], after[changed].tolist(), now)
         fresh = rows if len(changed) == rows.height else rows[changed]
         bits_of = new[changed]
         return fresh.with_columns(
             pl.Series(name, (bits_of >> at) & 1).cast(pl.Boolean)
             for at, name in enumerate(self._masks)
         )
+
+    def _newly_marked(self, rows: pl.DataFrame, now: int) -> np.ndarray[Any, Any]:
+        """Remember the bits of values; return those that are new."""
+        bits = rows[_BITS].to_numpy()
+        if isinstance(self._cache, MarkedValues):
+            return self._cache.mark(rows, self._keys, self._values, bits)
+        entries = self._entries(rows)
+        before = np.fromiter(self._seen(entries, now), dtype=np.int64, count=len(entries))
+        after = before | bits
+        new: np.ndarray[Any, Any] = after & ~before
+        changed = np.flatnonzero(new)
+        self._write([entries[at] for at in changed.tolist()], after[changed].tolist(), now)
+        return new
 
     def _counted(self, frame: pl.DataFrame, now: int) -> pl.DataFrame:
         """Return values that a call has for the first time, or no longer; a value is one row per sign."""
@@ -151,6 +165,7 @@ class DistinctState:
         return list(zip(keys, *(values_of(rows[name]) for name in self._values), strict=True))
 
     def _seen(self, entries: list[Any], now: int) -> list[Any]:
+        assert isinstance(self._cache, SeenValues)
         found = self._cache.get_many(entries)
         if not self._ttl:
             return found
@@ -159,6 +174,7 @@ class DistinctState:
     def _write(self, entries: list[Any], values: list[Any], now: int) -> None:
         if self._ttl:
             values = [(value, now) if value else 0 for value in values]
+        assert isinstance(self._cache, SeenValues)
         self._cache.put_many(entries, values)
 
     def relieve(self) -> None:
@@ -168,6 +184,10 @@ class DistinctState:
     def flush(self) -> None:
         """Write what has changed to the table."""
         self._cache.flush()
+
+    def forget(self) -> None:
+        """Write nothing of what is not in the table yet."""
+        self._cache.forget()
 
 
 class SeenValues:
@@ -216,6 +236,10 @@ class SeenValues:
             for entry in [entry for entry in self._dirty if not live[entry]]:
                 self._table.remove(stored(entry))
                 del live[entry]
+        self._dirty = set()
+
+    def forget(self) -> None:
+        """Write nothing of what is not in the table yet."""
         self._dirty = set()
 
     def relieve(self) -> None:

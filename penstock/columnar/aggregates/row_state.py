@@ -81,6 +81,10 @@ class RowState:
         """Write what has changed to the table."""
         self._cache.flush()
 
+    def forget(self) -> None:
+        """Write nothing of what is not in the table yet."""
+        self._cache.forget()
+
     def close(self) -> None:
         """Close users' functions."""
         for call in self._calls:

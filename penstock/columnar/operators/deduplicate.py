@@ -108,6 +108,10 @@ class DeduplicateOperator(StreamOperator):
             return np.full(comes.height, self.spec.last)
         return np.asarray(new >= old if self.spec.last else new < old)
 
+    def finish(self) -> None:
+        """Forget all rows: no row comes that could change what is emitted. Else the last checkpoint would write them all."""
+        self._rows.clear()
+
     def barrier(self) -> list[Any]:
         """Bring the state up to date."""
         self._rows.expire(self.context.clock())

@@ -199,8 +199,13 @@ class GroupAggregateOperator(StreamOperator):
     # The end, and snapshots
 
     def finish(self) -> None:
-        """In BATCH mode, emit all results; without keys there is one even if there was no row."""
+        """In BATCH mode, emit all results; without keys there is one even if there was no row. Else forget them: nothing comes that could change them, and the last checkpoint would write them all."""
         if not self.context.batch_mode:
+            self._store.forget()
+            for state in self._distinct:
+                state.forget()
+            if self._rows is not None:
+                self._rows.forget()
             return
         self._flush()
         entries = list(self.context.keyed_state.table("groups").items())

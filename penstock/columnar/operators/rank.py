@@ -303,6 +303,10 @@ class RankOperator(StreamOperator):
             return result
         return result.with_columns(pl.Series(column(len(schema)), places[chosen], pl.Int64))
 
+    def finish(self) -> None:
+        """Forget all rows: no row comes that could change what is emitted. Else the last checkpoint would write them all."""
+        self._rows.clear()
+
     def barrier(self) -> list[Any]:
         """Bring the state up to date."""
         self._rows.expire(self.context.clock())

@@ -100,6 +100,8 @@ class SessionAggregateOperator(StreamOperator):
     def _ended(self, ends: pl.Series, time: int) -> Mask:
         if time == MAX_WATERMARK:
             return np.ones(len(ends), np.bool_)
+        if self._local.is_epoch:
+            return (ends <= time + 1).to_numpy()
         distinct = ends.unique().to_list()
         done = [end for end in distinct if self._local.ended(range(end, end + 1), time)]
         return ends.is_in(done).to_numpy()

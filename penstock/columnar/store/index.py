@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import count, islice
 from typing import Any, Final
 
@@ -14,10 +14,9 @@ from penstock.columnar.keys import keys_of, physical
 from penstock.columnar.specs.common import column
 from penstock.columnar.store.groups import Numbers
 from penstock.columnar.store.integers import NumberTable
+from penstock.columnar.store.segments import NONE, Segments
 
 MOST_PAIRS: Final = 4_000_000
-_NONE: Final = -1
-_MANY: Final = -2
 
 
 class Slots:
@@ -102,18 +101,16 @@ def _whole_numbers(frame: pl.DataFrame, columns: Sequence[int]) -> Numbers | Non
 
 
 class RowIndex:
-    """The rows of each slot. Most have one or none, and those are found without a look at Python objects."""
+    """The rows of each slot. Most have one or none, and those are in one array: a row, -1 for none, or -2 - the list of rows."""
 
     def __init__(self) -> None:
-        self._first = np.full(1024, _NONE, np.int64)
-        # Rows as bytes of 64-bit numbers: unlike arrays, they are no business of the cycle collector.
-        self._many: dict[int, bytearray] = {}
-        self._longest = 8  # of them, in bytes, or more
+        self._first = np.full(1024, NONE, np.int64)
+        self._lists = Segments()
 
     def _reach(self, slots: int) -> None:
         size = len(self._first)
         if slots > size:
-            grown = np.full(max(2 * size, slots), _NONE, np.int64)
+            grown = np.full(max(2 * size, slots), NONE, np.int64)
             grown[:size] = self._first
             self._first = grown
 
@@ -125,41 +122,67 @@ class RowIndex:
         first = self._first
         order = np.argsort(slots, kind="stable")
         ordered = slots[order]
-        starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-        ends = np.append(starts[1:], len(ordered))
+        begins = np.append(True, ordered[1:] != ordered[:-1])
+        starts = np.flatnonzero(begins)
+        lengths = np.diff(np.append(starts, len(ordered)))
         distinct = ordered[starts]
-        alone = (ends - starts == 1) & (first[distinct] == _NONE)
+        alone = (lengths == 1) & (first[distinct] == NONE)
         first[distinct[alone]] = rows[order[starts[alone]]]
         more = ~alone
         if more.any():
-            sorted_rows = rows[order]
-            self._add_many(
-                distinct[more].tolist(), sorted_rows, starts[more].tolist(), ends[more].tolist()
-            )
+            self._add_many(distinct[more], rows[order[np.repeat(more, lengths)]], lengths[more])
 
-    def _add_many(
-        self, slots: Iterable[int], rows: Numbers, starts: list[int], ends: list[int]
-    ) -> None:
-        first, many = self._first, self._many
-        content = memoryview(rows.astype(np.int64).tobytes())
-        for slot, start, end in zip(slots, starts, ends, strict=True):
-            found = many.get(slot)
-            if found is None:
-                found = many[slot] = bytearray()
-                if first[slot] >= 0:
-                    found += first[slot].tobytes()
-                first[slot] = _MANY
-            found += content[8 * start : 8 * end]
-            self._longest = max(self._longest, len(found))
+    def _add_many(self, slots: Numbers, rows: Numbers, lengths: Numbers) -> None:
+        """Make the lists of slots longer."""
+        first, lists = self._first, self._lists
+        before = first[slots]
+        single = before >= 0
+        if single.any():
+            count = int(np.count_nonzero(single))
+            begun = lists.add(np.full(count, NONE), before[single], np.ones(count, np.int64))
+            before[single] = -2 - begun
+        longer = lists.add(np.where(before == NONE, NONE, -2 - before), rows, lengths)
+        first[slots] = -2 - longer
+        deep = lists.deep(longer)
+        if deep.any():
+            self._write(slots[deep], *lists.read(longer[deep]))
+        self._tidy()
+
+    def _write(self, slots: Numbers, positions: Numbers, rows: Numbers) -> None:
+        """Let slots that have lists have these rows instead: pairs of a position in `slots` and a row, in this order."""
+        first, lists = self._first, self._lists
+        lists.leave(-2 - first[slots])
+        lengths = np.bincount(positions, minlength=len(slots))
+        single = (lengths == 1)[positions]
+        first[slots] = NONE
+        first[slots[positions[single]]] = rows[single]
+        several = lengths > 1
+        if several.any():
+            none = np.full(int(np.count_nonzero(several)), NONE)
+            first[slots[several]] = -2 - lists.add(none, rows[~single], lengths[several])
+
+    def _tidy(self) -> None:
+        if self._lists.crowded:
+            slots = np.flatnonzero(self._first < NONE)
+            positions, rows = self._lists.read(-2 - self._first[slots])
+            self._begin_lists(slots, positions, rows)
+
+    def _begin_lists(self, slots: Numbers, positions: Numbers, rows: Numbers) -> None:
+        """Have lists of these slots only."""
+        self._lists = Segments()
+        none = np.full(len(slots), NONE)
+        empty = np.empty(0, np.int64)
+        self._first[slots] = -2 - self._lists.add(none, empty, np.zeros(len(slots), np.int64))
+        self._write(slots, positions, rows)
 
     def portions(self, slots: Numbers, slot_count: int) -> int:
         """Return in how many portions to ask for these slots, so that none has many more than MOST_PAIRS pairs."""
-        if len(slots) * self._longest <= 8 * MOST_PAIRS:
-            return 1
         self._reach(slot_count)
         found = self._first[slots]
-        several = slots[found == _MANY].tolist()
-        pairs = sum(len(self._many[slot]) for slot in several) // 8 + len(slots)
+        several = found[found < NONE]
+        pairs = len(slots)
+        if len(several):
+            pairs += int(self._lists.lengths(-2 - several).sum())
         return min(len(slots), -(-pairs // MOST_PAIRS))
 
     def find(self, slots: Numbers, slot_count: int) -> tuple[Numbers, Numbers]:
@@ -167,13 +190,11 @@ class RowIndex:
         self._reach(slot_count)
         found = self._first[slots]
         single = np.flatnonzero(found >= 0)
-        several = np.flatnonzero(found == _MANY)
+        several = np.flatnonzero(found < NONE)
         if not len(several):
             return single, found[single]
-        many = self._many
-        parts = [many[slot] for slot in slots[several].tolist()]
-        rows = np.frombuffer(b"".join(parts), np.int64)
-        positions = np.repeat(several, np.fromiter(map(len, parts), np.int64, len(parts)) // 8)
+        positions, rows = self._lists.read(-2 - found[several])
+        positions = several[positions]
         if not len(single):
             return positions, rows
         positions = np.concatenate((single, positions))
@@ -184,60 +205,43 @@ class RowIndex:
         """Take rows away from the slots that have them."""
         first = self._first
         single = first[slots] == rows
-        first[slots[single]] = _NONE
+        first[slots[single]] = NONE
         if single.all():
             return
-        many = self._many
-        chosen, removed = np.unique(slots[~single]).tolist(), rows[~single]
-        parts = [many[slot] for slot in chosen]
-        # All lists at once: which of their rows stay, and where the lists end then.
-        there = np.frombuffer(b"".join(parts), np.int64)
+        chosen, removed = np.unique(slots[~single]), rows[~single]
+        positions, there = self._lists.read(-2 - first[chosen])
         gone = np.zeros(int(max(there.max(), removed.max())) + 1, np.bool_)
         gone[removed] = True
         stays = ~gone[there]
-        ends = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)) // 8)
-        left_ends = np.concatenate(([0], np.cumsum(stays)))[ends] * 8
-        left = there[stays].tobytes()
-        start = 0
-        for slot, end in zip(chosen, left_ends.tolist(), strict=True):
-            if end > start:
-                many[slot] = bytearray(left[start:end])
-            else:
-                del many[slot]
-                first[slot] = _NONE
-            start = end
+        self._write(chosen, positions[stays], there[stays])
+        self._tidy()
 
     def renumber(self, rows: Numbers, slots: Numbers | None = None) -> None:
         """Take the new numbers of all rows (-1: gone), and of all slots if they change, too."""
         first = self._first
         single = first >= 0
+        listed = np.flatnonzero(first < NONE)
+        positions, there = self._lists.read(-2 - first[listed])
+        moved = rows[there]
+        stays = moved >= 0
         first[single] = rows[first[single]]
-        many: dict[int, bytearray] = {}
-        for slot, there in self._many.items():
-            moved = rows[np.frombuffer(there, np.int64)]
-            left = moved[moved >= 0]
-            if len(left):
-                many[slot] = bytearray(left.tobytes())
-            else:
-                first[slot] = _NONE
+        self._begin_lists(listed, positions[stays], moved[stays])
         if slots is not None:
             kept = np.flatnonzero(slots >= 0)
-            self._first = np.full(max(1024, len(kept)), _NONE, np.int64)
+            self._first = np.full(max(1024, len(kept)), NONE, np.int64)
             self._first[slots[kept]] = _padded(first, len(slots))[kept]
-            many = {int(slots[slot]): rows for slot, rows in many.items() if slots[slot] >= 0}
-        self._many = many
 
     def filled(self, slot_count: int) -> Numbers:
         """Return for each slot whether it has rows."""
         self._reach(slot_count)
-        filled: Numbers = self._first[:slot_count] != _NONE
+        filled: Numbers = self._first[:slot_count] != NONE
         return filled
 
 
 def _padded(values: Numbers, size: int) -> Numbers:
     if len(values) >= size:
         return values
-    return np.concatenate((values, np.full(size - len(values), _NONE, np.int64)))
+    return np.concatenate((values, np.full(size - len(values), NONE, np.int64)))
 
 
 def rounds_of(slots: Numbers) -> list[Numbers]:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from penstock.columnar.store import segments
 from penstock.columnar.store.index import RowIndex, Slots
 
 KEYS = {
@@ -39,7 +40,12 @@ def test_a_key_has_the_same_number_each_time(kind: str) -> None:
     assert known.tolist() == [expected.get(key, -1) for key in asked]
 
 
-def test_rows_are_found_by_slot_until_they_are_removed() -> None:
+@pytest.mark.parametrize(("deepest", "garbage"), [(32, 1 << 16), (2, 3)])
+def test_rows_are_found_by_slot_until_they_are_removed(
+    deepest: int, garbage: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "_DEEPEST", deepest)
+    monkeypatch.setattr(segments, "_LEAST_GARBAGE", garbage)
     rng = random.Random(2)
     index, expected = RowIndex(), {slot: [] for slot in range(30)}
     count = 0
@@ -67,3 +73,14 @@ def test_rows_are_found_by_slot_until_they_are_removed() -> None:
     positions, rows = index.find(np.arange(15), 15)
     pairs = [(at, int(moved[row])) for at in range(15) for row in expected[2 * at + 1]]
     assert list(zip(positions.tolist(), rows.tolist(), strict=True)) == pairs
+
+
+def test_slots_with_many_rows_are_asked_in_portions() -> None:
+    index = RowIndex()
+    for start in range(0, 3_000, 10):
+        index.add(np.zeros(10, np.int64), np.arange(start, start + 10), 2)
+    assert index.portions(np.array([0, 1]), 2) == 1
+    assert index.portions(np.zeros(4_000, np.int64), 2) == 4
+    positions, rows = index.find(np.array([1, 0]), 2)
+    assert set(positions.tolist()) == {1}
+    assert rows.tolist() == list(range(3_000))

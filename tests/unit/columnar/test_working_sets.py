@@ -11,7 +11,8 @@ from penstock.columnar import slice_store, slots
 from penstock.columnar.aggregates import distinct
 from penstock.columnar.operators import group_aggregate, window_aggregate
 from penstock.columnar.specs.aggregates import GroupAggregateSpec, WindowAggregateSpec
-from penstock.columnar.specs.common import WindowDefinition
+from penstock.columnar.specs.common import SortKey, WindowDefinition
+from penstock.columnar.specs.ranks import DeduplicateSpec, RankSpec
 from penstock.table.expressions.nodes import AggregateCall, InputRef
 from penstock.table.types import BigIntType, DecimalType, TimestampType, VarCharType
 from tests.unit.columnar.changes import ColumnDriver, table_of
@@ -42,8 +43,8 @@ def rows_of(seed: int) -> list[Any]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots.SlotStore, "__init__", _bounded(slots.SlotStore, 20))
     monkeypatch.setattr(slice_store.SliceStore, "__init__", _bounded(slice_store.SliceStore, 20))
-    seen = distinct.SeenValues
-    monkeypatch.setattr(seen, "__init__", _bounded(seen, 20))
+    for seen in (distinct.SeenValues, distinct.MarkedValues):
+        monkeypatch.setattr(seen, "__init__", _bounded(seen, 20))
 
 
 def _bounded(kind: type, bound: int) -> Any:
@@ -85,3 +86,22 @@ def test_slices_that_were_let_go_come_back(monkeypatch: pytest.MonkeyPatch) -> N
     small(monkeypatch)
     assert window_aggregate.SliceStore is slice_store.SliceStore
     assert results(spec, "rocksdb") == expected
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        GroupAggregateSpec(TYPES, (0,), CALLS),
+        GroupAggregateSpec(TYPES, (0,), CALLS, retracts=True),
+        RankSpec(TYPES, (0,), (SortKey(2),), end=3, strategy="APPEND"),
+        DeduplicateSpec(TYPES, (0,), 3, last=True),
+    ],
+    ids=["groups", "groups that change", "ranks", "last rows"],
+)
+def test_when_the_input_has_ended_nothing_more_is_written(spec: Any) -> None:
+    ended, running = ColumnDriver(spec, TYPES), ColumnDriver(spec, TYPES)
+    for driver in (ended, running):
+        driver.feed(rows_of(3))
+    ended.harness.finish()
+    assert running.harness.state_entries()
+    assert not ended.harness.state_entries()
