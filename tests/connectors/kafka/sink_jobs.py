@@ -40,13 +40,16 @@ EXACTLY_ONCE = DeliveryGuarantee.EXACTLY_ONCE
 
 
 class Lines(Source):
-    """Lines `key:number`, in order for every key, some at a time.
+    """Lines `key:number`, in order for every key, some at a time; number n has the timestamp `since_ms + n`.
 
     Unless it `ends`, the job goes on when it has read all of them, and can be killed or stopped at any time. Another one may go on with more.
     """
 
-    def __init__(self, length: int, pause_s: float = 0.0, *, ends: bool = True) -> None:
-        self.length, self.pause_s, self.ends = length, pause_s, ends
+    def __init__(
+        self, length: int, pause_s: float = 0.0, *, ends: bool = True, since_ms: int = 0
+    ) -> None:
+        self.length, self.pause_s = length, pause_s
+        self.ends, self.since_ms = ends, since_ms
 
     def get_boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED if self.ends else Boundedness.CONTINUOUS_UNBOUNDED
@@ -85,7 +88,8 @@ class _Reader(SourceReader):
                 time.sleep(source.pause_s)
             end = min(position + AT_ONCE, source.length)
             lines = [f"{split.split_id}:{n}" for n in range(position, end)]
-            yield SourceBatch(lines, end, list(range(position, end)))
+            times = [source.since_ms + n for n in range(position, end)]
+            yield SourceBatch(lines, end, times)
             position = end
 
 
