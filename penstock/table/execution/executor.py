@@ -66,7 +66,9 @@ def parse_one(text: str) -> sql.Statement:
     if len(found) != 1:
         raise ValidationError(
             "there is no statement" if not found else f"there are {len(found)} statements",
-            hint="execute them one by one; EXECUTE STATEMENT SET runs several INSERTs as one job",
+            hint="execute them one by one; EXECUTE STATEMENT SET runs several INSERTs as one job"
+            if found
+            else None,
         )
     return found[0]
 

@@ -472,6 +472,12 @@ class Expressions:
         if name in {"CURRENT_CATALOG", "CURRENT_DATABASE"} and not tree.expressions:
             catalog, database = self.context.catalog.here
             return text_literal(catalog if name == "CURRENT_CATALOG" else database)
+        if name in {"TUMBLE", "HOP", "CUMULATE", "SESSION"}:
+            self.fail(
+                tree,
+                f"{name} is a window, no value",
+                hint=f"write FROM TABLE({name}(TABLE t, DESCRIPTOR(ts), ...)), or {name}(ts, ...) in GROUP BY",
+            )
         if not functions.is_function(name):
             near = nearest(path[-1], self.context.catalog.function_names(), 0.7)
             if near:

@@ -17,6 +17,7 @@ from penstock.table.plan.nodes import Field, Over, OverWindow, Place
 from penstock.table.plan.schemas import references
 from penstock.table.sql import trees
 
+_ORDERED = {"RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD"}
 RANKING = {"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE"}
 
 
@@ -103,8 +104,27 @@ def _read(
     sort = tuple(
         SortKey(projection.add(block.convert(each.this)), *direction(each)) for each in order
     )
+    _check(block, tree, call, ordered=bool(sort))
     rows, preceding, following = _frame(block, spec, bool(sort), call.function)
     return OverWindow(keys, sort, rows, preceding, following), call
+
+
+def _check(block: Block, tree: Any, call: AggregateCall, *, ordered: bool) -> None:
+    """Refuse functions whose place or number means nothing."""
+    name = call.function
+    if name in _ORDERED and not ordered:
+        block.fail(
+            tree, f"{name} needs an ORDER BY in its window", hint=f"{name}(...) OVER (ORDER BY ...)"
+        )
+    number = {"LAG": 1, "LEAD": 1, "NTILE": 0}.get(name)
+    if number is None or len(call.operands) <= number:
+        return
+    what = "the offset" if number else "the number of groups"
+    written = tree.this.expressions[number]
+    value = block.convert(written)
+    least = 0 if number else 1
+    if not isinstance(value, Literal) or not isinstance(value.value, int) or value.value < least:
+        block.fail(written, f"{what} of {name} must be a constant number, {least} or more")
 
 
 def direction(ordered: Any) -> tuple[bool, bool]:

@@ -51,9 +51,13 @@ def _with(context: Context, tree: Any) -> Context:
         raise context.error(
             tree, "WITH RECURSIVE is not supported over streams", kind=UnsupportedQueryError
         )
+    own: set[str] = set()
     for each in tree.expressions:
         alias = each.args["alias"]
         name = str(alias.this.this)
+        if name in own:
+            raise context.error(alias, f"the name '{name}' is twice in WITH", hint="rename one")
+        own.add(name)
         node = query(context.standing_alone(), each.this)
         columns = [str(column.this) for column in alias.args.get("columns") or ()]
         if columns and len(columns) != len(node.schema):

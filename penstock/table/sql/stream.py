@@ -290,10 +290,10 @@ class TokenStream:
     def _meant(self, at: int, expected: list[str]) -> str | None:
         """Return the hint with the keyword that a misspelt word may stand for: the token itself, or the word before it that was taken for a name."""
         words = [word for text in expected for word in re.findall("[A-Z_]{2,}", text)]
-        for token in (
-            self.tokens[at],
-            self.tokens[at - 1] if at - 1 in self._taken_for_names else None,
-        ):
+        before = self.tokens[at - 1] if at - 1 in self._taken_for_names else None
+        if at > 1 and self.tokens[at - 2].upper in _BEFORE_NAMES:
+            before = None
+        for token in (self.tokens[at], before):
             if token is None or token.kind is not Kind.WORD or token.upper in RESERVED:
                 continue
             candidates = words if token is self.tokens[at] else [*words, *_CLAUSES]
@@ -303,6 +303,7 @@ class TokenStream:
         return None
 
 
+_BEFORE_NAMES = ("FROM", "JOIN", "INTO", "TABLE", "AS", ".")  # what follows is meant as a name
 _CLAUSES = ("FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "JOIN", "UNION", "SELECT", "INTO")
 
 

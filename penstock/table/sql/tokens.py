@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import string
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -132,27 +133,38 @@ def _converted(source: Source, token: GlotToken) -> Token:
             raise source.error(f"unexpected character {text[:1]}", start, start + 1, hint)
     elif kind is Kind.HEX and source.text[start] == "0":
         raise source.error("there are no numbers with 0x", start, end, "X'1F' are bytes")
+    elif kind is Kind.HEX and (len(text) % 2 or set(text) - set(string.hexdigits)):
+        raise source.error(
+            f"X'{text}' are no bytes",
+            start,
+            end,
+            "write two hexadecimal digits for each byte: X'01FF'",
+        )
     elif kind is Kind.HINT:
         text = token.comments[0] if token.comments else ""
         end = source.text.find("*/", start) + 2
     elif token.token_type is TokenType.UNICODE_STRING:
-        text = _unescaped(text)
+        unescaped = _unescaped(text)
+        if unescaped is None:
+            hint = "write \\ and four hexadecimal digits, as in U&'\\00E9'; \\\\ is a backslash"
+            raise source.error(f"U&'{text}' has an unknown escape", start, end, hint)
+        text = unescaped
     upper = text.upper() if kind in (Kind.WORD, Kind.SYMBOL) else ""
     return Token(kind, text, upper, start, end)
 
 
-def _unescaped(text: str) -> str:
-    """Return the text of U&'...': backslash XXXX is a letter by its number."""
+def _unescaped(text: str) -> str | None:
+    """Return the text of U&'...': backslash XXXX is a letter by its number. None if a backslash means nothing."""
     parts = text.split("\\")
     letters = [parts[0]]
     rest = iter(parts[1:])
     for part in rest:
         if not part:  # two backslashes: one
             letters.append("\\" + next(rest, ""))
-        elif len(part) >= 4 and all(digit in "0123456789abcdefABCDEF" for digit in part[:4]):
+        elif len(part) >= 4 and not set(part[:4]) - set(string.hexdigits):
             letters.append(chr(int(part[:4], 16)) + part[4:])
         else:
-            letters.append("\\" + part)
+            return None
     return "".join(letters)
 
 

@@ -178,6 +178,10 @@ class TypeParser(TokenStream):
             self.expect(closing)
             return types.RowType([])
         fields = self.separated(self._field)
+        names = [each.name for each in fields]
+        for name in names:
+            if names.count(name) > 1:
+                raise self.error_at(self.previous, f"the ROW has the field '{name}' twice")
         self.expect(closing)
         return types.RowType(fields)
 

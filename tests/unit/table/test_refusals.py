@@ -49,6 +49,16 @@ REFUSED = [
     ("SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(created), INTERVAL '1' HOUR))", "only be defined over a time attribute", "DESCRIPTOR(created)", "declare WATERMARK FOR created"),
     ("SELECT COUNT(*) FROM orders GROUP BY TUMBLE(price, INTERVAL '1' HOUR)", "only be defined over a time attribute", None, "PROCTIME()"),
     ("SELECT * FROM orders MATCH_RECOGNIZE (ORDER BY created MEASURES A.id AS x PATTERN (A) DEFINE A AS A.id > 1)", "must be ordered by a time attribute", None, "WATERMARK"),
+    ("SELECT TUMBLE(at, INTERVAL '1' HOUR) FROM orders", "TUMBLE is a window, no value", "TUMBLE(at, INTERVAL '1' HOUR)", "in GROUP BY"),
+    ("SELECT RANK() OVER (PARTITION BY customer) FROM orders", "RANK needs an ORDER BY", "RANK() OVER (PARTITION BY customer)", "OVER (ORDER BY ...)"),
+    ("SELECT LAG(price, -1) OVER (ORDER BY at) FROM orders", "the offset of LAG must be a constant number, 0 or more", "-1", ""),
+    ("SELECT LAG(price, id) OVER (ORDER BY at) FROM orders", "the offset of LAG must be a constant number", "id", ""),
+    ("SELECT NTILE(0) OVER (ORDER BY at) FROM orders", "the number of groups of NTILE must be a constant number, 1 or more", "0", ""),
+    ("WITH a AS (SELECT 1), a AS (SELECT 2) SELECT * FROM a", "the name 'a' is twice in WITH", "a", ""),
+    # literals and types
+    ("SELECT X'1'", "X'1' are no bytes", "X'1'", "two hexadecimal digits"),
+    ("SELECT U&'\\zzzz'", "has an unknown escape", "U&'\\zzzz'", "four hexadecimal digits"),
+    ("CREATE TABLE t (a ROW<x INT, x STRING>)", "the ROW has the field 'x' twice", None, ""),
     # temporal joins
     ("SELECT o.id FROM orders o JOIN keyless FOR SYSTEM_TIME AS OF o.at AS r ON o.currency = r.currency", "needs a primary key", "keyless FOR SYSTEM_TIME AS OF o.at AS r", "PRIMARY KEY (...) NOT ENFORCED"),
     ("SELECT o.id FROM orders o JOIN timeless FOR SYSTEM_TIME AS OF o.at AS r ON o.currency = r.currency", "needs a time attribute, too", "timeless FOR SYSTEM_TIME AS OF o.at AS r", "no row time attribute can be found"),

@@ -22,6 +22,7 @@ WRONG: list[tuple[str, tuple[int, int], str, str | None]] = [
     ("SELECT a FROM t GROUP a", (1, 23), "expected BY", None),
     ("SELECT a FROM t GROUP BY a ODER BY b", (1, 28), "unexpected word 'ODER'", "ORDER"),
     ("SELECT (1 + 2", (1, 14), "the statement ends too early", None),
+    ("SELECT * FROM (SELECT id FROM orders", (1, 37), "expected ')'", None),
     ("SELECT 1)", (1, 9), "unexpected ')'", None),
     ("SELECT a b c FROM t", (1, 12), "unexpected word 'c'", None),
     ("SELECT * FROM t JOIN u", (1, 23), "ON or USING", "CROSS JOIN"),
@@ -92,6 +93,12 @@ def test_a_wrong_statement_is_refused(
     line, marks = shown.split("\n")[2:4]
     assert line.strip() == text.split("\n")[place[0] - 1].strip()
     assert marks.index("^") == place[1] + 1
+
+
+def test_names_of_tables_are_not_taken_for_misspelt_keywords() -> None:
+    with pytest.raises(SqlParseError) as caught:
+        parse("SELECT * FROM (SELECT id FROM orders")
+    assert caught.value.hint is None
 
 
 def test_keywords_are_not_taken_for_misspelt_ones() -> None:
