@@ -98,6 +98,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         headers_of: Callable[[Any], Headers] | None = None,
         is_tombstone: Callable[[Any], bool] | None = None,
         writes_timestamps: bool = True,
+        timestamp_of: Callable[[Any], int | None] | None = None,
     ) -> None:
         self._topic = topic
         self._value_schema = value_schema
@@ -107,6 +108,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         self._headers_of = headers_of
         self._is_tombstone = is_tombstone
         self._writes_timestamps = writes_timestamps
+        self._timestamp_of = timestamp_of
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
@@ -136,6 +138,8 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         """Return the messages of records, in order."""
         found = Messages(self._topics(records), self._values(records))
         found.keys = self._keys(records)
+        if self._timestamp_of is not None:
+            timestamps = [self._timestamp_of(record) for record in records]
         if timestamps is not None and self._writes_timestamps:
             # What is not a time since 1970 is left to the broker's clock, as in Flink.
             found.timestamps = [0 if at is None or at < 0 else at for at in timestamps]
@@ -219,6 +223,7 @@ class KafkaRecordSerializationSchemaBuilder:
         self._headers_of: Callable[[Any], Headers] | None = None
         self._is_tombstone: Callable[[Any], bool] | None = None
         self._writes_timestamps = True
+        self._timestamp_of: Callable[[Any], int | None] | None = None
 
     def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
         """Write all records to one topic."""
@@ -305,6 +310,13 @@ class KafkaRecordSerializationSchemaBuilder:
         self._writes_timestamps = write_timestamps
         return self
 
+    def set_timestamps(
+        self, timestamp: Callable[[Any], int | None]
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Choose the timestamps of messages: a function of the record that returns epoch milliseconds; None leaves it to the broker's clock."""
+        self._timestamp_of = _check_function(timestamp, "the timestamp")
+        return self
+
     def build(self) -> KafkaRecordSerializationSchema:
         """Create the schema."""
         if self._topic is None:
@@ -327,6 +339,7 @@ class KafkaRecordSerializationSchemaBuilder:
             headers_of=self._headers_of,
             is_tombstone=self._is_tombstone,
             writes_timestamps=self._writes_timestamps,
+            timestamp_of=self._timestamp_of,
         )
 
 

@@ -13,6 +13,7 @@ from penstock.connectors.formats.canal import (
     MaxwellJsonDeserializationSchema,
     MaxwellJsonSerializationSchema,
 )
+from penstock.connectors.formats.change_events import ChangeEventSchema
 from penstock.connectors.formats.csv_messages import (
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
@@ -64,6 +65,13 @@ _OPTIONS: Final[dict[str, tuple[Option, ...]]] = {
 }
 
 
+_READERS: Final[dict[str, type[ChangeEventSchema]]] = {
+    "debezium-json": DebeziumJsonDeserializationSchema,
+    "canal-json": CanalJsonDeserializationSchema,
+    "maxwell-json": MaxwellJsonDeserializationSchema,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MessageFormat:
     """A format with its options, for the columns of a table that are in the message."""
@@ -72,6 +80,7 @@ class MessageFormat:
     options: dict[str, Any]
     names: tuple[str, ...]
     types: tuple[DataType, ...]
+    metadata: tuple[str, ...] = ()  # of a change, what follows the columns
 
     @property
     def row_type(self) -> RowType:
@@ -104,6 +113,7 @@ class MessageFormat:
                 return DebeziumJsonDeserializationSchema(
                     self.row_type,
                     schema_include=options["schema-include"],
+                    metadata=self.metadata,
                     ignore_parse_errors=ignore,
                 )
             case "canal-json":
@@ -111,9 +121,12 @@ class MessageFormat:
                     self.row_type,
                     database_include=options["database.include"],
                     table_include=options["table.include"],
+                    metadata=self.metadata,
                     ignore_parse_errors=ignore,
                 )
-        return MaxwellJsonDeserializationSchema(self.row_type, ignore_parse_errors=ignore)
+        return MaxwellJsonDeserializationSchema(
+            self.row_type, metadata=self.metadata, ignore_parse_errors=ignore
+        )
 
     def writer(self) -> SerializationSchema:
         """Return what writes rows."""
@@ -163,12 +176,22 @@ class MessageFormat:
         return builder.build()
 
 
+def metadata_of(kind: str) -> tuple[str, ...]:
+    """Return what a format knows of a message besides the columns.
+
+    >>> metadata_of("maxwell-json")
+    ('database', 'table', 'primary-key-columns', 'ingestion-timestamp')
+    """
+    return tuple(_READERS[kind].keys) if kind in _READERS else ()
+
+
 def message_format(
     kind: str,
     given: Mapping[str, str],
     prefixes: Sequence[str],
     columns: Mapping[str, DataType],
     table: str,
+    metadata: Sequence[str] = (),
 ) -> MessageFormat:
     """Return the format of these columns; its options are those that begin with one of the prefixes."""
     if kind not in MESSAGE_FORMATS:
@@ -188,4 +211,4 @@ def message_format(
             f"table {table}: missing fields cannot fail while parse errors are ignored",
             hint=f"leave out '{kind}.fail-on-missing-field' or '{kind}.ignore-parse-errors'",
         )
-    return MessageFormat(kind, options, tuple(columns), tuple(columns.values()))
+    return MessageFormat(kind, options, tuple(columns), tuple(columns.values()), tuple(metadata))

@@ -134,6 +134,43 @@ def test_an_update_takes_back_the_row_before_it(
             ]
 
 
+def test_metadata_is_written_and_read(tables: TableEnvironment, kafka: KafkaBroker) -> None:
+    topic = kafka.create_topic(f"metadata-{uuid.uuid4().hex}", 1)
+    given = options(kafka, topic, connector="kafka", format="json")
+    tables.execute_sql(
+        "CREATE TABLE t (id INT, `timestamp` TIMESTAMP_LTZ(3) METADATA, name STRING, o BIGINT METADATA FROM 'offset' VIRTUAL, "
+        f"h MAP<STRING, BYTES> METADATA FROM 'headers') WITH ({given}, 'scan.startup.mode' = 'earliest-offset')"
+    )
+    tables.get_config().set("table.local-time-zone", "UTC")
+    with MiniCluster():
+        tables.execute_sql(
+            "INSERT INTO t VALUES (1, CAST(TIMESTAMP '2024-01-01 10:00:00.123' AS TIMESTAMP_LTZ(3)), 'a', MAP['from', x'6869'])"
+        ).wait()
+        rows = final(tables, "SELECT id, CAST(`timestamp` AS STRING), name, o, h['from'] FROM t")
+    assert rows == {(1, "2024-01-01 10:00:00.123", "a", 0, b"hi"): 1}
+
+
+def test_what_a_database_tells_of_a_change_is_metadata(
+    tables: TableEnvironment, kafka: KafkaBroker
+) -> None:
+    topic = kafka.create_topic(f"told-{uuid.uuid4().hex}", 1)
+    reads = "'scan.startup.mode' = 'earliest-offset'"
+    tables.execute_sql(
+        f"CREATE TABLE events (e STRING) WITH ({options(kafka, topic, connector='kafka', format='raw')}, {reads})"
+    )
+    given = options(kafka, topic, connector="kafka", format="debezium-json")
+    tables.execute_sql(
+        "CREATE TABLE stock (at TIMESTAMP_LTZ(3) METADATA FROM 'value.source.timestamp' VIRTUAL, sku BIGINT, "
+        f"origin STRING METADATA FROM 'value.source.table' VIRTUAL) WITH ({given}, {reads})"
+    )
+    event = '{"before": null, "after": {"sku": 1}, "op": "c", "source": {"ts_ms": 1500, "table": "goods"}}'
+    tables.get_config().set("table.local-time-zone", "UTC")
+    with MiniCluster():
+        tables.execute_sql(f"INSERT INTO events VALUES ('{event}')").wait()
+        rows = final(tables, "SELECT sku, origin, CAST(at AS STRING) FROM stock")
+    assert rows == {(1, "goods", "1970-01-01 00:00:01.500"): 1}
+
+
 SERVER = "'properties.bootstrap.servers' = 'h:1'"
 JSON = "'connector' = 'kafka', 'topic' = 't', 'format' = 'json'"
 UPSERTS = (
@@ -148,6 +185,7 @@ UPSERTS = (
         (f"(a INT) WITH ({JSON}, {SERVER}, 'topc' = 't')", "did you mean 'topic'"),
         (f"(a INT) WITH ({UPSERTS}, {SERVER})", "primary key"),
         (f"(o BIGINT METADATA FROM 'ofset') WITH ({JSON}, {SERVER})", "no metadata 'ofset'"),
+        (f"(o STRING METADATA FROM 'value.table') WITH ({JSON}, {SERVER})", "no metadata 'value.t"),
     ],
 )
 def test_a_table_that_cannot_be_is_refused_when_it_is_used(
@@ -157,3 +195,9 @@ def test_a_table_that_cannot_be_is_refused_when_it_is_used(
     with pytest.raises(ConfigurationError) as refused:
         tables.execute_sql("SELECT * FROM t")
     assert reason in str(refused.value)
+
+
+def test_metadata_that_only_kafka_knows_is_not_written(tables: TableEnvironment) -> None:
+    tables.execute_sql(f"CREATE TABLE t (a INT, `offset` BIGINT METADATA) WITH ({JSON}, {SERVER})")
+    with pytest.raises(ConfigurationError, match="metadata 'offset' cannot be written"):
+        tables.execute_sql("INSERT INTO t VALUES (1, 2)")

@@ -21,10 +21,13 @@ from penstock.table.connectors.kafka.options import (
 )
 from penstock.table.connectors.kafka.records import (
     METADATA,
+    WRITABLE,
     ChangeRows,
+    HeadersOf,
     PartWriter,
     Place,
     RecordRows,
+    TimestampOf,
     takes_away,
 )
 from penstock.table.connectors.message_formats import (
@@ -32,11 +35,13 @@ from penstock.table.connectors.message_formats import (
     MESSAGE_FORMATS,
     MessageFormat,
     message_format,
+    metadata_of,
 )
 from penstock.table.connectors.options import checked
 from penstock.table.connectors.providers import Scanned, TableContext, Written
 from penstock.table.types import DataType
 
+_VALUE = "value."  # what begins the names of metadata that the format of values knows
 _FREE = (
     "properties.",
     *(f"{part}{each}." for part in ("", "key.", "value.") for each in MESSAGE_FORMATS),
@@ -87,6 +92,13 @@ class KafkaTable:
         self._metadata = {
             each.name: each.key for each in table.columns if isinstance(each, MetadataColumn)
         }
+        # What a sink gets, in this order.
+        self._written = [
+            each.name
+            for each in table.columns
+            if isinstance(each, PhysicalColumn)
+            or (isinstance(each, MetadataColumn) and not each.virtual)
+        ]
         self._metadata_types = {
             each.name: each.type for each in table.columns if isinstance(each, MetadataColumn)
         }
@@ -99,11 +111,12 @@ class KafkaTable:
     # Formats
 
     def _check_metadata(self) -> None:
-        unknown = [key for key in self._metadata.values() if key not in METADATA]
+        known = [*METADATA, *(f"{_VALUE}{key}" for key in metadata_of(self._value_kind()))]
+        unknown = [key for key in self._metadata.values() if key not in known]
         if unknown:
             raise ConfigurationError(
                 f"table {self._name}: there is no metadata '{unknown[0]}'",
-                hint=f"there is {', '.join(METADATA)}",
+                hint=f"there is {', '.join(known)}",
             )
 
     def _keys(self, primary_key: tuple[str, ...] | None) -> list[str]:
@@ -133,16 +146,27 @@ class KafkaTable:
         columns = {name.removeprefix(prefix): self._columns[name] for name in self._key_names}
         return message_format(kind, self._given, [f"key.{kind}."], columns, self._name)
 
-    def _value_format(self) -> MessageFormat:
-        options = self._options
-        kind = options.get("format") or options["value.format"]
+    def _value_kind(self) -> str:
+        kind = self._options.get("format") or self._options["value.format"]
         if kind is None:
             raise ConfigurationError(
                 f"table {self._name} lacks the option 'format'",
                 hint=f"it is one of {', '.join(MESSAGE_FORMATS)}",
             )
+        return str(kind)
+
+    def _value_format(self) -> MessageFormat:
+        kind = self._value_kind()
         prefixes = [f"{kind}.", f"value.{kind}."]
-        return message_format(kind, self._given, prefixes, self._value_columns(), self._name)
+        keys = [key for key in self._metadata.values() if key.startswith(_VALUE)]
+        return message_format(
+            kind,
+            self._given,
+            prefixes,
+            self._value_columns(),
+            self._name,
+            [key.removeprefix(_VALUE) for key in dict.fromkeys(keys)],
+        )
 
     def _value_columns(self) -> dict[str, DataType]:
         without = self._options["value.fields-include"] == "except_key"
@@ -193,9 +217,13 @@ class KafkaTable:
         return RecordRows(self._value.reader(), reader, places, upserts=self._upserts)
 
     def _place(self, name: str) -> Place:
-        if name in self._metadata:
-            return Place("metadata", self._metadata[name])
         values = list(self._value_columns())
+        key = self._metadata.get(name)
+        if key is not None and key.startswith(_VALUE):
+            at = self._value.metadata.index(key.removeprefix(_VALUE))
+            return Place("value", len(values) + at)
+        if key is not None:
+            return Place("metadata", key)
         if self._key is not None and name in self._key_names:
             return Place("key", self._key_names.index(name))
         return Place("value", values.index(name))
@@ -208,7 +236,7 @@ class KafkaTable:
         topic = options["topic"]
         if not topic or ";" in topic:
             raise ConfigurationError(f"table {self._name} cannot be written without one topic")
-        at = {name: index for index, name in enumerate([*self._columns, *self._metadata])}
+        at = {name: index for index, name in enumerate(self._written)}
         values = self._value_columns()
         value_writer = PartWriter(
             self._value.writer(),
@@ -229,6 +257,19 @@ class KafkaTable:
                 plain=True,
             )
             schema = schema.set_key_serialization_schema(key_writer)
+        for name, key in self._metadata.items():
+            if name not in at:
+                continue
+            if key not in WRITABLE:
+                raise ConfigurationError(
+                    f"table {self._name}: metadata '{key}' cannot be written",
+                    detail=f"column '{name}' would be; there is {', '.join(WRITABLE)}",
+                    hint=f"declare it to be read only: {name} ... METADATA FROM '{key}' VIRTUAL",
+                )
+            if key == "headers":
+                schema = schema.set_headers(HeadersOf(at[name]))
+            else:
+                schema = schema.set_timestamps(TimestampOf(at[name]))
         if self._upserts:
             schema = schema.set_tombstones(takes_away)
         sink = (

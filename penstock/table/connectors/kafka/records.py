@@ -31,6 +31,9 @@ METADATA: Final[dict[str, tuple[t.DataType, Callable[[KafkaRecord], Any]]]] = {
 }
 
 
+WRITABLE: Final = ("timestamp", "headers")  # of what can be read, what can be written
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a column of the table comes from: the key's or the value's field by position, or metadata by name."""
@@ -134,6 +137,32 @@ class PartWriter(SerializationSchema):
         if not self._plain:
             part.set_row_kind(value.get_row_kind())
         return self._inner.serialize(part)
+
+
+class HeadersOf:
+    """Takes the headers of a message from a column of its row."""
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+
+    def __call__(self, row: Any) -> dict[str, bytes | None]:
+        """Return the column; NULL is no headers."""
+        return row[self._at] or {}
+
+
+class TimestampOf:
+    """Takes the timestamp of a message from a column of its row."""
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+
+    def __call__(self, row: Any) -> int | None:
+        """Return epoch milliseconds; a time without a zone is in UTC."""
+        moment = row[self._at]
+        if moment is None:
+            return None
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
+        return int((aware - _EPOCH) // dt.timedelta(milliseconds=1))
 
 
 def takes_away(row: Any) -> bool:
