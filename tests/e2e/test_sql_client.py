@@ -59,3 +59,72 @@ def test_a_person_types_statements(home):
     assert "Traceback" not in terminal.text
     history = (home / "home" / "sql_history").read_text()
     assert "SELECT n FROM ticks;" in history
+
+
+TICKS = (
+    "CREATE TABLE ticks (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '50', "
+    "'fields.n.min' = '1', 'fields.n.max' = '9');"
+)
+
+
+def test_ctrl_c_ends_the_wait_for_a_job_that_writes(home):
+    statements = [TICKS, "CREATE TABLE hole (n BIGINT) WITH ('connector' = 'blackhole');"]
+    insert = "INSERT INTO hole SELECT n FROM ticks WHERE n < 0;"
+    with Terminal([*SQL, "-e", " ".join([*statements, insert])]) as terminal:
+        terminal.until(" runs")
+        terminal.press("\x03")
+        assert terminal.end() == 1
+    assert "Traceback" not in terminal.text
+
+
+def test_what_was_typed_is_there_in_the_next_run_and_options_are_completed(home):
+    with Terminal(SQL) as terminal:
+        terminal.until(PROMPT)
+        terminal.press(f"{TICKS}\r")
+        terminal.until("OK")
+        # Tab takes the only key and the only connector that fit, when they are offered.
+        for typed, offered in (
+            ("CREATE TABLE more (n INT) WITH ('conn", "connector"),
+            ("' = 'black", "blackhole"),
+        ):
+            seen = len(terminal.text)
+            terminal.press(typed)
+            terminal.until(offered, seen)
+            terminal.press("\t")
+        seen = len(terminal.text)
+        terminal.press("');\r")
+        terminal.until(f"OK\n{PROMPT}", seen)
+        terminal.press("\x04")
+        assert terminal.end() == 0
+    with Terminal(SQL) as terminal:
+        terminal.until(PROMPT)
+        terminal.press("\x1b[A\r")
+        terminal.until("OK")
+        terminal.press("SHOW CREATE TABLE more;\r")
+        terminal.until("'connector' = 'blackhole'", len(terminal.text))
+        terminal.press("\\q\r")
+        assert terminal.end() == 0
+
+
+def test_a_job_that_still_runs_is_asked_about(home):
+    with Terminal(SQL) as terminal:
+        terminal.until(PROMPT)
+        for statement in (TICKS, "CREATE TABLE hole (n BIGINT) WITH ('connector' = 'blackhole');"):
+            seen = len(terminal.text)
+            terminal.press(f"{statement}\r")
+            terminal.until("OK", seen)
+        terminal.press("INSERT INTO hole SELECT n FROM ticks;\r")
+        terminal.until(" runs")
+        terminal.press("\\q\r")
+        terminal.until("1 job runs in this process and would be cancelled. Leave? [y/N]")
+        seen = len(terminal.text)
+        terminal.press("n\r")
+        terminal.until(PROMPT, seen)
+        terminal.press("SHOW JOBS;\r")
+        terminal.until("RUNNING", seen)
+        seen = len(terminal.text)
+        terminal.press("\\q\r")
+        terminal.until("Leave?", seen)
+        terminal.press("y\r")
+        assert terminal.end() == 0
+    assert "Traceback" not in terminal.text
