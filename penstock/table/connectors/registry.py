@@ -18,6 +18,7 @@ _MODULES: Final = {
     "kafka": "penstock.table.connectors.kafka.factory:KafkaFactory",
     "print": "penstock.table.connectors.printing:PrintFactory",
     "upsert-kafka": "penstock.table.connectors.kafka.factory:UpsertKafkaFactory",
+    "values": "penstock.table.connectors.values:ValuesFactory",
 }
 
 

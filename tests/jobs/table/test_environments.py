@@ -14,7 +14,12 @@ import pytest
 from penstock.common import Row, RowKind, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
+from penstock.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ConfigurationError,
+    InvalidProgramError,
+)
 from penstock.pyflink_compat import pyflink_names
 from penstock.table import (
     AggregateFunction,
@@ -36,6 +41,7 @@ from penstock.table.expressions import call_sql, col, lit, range_, without_colum
 from penstock.table.udf import udaf, udf, udtf
 from penstock.table.window import Over, Session, Slide, Tumble
 from penstock.testing import MiniCluster
+from penstock.testing.values import register_values
 
 NOON = dt.datetime(2024, 5, 1, 12, 0)
 
@@ -165,6 +171,61 @@ def test_a_table_is_made_and_filled_by_one_statement(
         "AS SELECT id, word FROM words"
     ).wait()
     assert sorted(rows(env.from_path("copy"))) == [(1, "to"), (2, "be"), (3, "or"), (4, "to")]
+
+
+def test_a_table_of_given_changes() -> None:
+    """Upserts without former rows are completed by the primary key; what is no such change is refused."""
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    changes = [
+        Row.of_kind(RowKind.INSERT, "a", 1, 10),
+        Row.of_kind(RowKind.UPDATE_AFTER, "a", 1, 20),
+        Row.of_kind(RowKind.INSERT, "b", 2, 5),
+        Row.of_kind(RowKind.DELETE, "b", 2, 5),
+    ]
+    data = register_values(changes)
+    declared = "(s STRING, k INT, n INT, PRIMARY KEY (k) NOT ENFORCED)"
+    tables.execute_sql(
+        f"CREATE TABLE t {declared} WITH ('connector' = 'values', 'data-id' = '{data}', 'changelog-mode' = 'I,UA,D')"
+    )
+    tables.execute_sql(
+        f"CREATE TABLE u {declared} WITH ('connector' = 'values', 'data-id' = '{data}')"
+    )
+    assert rows(tables.sql_query("SELECT SUM(n) AS total, COUNT(*) AS c FROM t")) == [(20, 1)]
+    assert tables.sql_query("SELECT n, k FROM t").to_pandas().values.tolist() == [[20, 1]]
+    with pytest.raises(ConfigurationError, match="name all kinds"):
+        tables.execute_sql("SELECT * FROM u")
+    tables.execute_sql("CREATE TABLE v (a INT) WITH ('connector' = 'values', 'data-id' = 'x')")
+    with pytest.raises(ConfigurationError, match="nothing is registered as 'x'"):
+        tables.execute_sql("SELECT * FROM v")
+
+
+def test_values_of_all_types_are_made_up() -> None:
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    tables.execute_sql(
+        "CREATE TABLE t (b BYTES, i INTERVAL DAY TO SECOND, y INTERVAL YEAR TO MONTH, a ARRAY<INT>, m MAP<STRING, DOUBLE>, "
+        "s MULTISET<STRING>, r ROW<x INT, y ARRAY<STRING>>, w ARRAY<ROW<z TINYINT>>) WITH ('connector' = 'datagen', 'number-of-rows' = '20', "
+        "'fields.a.length' = '4', 'fields.a.element.min' = '1', 'fields.a.element.max' = '6', 'fields.m.key.length' = '5', "
+        "'fields.r.x.max' = '9', 'fields.r.x.min' = '7', 'fields.r.y.element.length' = '2', 'fields.s.null-rate' = '1')"
+    )
+    with MiniCluster():
+        found = [tuple(row) for row in tables.execute_sql("SELECT * FROM t").collect()]
+    assert len(found) == 20
+    for _, interval, months, numbers, texts, counts, row, rows_ in found:
+        assert 0 <= interval.days <= 10
+        assert 0 <= months <= 1_200
+        assert len(numbers) == 4
+        assert all(1 <= each <= 6 for each in numbers)
+        assert [len(key) for key in texts] == [5, 5, 5]
+        assert counts is None
+        assert 7 <= row[0] <= 9
+        assert [len(each) for each in row[1]] == [2, 2, 2]
+        assert all(-128 <= each[0] <= 127 for each in rows_)
+    assert len({tuple(each[3]) for each in found}) > 10
+    tables.execute_sql(
+        "CREATE TABLE u (a ARRAY<INT>) WITH ('connector' = 'datagen', 'fields.a.elemen.min' = '1')"
+    )
+    with pytest.raises(ConfigurationError, match=r"elemen\.min"):
+        tables.execute_sql("SELECT * FROM u")
 
 
 def test_a_table_of_a_query_has_the_key_and_partitions_that_it_is_given(tmp_path):

@@ -42,6 +42,23 @@ class ColumnRule:
     length: int | None = None
     null_rate: float = 0.0
     varying: bool = False
+    inner: tuple[ColumnRule, ...] = ()  # of elements, of keys and values, or of fields
+
+
+def inner_types(kind: t.DataType) -> dict[str, t.DataType]:
+    """Return what a type is made of, by the names that options have for it.
+
+    >>> inner_types(t.ArrayType(t.IntType()))
+    {'element': IntType(true)}
+    """
+    match kind:
+        case t.ArrayType() | t.MultisetType():
+            return {"element": kind.element_type}
+        case t.MapType():
+            return {"key": kind.key_type, "value": kind.value_type}
+        case t.RowType():
+            return {each.name: each.data_type for each in kind.fields}
+    return {}
 
 
 def spread(seed: int, numbers: Numbers) -> Numbers:
@@ -158,6 +175,47 @@ def _time(rule: ColumnRule, seed: int, numbers: Numbers) -> pl.Series:
     return pl.Series(_past(rule, seed, numbers) % DAY_MS * 1_000_000)
 
 
+def _interval(rule: ColumnRule, seed: int, numbers: Numbers) -> pl.Series:
+    days = isinstance(rule.type, t.DayTimeIntervalType)
+    least = 0 if rule.least is None else int(rule.least)
+    most = (10 * DAY_MS if days else 1_200) if rule.most is None else int(rule.most)
+    found = spread(seed, numbers) % np.uint64(most - least + 1)
+    return pl.Series(found.astype(np.int64) + least)
+
+
+def _row(rule: ColumnRule, seed: int, numbers: Numbers) -> pl.Series:
+    return pl.DataFrame(_inner(rule, seed, numbers)).to_struct()
+
+
+def _collection(rule: ColumnRule, seed: int, numbers: Numbers) -> pl.Series:
+    """Make so many elements for each row, each of them as a row of its own would have it."""
+    length = _LENGTH if rule.length is None else rule.length
+    dtype = dtype_of(rule.type)
+    if length < 1:
+        return pl.Series([[]] * len(numbers), dtype=dtype)
+    owners = np.repeat(np.arange(len(numbers)), length)
+    each = np.repeat(numbers, length) * np.uint64(length) + np.tile(
+        np.arange(length, dtype=np.uint64), len(numbers)
+    )
+    made = pl.DataFrame(_inner(rule, seed, each))
+    if isinstance(rule.type, t.MultisetType):
+        counts = spread(seed + 5, each) % np.uint64(9) + np.uint64(1)
+        made = made.rename({"element": "key"}).with_columns(value=pl.Series(counts))
+    made = made.with_columns(pl.Series("$row", owners))
+    if "key" in made.columns and not isinstance(rule.type, t.ArrayType):
+        made = made.unique(["$row", "key"], keep="first", maintain_order=True)
+        value = pl.struct("key", "value")
+    else:
+        value = pl.col("element")
+    found = made.group_by("$row", maintain_order=True).agg(value.alias("$values"))
+    return found["$values"]
+
+
+def _inner(rule: ColumnRule, seed: int, numbers: Numbers) -> list[pl.Series]:
+    return [make_column(each, seed + 101 * at, numbers) for at, each in enumerate(rule.inner, 1)]
+
+
+_LENGTH: Final = 3  # of collections, if nothing is said
 Maker = Callable[[ColumnRule, int, Numbers], pl.Series]
 _MAKERS: Final[tuple[tuple[Any, Maker], ...]] = (
     (tuple(BOUNDS), _whole),
@@ -169,4 +227,7 @@ _MAKERS: Final[tuple[tuple[Any, Maker], ...]] = (
     ((t.TimestampType, t.LocalZonedTimestampType), _moment),
     (t.DateType, _date),
     (t.TimeType, _time),
+    ((t.DayTimeIntervalType, t.YearMonthIntervalType), _interval),
+    (t.RowType, _row),
+    ((t.ArrayType, t.MapType, t.MultisetType), _collection),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -14,14 +13,14 @@ from penstock.connectors.source import ReadLimits, SourceReader
 from penstock.errors import ConfigurationError
 from penstock.table.catalog.tables import PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
-from penstock.table.connectors.datagen.columns import ColumnRule, make_column
+from penstock.table.connectors.datagen.columns import ColumnRule, inner_types, make_column
 from penstock.table.connectors.options import Option, checked, duration, flag, number, text
 from penstock.table.connectors.providers import Scanned, TableContext
+from penstock.table.types import DataType
 
 DEFAULT_RATE: Final = 10_000
 ROWS_AT_ONCE: Final = 8_192
 KINDS: Final = ("random", "sequence")
-FIELD: Final = re.compile(r"fields\.(?P<name>.+)\.(?P<what>[a-z-]+)")
 OPTIONS: Final = (
     number("rows-per-second", DEFAULT_RATE),
     number("number-of-rows"),
@@ -62,7 +61,10 @@ class DatagenScan:
         options = checked(context.options, OPTIONS, name, free=("fields.",))
         self._rate = options["rows-per-second"]
         self._parallelism = options["scan.parallelism"]
-        self._rules = {each.name: _rule(each, context.options, name) for each in columns}
+        self._rules = {
+            each.name: _rule(each.name, each.type, context.options, name, f"fields.{each.name}.")
+            for each in columns
+        }
         _refuse_unknown_fields(context.options, set(self._rules), name)
         self._names: Sequence[str] = list(self._rules)
         self._count = _count(options["number-of-rows"], list(self._rules.values()))
@@ -138,12 +140,15 @@ class _FramesReader(GeneratorReader):
         return self._maker.frame(indexes), None
 
 
-def _rule(column: PhysicalColumn, given: dict[str, str], table: str) -> ColumnRule:
-    prefix = f"fields.{column.name}."
+def _rule(name: str, kind: DataType, given: dict[str, str], table: str, prefix: str) -> ColumnRule:
+    inner = inner_types(kind)
     own = {
-        key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)
+        key.removeprefix(prefix): value
+        for key, value in given.items()
+        if key.startswith(prefix)
+        and not key.startswith(tuple(f"{prefix}{each}." for each in inner))
     }
-    options = checked(own, _FIELD_OPTIONS, f"{table}, column {column.name}")
+    options = checked(own, _FIELD_OPTIONS, f"{table}, column {prefix.split('.')[1]}")
     sequence = options["kind"] == "sequence"
     if sequence and (options["start"] is None or options["end"] is None):
         raise ConfigurationError(
@@ -151,8 +156,8 @@ def _rule(column: PhysicalColumn, given: dict[str, str], table: str) -> ColumnRu
             hint=f"add '{prefix}start' and '{prefix}end'",
         )
     return ColumnRule(
-        column.name,
-        column.type,
+        name,
+        kind,
         options["kind"],
         options["start"],
         options["end"],
@@ -162,14 +167,15 @@ def _rule(column: PhysicalColumn, given: dict[str, str], table: str) -> ColumnRu
         options["length"],
         options["null-rate"],
         options["var-len"],
+        tuple(_rule(each, of, given, table, f"{prefix}{each}.") for each, of in inner.items()),
     )
 
 
 def _refuse_unknown_fields(given: dict[str, str], names: set[str], table: str) -> None:
     known = [text(f"fields.{name}") for name in sorted(names)]
+    prefixes = tuple(f"fields.{name}." for name in names)
     for key in given:
-        found = FIELD.fullmatch(key)
-        if key.startswith("fields.") and (found is None or found["name"] not in names):
+        if key.startswith("fields.") and not key.startswith(prefixes):
             checked({key.rpartition(".")[0]: ""}, known, table)
 
 

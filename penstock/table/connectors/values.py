@@ -1,0 +1,123 @@
+"""`values`: a table whose rows a program gives, for tests of queries: also changes, which no literal can tell."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from penstock.common.types import Row, RowKind
+from penstock.connectors.collection import CollectionSource
+from penstock.errors import ArgumentTypeError, ConfigurationError
+from penstock.table.catalog.tables import PhysicalColumn
+from penstock.table.changelog_mode import ChangelogMode
+from penstock.table.connectors.options import checked, text
+from penstock.table.connectors.providers import Scanned, TableContext
+from penstock.table.types import DataType
+
+_KINDS: Final = {
+    "I": RowKind.INSERT,
+    "UB": RowKind.UPDATE_BEFORE,
+    "UA": RowKind.UPDATE_AFTER,
+    "D": RowKind.DELETE,
+}
+_OPTIONS: Final = (text("data-id", required=True), text("changelog-mode", "I"))
+_REGISTERED: Final[dict[str, tuple[Row, ...]]] = {}
+
+
+def register_values(rows: Iterable[Any]) -> str:
+    """Keep rows for tables of connector `values` in this process; return what their option `data-id` is.
+
+    Rows are Rows, whose kinds count if the option `changelog-mode` names them (`I,UB,UA,D`), or tuples.
+
+    >>> from penstock.table import EnvironmentSettings, TableEnvironment
+    >>> from penstock.testing import MiniCluster
+    >>> data = register_values([("ann", 3), ("bob", 4)])
+    >>> tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    >>> _ = tables.execute_sql(f"CREATE TABLE t (name STRING, n INT) WITH ('connector' = 'values', 'data-id' = '{data}')")
+    >>> with MiniCluster():
+    ...     [tuple(row) for row in tables.execute_sql("SELECT SUM(n) FROM t").collect()]
+    [(7,)]
+    """
+    kept = []
+    for each in rows:
+        if not isinstance(each, Row | tuple | list):
+            raise ArgumentTypeError(f"a row is a Row or a tuple, not {each!r}")
+        kept.append(each if isinstance(each, Row) else Row(*each))
+    name = uuid.uuid4().hex
+    _REGISTERED[name] = tuple(kept)
+    return name
+
+
+class ValuesFactory:
+    """Makes tables of given rows."""
+
+    identifier = "values"
+
+    def source(self, context: TableContext) -> ValuesScan:
+        """Return the table to read."""
+        return ValuesScan(context)
+
+    def sink(self, context: TableContext) -> None:
+        """Return None: `collect()` of a query gives its rows."""
+
+
+class ValuesScan:
+    """Rows in their order."""
+
+    def __init__(self, context: TableContext) -> None:
+        name = str(context.table.path)
+        options = checked(context.options, _OPTIONS, name)
+        columns = [each for each in context.table.columns if isinstance(each, PhysicalColumn)]
+        self._types: dict[str, DataType] = {each.name: each.type for each in columns}
+        self._names = list(self._types)
+        self._mode = _mode(options["changelog-mode"], name)
+        found = _REGISTERED.get(options["data-id"])
+        if found is None:
+            raise ConfigurationError(
+                f"table {name}: nothing is registered as '{options['data-id']}'",
+                hint="use what register_values(rows) returns, in the same process",
+            )
+        self._rows = found
+        for row in found:
+            if row.get_row_kind() not in self._mode.kinds or len(row) != len(columns):
+                raise ConfigurationError(
+                    f"table {name}: a row does not fit, {row.get_row_kind()} {row!r:.200}",
+                    detail=f"it has {len(columns)} columns and the kinds {self._mode}",
+                    hint="name all kinds: 'changelog-mode' = 'I,UB,UA,D'",
+                )
+
+    def changelog_mode(self) -> ChangelogMode:
+        """Return what the option says."""
+        return self._mode
+
+    def bounded(self) -> bool:
+        """Return True: there are no more rows than these."""
+        return True
+
+    def apply_projection(self, names: Sequence[str]) -> None:
+        """Give these columns only."""
+        self._names = list(names)
+
+    def scan(self) -> Scanned:
+        """Return a source of rows."""
+        types = tuple(self._types[name] for name in self._names)
+        return Scanned(CollectionSource(self._projected()), tuple(self._names), types)
+
+    def _projected(self) -> Iterator[Row]:
+        at = [list(self._types).index(name) for name in self._names]
+        for row in self._rows:
+            made = Row(*(row[index] for index in at))
+            made.set_row_kind(row.get_row_kind())
+            yield made
+
+
+def _mode(written: str, table: str) -> ChangelogMode:
+    names = [each.strip().upper() for each in written.split(",")]
+    unknown = [each for each in names if each not in _KINDS]
+    if unknown:
+        raise ConfigurationError(
+            f"table {table}: there are no changes '{unknown[0]}'",
+            hint=f"'changelog-mode' has some of {', '.join(_KINDS)}",
+        )
+    return ChangelogMode(_KINDS[each] for each in names)

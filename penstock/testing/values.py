@@ -1,0 +1,7 @@
+"""Rows for tables of connector `values`: tests of queries give them, with the changes that they may be."""
+
+from __future__ import annotations
+
+from penstock.table.connectors.values import register_values
+
+__all__ = ["register_values"]
