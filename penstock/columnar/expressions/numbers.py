@@ -265,8 +265,9 @@ def _hex(value: Any) -> str:
 
 
 def _unhex(text: str) -> bytes | None:
+    odd = len(text) % 2  # the first digit of an odd number is dropped, and its byte is 0
     try:
-        return bytes.fromhex(text.rjust(len(text) + len(text) % 2, "0"))
+        return b"\x00" * odd + bytes.fromhex(text[odd:]) if " " not in text else None
     except ValueError:
         return None
 

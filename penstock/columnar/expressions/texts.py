@@ -302,8 +302,11 @@ def _str_to_map(text: str, between: str = ",", inside: str = "=") -> list[dict[s
     split_pairs, split_pair = java_pattern(between), java_pattern(inside)
     if split_pairs is None or split_pair is None:
         return []
+    pairs = split_pairs.split(text)
+    while pairs and not pairs[-1]:  # as Java splits
+        pairs.pop()
     found: dict[str, str | None] = {}
-    for pair in split_pairs.split(text) if text else ():
+    for pair in pairs:
         key, *value = split_pair.split(pair, maxsplit=1)
         found[key] = value[0] if value else None
     return [{"key": key, "value": value} for key, value in found.items()]
