@@ -8,6 +8,7 @@ final tables are compared instead, over few events.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import math
 import os
@@ -258,12 +259,13 @@ def _bids(home: Path, form: str) -> Counter[tuple[str, ...]]:
 
 
 def _written(directory: Path) -> Counter[tuple[str, ...]]:
-    """Return the lines of the visible files below a directory, with the names of their partitions."""
+    """Return the rows of the visible files below a directory, with the names of their partitions. Which texts are quoted is each engine's own."""
     found: Counter[tuple[str, ...]] = Counter()
     for path in directory.rglob("*"):
         if path.is_file() and not path.name.startswith((".", "_")):
             partition = path.parent.relative_to(directory).parts
-            found.update((*partition, line) for line in path.read_text().splitlines())
+            with path.open(newline="") as file:
+                found.update((*partition, *row) for row in csv.reader(file))
     return found
 
 
