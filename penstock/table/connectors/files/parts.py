@@ -144,15 +144,25 @@ def write_json(frame: pl.DataFrame, stream: IO[bytes]) -> None:
 
 
 def _times(frame: pl.DataFrame) -> list[pl.Expr]:
-    """Return the columns of times as texts, with as many digits of the fraction as they need."""
+    """Return the columns of times as texts, with as many digits of the fraction as they need.
+
+    >>> moments = pl.DataFrame({"at": [1_500, 20, 3_000, 904]}).cast(pl.Datetime("ms"))
+    >>> [text[-6:] for text in moments.select(_times(moments))["at"]]
+    ['0:01.5', ':00.02', ':00:03', '00.904']
+    """
     found = []
     for name, kind in frame.schema.items():
         if isinstance(kind, pl.Datetime):
             zone = "" if kind.time_zone is None else "Z"
-            found.append(pl.col(name).dt.strftime(f"%Y-%m-%d %H:%M:%S%.f{zone}"))
+            found.append(_short(pl.col(name).dt.strftime(f"%Y-%m-%d %H:%M:%S%.f{zone}")))
         elif isinstance(kind, pl.Time):
-            found.append(pl.col(name).dt.strftime("%H:%M:%S%.f"))
+            found.append(_short(pl.col(name).dt.strftime("%H:%M:%S%.f")))
     return found
+
+
+def _short(texts: pl.Expr) -> pl.Expr:
+    """Return times without zeros at the end of their fractions, which Polars gives three, six or nine digits."""
+    return texts.str.replace(r"(\.[0-9]*[1-9])0+(Z?)$", "${1}${2}")
 
 
 class RowLines:
