@@ -13,9 +13,6 @@ from penstock.common.options import EXECUTION_ATTACHED
 if TYPE_CHECKING:
     from penstock.table import TableResult
 
-# What a file of SQL is run as: Python's frames of it are none of the user's.
-PROGRAM = f"import {__name__}\n{__name__}.execute_file(__file__)\n"
-
 
 class ScriptOutput(PlainOutput):
     """Tells rows, jobs and errors, and not that a definition is OK."""
@@ -39,3 +36,7 @@ def execute_file(path: str) -> None:
         done = client.wait_for_jobs() and done
     if not done:
         sys.exit(1)
+
+
+# What a file of SQL is run as: Python's frames of it are none of the user's.
+PROGRAM = f"import {__name__}\n{__name__}.{execute_file.__name__}(__file__)\n"
