@@ -142,3 +142,4 @@ class LevelDeployment:
     state_io: Any  # StateIO
     staging: str
     longest_read_s: float | None = None  # how long sources read at most, whatever their clock says
+    drains: bool = False  # the sources read nothing more, although there may be more

@@ -52,6 +52,7 @@ def deploy_levels(
             longest_read_s=longest_read_s,
             state_io=state_io,
             staging=staging,
+            drains=any(each.drain for each in assignments.values()),
         )
         for level, members in enumerate(hosted)
     )

@@ -289,9 +289,10 @@ class OperatorHarness:
         self.clock.set(now)
         self.operator.advance_processing_time(now)
 
-    def finish(self) -> None:
-        """End the input: the last watermark, then `finish`."""
+    def finish(self, *, drained: bool = False) -> None:
+        """End the input: the last watermark, then `finish`. `drained`: there may be more for a job that goes on from a savepoint."""
         self.process_watermark(2**63 - 1)
+        self.context.ends_for_good = not drained
         self.operator.finish()
 
     # -- state

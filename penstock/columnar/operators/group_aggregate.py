@@ -199,13 +199,10 @@ class GroupAggregateOperator(StreamOperator):
     # The end, and snapshots
 
     def finish(self) -> None:
-        """In BATCH mode, emit all results; without keys there is one even if there was no row. Else forget them: nothing comes that could change them, and the last checkpoint would write them all."""
+        """In BATCH mode, emit all results; without keys there is one even if there was no row. Else forget them, if nothing comes that could change them: the last checkpoint would write them all."""
         if not self.context.batch_mode:
-            self._store.forget()
-            for state in self._distinct:
-                state.forget()
-            if self._rows is not None:
-                self._rows.forget()
+            if self.context.ends_for_good:
+                self._forget()
             return
         self._flush()
         entries = list(self.context.keyed_state.table("groups").items())
@@ -221,6 +218,13 @@ class GroupAggregateOperator(StreamOperator):
             frame = pl.DataFrame(self._store.read(slots))
             self.output.emit(ColumnBatch(self._results(series, frame, len(keys))))
             self._store.relieve()
+
+    def _forget(self) -> None:
+        self._store.forget()
+        for state in self._distinct:
+            state.forget()
+        if self._rows is not None:
+            self._rows.forget()
 
     def barrier(self) -> list[Any]:
         """Write what has changed to the state tables."""

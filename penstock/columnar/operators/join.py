@@ -396,9 +396,10 @@ class JoinOperator(StreamOperator):
             changes.add(frame, kind)
 
     def finish(self) -> None:
-        """Forget all rows: no row comes that could ask for them. Else the last checkpoint would write them all."""
-        for side in self.sides:
-            side.clear()
+        """Forget all rows, if no row comes that could ask for them: the last checkpoint would write them all."""
+        if self.context.ends_for_good:
+            for side in self.sides:
+                side.clear()
 
     def close(self) -> None:
         """Close the users' functions of the condition."""

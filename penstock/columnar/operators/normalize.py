@@ -98,8 +98,9 @@ class ChangelogNormalizeOperator(StreamOperator):
             self.output.emit(emitted)
 
     def finish(self) -> None:
-        """Forget all rows: no row comes that could ask for them."""
-        self._rows.clear()
+        """Forget all rows, if no row comes that could ask for them."""
+        if self.context.ends_for_good:
+            self._rows.clear()
 
     def barrier(self) -> list[Any]:
         """Bring the state up to date."""

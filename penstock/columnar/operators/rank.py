@@ -304,8 +304,9 @@ class RankOperator(StreamOperator):
         return result.with_columns(pl.Series(column(len(schema)), places[chosen], pl.Int64))
 
     def finish(self) -> None:
-        """Forget all rows: no row comes that could change what is emitted. Else the last checkpoint would write them all."""
-        self._rows.clear()
+        """Forget all rows, if no row comes that could change what is emitted: the last checkpoint would write them all."""
+        if self.context.ends_for_good:
+            self._rows.clear()
 
     def barrier(self) -> list[Any]:
         """Bring the state up to date."""

@@ -129,8 +129,9 @@ class TemporalJoinOperator(StreamOperator):
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Forget all versions: no row comes that could ask for them."""
-        self._right.clear()
+        """Forget all versions, if no row comes that could ask for them."""
+        if self.context.ends_for_good:
+            self._right.clear()
 
     def close(self) -> None:
         """Close the users' functions of the condition."""

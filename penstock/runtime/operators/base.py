@@ -61,6 +61,9 @@ class OperatorContext:
     pace: Pace = WALL
     # Records flow between barriers, and a barrier may be a minute away: nothing may wait for it. False: the input is one epoch.
     pipelined: bool = False
+    # When `finish` is called: whether there is no more input for sure, so that state that waits for more need not be in the last snapshot. False: the
+    # job may be drained, and another one go on from its savepoint with what the sources have not read.
+    ends_for_good: bool = False
     # Lets the slot's loop call `on_wakeup` of this operator soon. May be called by any thread, at any time.
     wake: Callable[[], None] = _nobody_waits
     # Lets the slot's loop call `on_wakeup` whenever this file can be read (an epoll, a socket), until it is told None.

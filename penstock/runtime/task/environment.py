@@ -40,3 +40,4 @@ class TaskEnvironment:
     writer_of: WriterOf
     pace_of: Callable[[TaskId], Pace] | None = None  # None: the wall clock
     live: LiveEnvironment | None = None  # None: the input is one epoch
+    drains: bool = False  # if the input ends with this epoch, there may be more for a job that goes on from its savepoint

@@ -79,6 +79,7 @@ def run_slot(
         attempt_number=level.attempt_number,
         staging=level.staging,
         state_io=level.state_io,
+        drains=level.drains,
         writer_of=functools.partial(RowWriter, sent),
         pace_of=None if observer is None else observer.pace_of,
     )

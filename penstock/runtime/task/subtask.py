@@ -514,6 +514,7 @@ class Subtask:
             with _user_code(operator):
                 # A source emits MAX in its barrier, before the operators after it finish.
                 if ends and not self.finished and operator is not source:
+                    context.ends_for_good = not self._task.drains
                     operator.finish()
                 found = operator.barrier()
                 context.runtime_context.snapshot_functions(number, context.clock())

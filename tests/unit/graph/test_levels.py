@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.connectors.source import SourceAssignment
 from penstock.graph.compiler import compile_program
 from penstock.graph.deploy import deploy
 from penstock.graph.deployment import JobSettings, SubtaskRestore
@@ -40,7 +41,7 @@ def test_each_level_is_told_of_its_own_subtasks_only() -> None:
     plan, _ = deployed(roots, settings(parallelism=2))
     a, k = ([TaskId(vertex.id, subtask) for subtask in (0, 1)] for vertex in plan.vertices)
     restore = {task: SubtaskRestore(snapshot=f"{task}") for task in [*a, *k]}
-    given = {a[0]: "a", a[1]: "b"}
+    given = {a[0]: SourceAssignment(), a[1]: SourceAssignment(idle=True)}
     _, (first, second) = deployed(
         roots, settings(parallelism=2), restore=restore, assignments=given
     )
@@ -55,3 +56,12 @@ def test_all_levels_get_what_is_the_same_for_all() -> None:
     assert {(each.deadline, each.longest_read_s, each.staging) for each in levels} == {
         (9.5, 2.0, "/staging")
     }
+
+
+@pytest.mark.parametrize("drain", [False, True])
+def test_all_levels_know_that_sources_are_drained(drain: bool) -> None:
+    roots = [keyed("k", source("a"))]
+    plan, _ = deployed(roots, settings())
+    assignments = {TaskId(plan.vertices[0].id, 0): SourceAssignment(drain=drain)}
+    _, levels = deployed(roots, settings(), assignments=assignments)
+    assert [each.drains for each in levels] == [drain, drain]
