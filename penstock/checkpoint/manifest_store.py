@@ -278,7 +278,7 @@ class ManifestStore:
         self.storage.delete(name)
 
     def sweep_checkpoints(self) -> None:
-        """Delete what drivers that were killed left of checkpoints: directories without a manifest.
+        """Delete what drivers that were killed left of checkpoints: directories without a manifest, unfinished marks of the last one.
 
         Where there is a newer checkpoint nobody will write a manifest any more: the directory goes with hidden files in it.
         Elsewhere it goes only if it is empty. What was set aside stays. A failure is no more than a warning.
@@ -295,6 +295,7 @@ class ManifestStore:
                         self.storage.delete_tree(name)
                 else:
                     self.storage.delete_empty(name)
+            self.storage.each(self.storage.delete, self.storage.list_unfinished(LATEST))
         except CheckpointError as error:
             _log.warning("what is left of old checkpoints could not be deleted: %s", error.message)
 

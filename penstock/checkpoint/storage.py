@@ -82,6 +82,15 @@ class CheckpointStorage(FileSystem):
         found = self._call("list", "", lambda files, at: files.scan(at))
         return sorted(name for name, is_dir in found if is_dir and name.startswith(start))
 
+    def list_unfinished(self, name: str) -> Sequence[str]:
+        """Return the hidden files in the base directory that were to become the file `name`, sorted."""
+        found = self._call("list", "", lambda files, at: files.scan(at))
+        return sorted(
+            each
+            for each, is_dir in found
+            if not is_dir and each.startswith(f".{name}.") and each.endswith(".tmp")
+        )
+
     def _locate(self, action: Action, path: str) -> tuple[Driver, str]:
         if action == "read" and is_absolute(path):
             return open_driver(path)

@@ -53,6 +53,14 @@ def test_directories_without_a_manifest_are_deleted(store, tmp_path, left, stays
     assert store.list_epochs() == [3, 4]
 
 
+def test_marks_that_were_not_finished_are_deleted(store, tmp_path):
+    store.write(manifest(3))
+    lay_out(tmp_path / "job", "._latest.6f0c.tmp", ".other.6f0c.tmp")
+    store.sweep_checkpoints()
+    hidden = {path.name for path in (tmp_path / "job").glob(".*.tmp")}
+    assert hidden == {".other.6f0c.tmp"}
+
+
 def test_a_damaged_manifest_counts_as_one(store, tmp_path):
     store.write(manifest(4))
     lay_out(tmp_path / "job", "chk-3/_metadata")
