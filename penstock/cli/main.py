@@ -26,7 +26,7 @@ from penstock.cli import (
 )
 from penstock.cli.examples import add_examples
 from penstock.cli.output import report
-from penstock.cli.program_options import add_config
+from penstock.cli.program_options import add_settings
 from penstock.cli.submit import with_session_value
 from penstock.errors import PenstockError
 
@@ -103,19 +103,7 @@ def _add_run(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.set_defaults(call=_run)
-    run.add_argument(
-        "-D",
-        dest="options",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set an option; may be given many times",
-    )
-    run.add_argument(
-        "-p", "--parallelism", type=int, metavar="N", help="parallelism of operators that set none"
-    )
-    run.add_argument("-m", "--master", metavar="URL", help="Spark master, such as local[4] or yarn")
-    add_config(run)
+    add_settings(run)
     run.add_argument(
         "-s",
         "--from",

@@ -9,21 +9,7 @@ from penstock.cli.run import RunOptions
 
 def add_options(parser: argparse.ArgumentParser, *, program: bool = True) -> None:
     """Add the options that count for every program, and the program; it may be left out unless `program`."""
-    parser.add_argument(
-        "-D",
-        dest="options",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set an option; may be given many times",
-    )
-    parser.add_argument(
-        "-p", "--parallelism", type=int, metavar="N", help="parallelism of operators that set none"
-    )
-    parser.add_argument(
-        "-m", "--master", metavar="URL", help="Spark master, such as local[4] or yarn"
-    )
-    add_config(parser)
+    add_settings(parser)
     parser.add_argument(
         "--py-files",
         metavar="PATHS",
@@ -44,6 +30,25 @@ def add_options(parser: argparse.ArgumentParser, *, program: bool = True) -> Non
     parser.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="what the program gets"
     )
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the options that set options of jobs."""
+    parser.add_argument(
+        "-D",
+        dest="options",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set an option; may be given many times",
+    )
+    parser.add_argument(
+        "-p", "--parallelism", type=int, metavar="N", help="parallelism of operators that set none"
+    )
+    parser.add_argument(
+        "-m", "--master", metavar="URL", help="Spark master, such as local[4] or yarn"
+    )
+    add_config(parser)
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from penstock.cli.program_options import add_config, add_json
+from penstock.cli.program_options import add_json, add_settings
 
 if TYPE_CHECKING:
     from penstock.cli.jobs import Commands
@@ -47,21 +47,7 @@ def add_commands(commands: Commands) -> None:
         metavar="FILE",
         help="execute the statements of this file first; may be given many times",
     )
-    parser.add_argument(
-        "-D",
-        dest="options",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set an option; may be given many times",
-    )
-    parser.add_argument(
-        "-p", "--parallelism", type=int, metavar="N", help="parallelism of operators that set none"
-    )
-    parser.add_argument(
-        "-m", "--master", metavar="URL", help="Spark master, such as local[4] or yarn"
-    )
-    add_config(parser)
+    add_settings(parser)
     parser.add_argument(
         "--py-files",
         metavar="PATHS",
