@@ -12,7 +12,7 @@ import pytest
 from fault_harness import LOCAL_CLUSTER, LedgerRun, NewRun, computed, judge
 
 from penstock.testing.faults import EXIT_CODE, moments
-from tests.builders.modes import SOAKS, WAYS, Way
+from tests.builders.modes import SOAKS, SOME_WAYS, Way
 
 DRIVER_KILLS = 3
 WORKER_KILLS = 60 if SOAKS else 18
@@ -123,7 +123,7 @@ def test_python_workers_that_are_killed_are_replaced(
     assert again > WORKER_KILLS / 2
 
 
-@pytest.mark.parametrize("way", WAYS if SOAKS else [WAYS[0], WAYS[3]], ids=str)
+@pytest.mark.parametrize("way", SOME_WAYS, ids=str)
 def test_executors_that_are_killed_are_replaced(
     way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
