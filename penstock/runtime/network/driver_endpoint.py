@@ -52,6 +52,8 @@ class _Stage:
 
     def take(self) -> list[Arrival]:
         arrivals = []
+        closed = {each: self._slots.pop(each, None) for each in self.connections.closed()}
+        # What came over a connection before it was closed is there by now.
         while sockets.has_message(self.socket):
             identity, content = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
             asked = inspection.slot_of(identity.bytes)
@@ -62,10 +64,13 @@ class _Stage:
             slot = int(identity.bytes)
             self._slots[content.get(zmq.SRCFD)] = slot
             arrivals.append(Arrival(self.name, slot, pickle.loads(content.buffer)))
-        for connection in self.connections.closed():
-            if connection in self._slots:
-                slot = self._slots.pop(connection)
-                arrivals.append(Arrival(self.name, slot, ConnectionLost()))
+        for connection, known in closed.items():
+            heard = self._slots.get(connection)
+            if known is None or heard == known:
+                self._slots.pop(connection, None)
+            lost = heard if known is None else known
+            if lost is not None:
+                arrivals.append(Arrival(self.name, lost, ConnectionLost()))
         return arrivals
 
     def close(self) -> None:

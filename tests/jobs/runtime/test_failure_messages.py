@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,10 @@ from penstock.datastream import (
 )
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.errors import JobExecutionError
+from penstock.runtime.network.driver_endpoint import DriverEndpoint
+from penstock.runtime.task.stage_messages import SlotFailed
+from tests.builders.environments import configured, restarts
+from tests.builders.modes import PIPELINED, runs_in
 from tests.builders.scripted import environment
 
 PACKAGE = f"{Path(penstock.__file__).resolve().parent}/"
@@ -47,6 +52,25 @@ def test_the_traceback_of_a_script_goes_no_deeper_than_its_call_of_execute(numbe
     ours = [entry for entry in raised.traceback if str(entry.path).startswith(PACKAGE)]
     assert [entry.path.stem for entry in ours] == ["stream_execution_environment", "controller"]
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+def test_why_a_slot_failed_is_told_although_its_stage_has_ended_before_the_driver_hears_it(
+    monkeypatch,
+):
+    poll, held = DriverEndpoint.poll, []
+
+    def slow_poll(endpoint, seconds):
+        arrivals = poll(endpoint, seconds)
+        if any(isinstance(arrival.message, SlotFailed) for arrival in arrivals):
+            held.append((time.monotonic() + 0.5, arrivals))
+            return []
+        if held and held[0][0] < time.monotonic():
+            return held.pop()[1] + arrivals
+        return [] if held else arrivals
+
+    monkeypatch.setattr(DriverEndpoint, "poll", slow_poll)
+    env = configured({**restarts(0), **runs_in(PIPELINED)})
+    assert "ZeroDivisionError" in failure_of(env.from_collection([3, 4]).map(lambda n: n // 0))
 
 
 @pytest.fixture

@@ -98,9 +98,19 @@ class StageWatch:
         """Whether all its sources have read all that they ever will."""
         return self._finished >= self._sources
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it has failed or was told to end: what else happens to it is no news."""
+        return self.phase in {StagePhase.FAILED, StagePhase.LEAVING}
+
+    @property
+    def all_gone(self) -> bool:
+        """Whether no slot has anything more to tell."""
+        return len(self.gone) == self.layout.slots
+
     def on_listening(self, report: SlotListening) -> list[Consequence]:
         """A slot is there. Its second process, if Spark started one, is not wanted: who knows what the first one does."""
-        if self.phase in {StagePhase.FAILED, StagePhase.LEAVING}:
+        if self.is_over:
             return [Tell(report.slot, Leave())]
         if self.phase is not StagePhase.STARTING or report.slot in self._addresses:
             return self.fail(
@@ -157,7 +167,7 @@ class StageWatch:
 
     def fail(self, cause: BaseException) -> list[Consequence]:
         """Take note of a failure; what fails after another failure, or on the way out, is no news."""
-        if self.phase in {StagePhase.FAILED, StagePhase.LEAVING}:
+        if self.is_over:
             return []
         self.phase = StagePhase.FAILED
         self.cause = cause

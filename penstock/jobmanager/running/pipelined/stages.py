@@ -50,6 +50,8 @@ _PATIENCE_S: Final = 30.0
 _TURN_S: Final = 0.05
 # How long slots that leave because another one has failed have to tell what they noted: the job is to run again soon.
 _LAST_WORDS_S: Final = 0.3
+# How long what the slots of a stage that has ended have told may be under way.
+_UNDER_WAY_S: Final = 2.0
 
 
 @dataclass(slots=True, eq=False)
@@ -61,6 +63,7 @@ class StageAttempt:
     running: RunningStage | None = None
     ended: bool = False
     error: BaseException | None = None  # what it ended with
+    heard_until: float | None = None  # once it has ended, until its slots are heard out
     held: list[tuple[int, Command]] = field(default_factory=list)  # by slot, until all slots run
 
     @property
@@ -248,17 +251,13 @@ class Stages:
         heard = []
         for inspection in self.inspections.take():
             self._ask(inspection)
-        # First what slots have told: one that fails tells why, and then its stage ends.
-        ends = self._note_ends()
-        for arrival in self._endpoint.poll(0.0 if ends else seconds):
+        for arrival in self._endpoint.poll(self._until_heard_out(seconds)):
             attempt = self._attempts.get(arrival.stage)
             if isinstance(arrival.message, Answer):
                 self.inspections.on_answer(arrival.message)
             elif attempt is not None:
                 heard.append(self._sort_out(attempt, arrival.slot, arrival.message))
-        ends += self._note_ends() if not ends else []
-        for attempt, error in ends:
-            heard.append(Heard(attempt, None, tuple(attempt.watch.on_ended(error))))
+        heard += self._take_ends()
         for each in heard:
             for consequence in each.consequences:
                 if isinstance(consequence, Tell):
@@ -315,17 +314,35 @@ class Stages:
             for slot, where in sorted(attempt.watch.places.copy().items())
         ]
 
-    def _note_ends(self) -> list[tuple[StageAttempt, BaseException | None]]:
-        ends: list[tuple[StageAttempt, BaseException | None]] = []
+    def _note_ends(self) -> None:
         while True:
             try:
                 token, error = self._ended.get_nowait()
             except queue.Empty:
-                return ends
+                return
             attempt = self._attempts.get(token)
             if attempt is not None:
                 attempt.ended, attempt.error = True, error
-                ends.append((attempt, error))
+                attempt.heard_until = time.monotonic() + _UNDER_WAY_S
+
+    def _take_ends(self) -> list[Heard]:
+        """Return the ends of stages whose slots have nothing more to tell: one that fails tells why, and then its stage ends."""
+        self._note_ends()
+        heard = []
+        for attempt in self.attempts:
+            until, watch = attempt.heard_until, attempt.watch
+            if until is None:
+                continue
+            if watch.is_over or watch.all_gone or until <= time.monotonic():
+                attempt.heard_until = None
+                heard.append(Heard(attempt, None, tuple(watch.on_ended(attempt.error))))
+        return heard
+
+    def _until_heard_out(self, seconds: float) -> float:
+        """Return how long to wait for what slots tell, if not longer than this."""
+        self._note_ends()
+        ends = [each.heard_until for each in self._attempts.values() if each.heard_until]
+        return max(0.0, min([seconds, *(end - time.monotonic() for end in ends)]))
 
     def tell(self, attempt: StageAttempt, slot: int, command: Command) -> None:
         """Tell one slot."""

@@ -17,6 +17,7 @@ from penstock.graph.stage import NetworkSettings, StageKeys
 from penstock.runtime.network.driver_endpoint import Arrival, ConnectionLost, DriverEndpoint
 from penstock.runtime.network.frames import ChannelError
 from penstock.runtime.network.keys import identify, make_keys
+from penstock.runtime.network.sockets import Connections
 from penstock.runtime.network.transport import Network
 from tests.unit.runtime.network.slots import HOST, PATIENCE_S
 
@@ -126,6 +127,29 @@ def test_the_last_report_arrives_although_the_slot_is_closed_at_once(driver: Dri
     driver.networks.clear()
     driver.expect("one", 0, "x" * 1_000_000)
     driver.expect("one", 0, ConnectionLost())
+
+
+def test_what_a_slot_said_last_is_heard_before_that_it_is_gone_however_it_falls(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = make_keys()
+    network = driver.slot("one", 0, keys, driver.endpoint.open_stage("one", keys))
+    driver.expect("one", 0, ("one", 0))
+    driver.arrived.clear()
+    look = Connections.closed
+
+    def closed(connections: Connections) -> list[int]:
+        """The slot leaves while the driver asks who is gone."""
+        if driver.networks:
+            network.report("why")
+            network.close()
+            driver.networks.clear()
+            time.sleep(0.2)
+        return look(connections)
+
+    monkeypatch.setattr(Connections, "closed", closed)
+    driver.expect("one", 0, ConnectionLost())
+    assert [arrival.message for arrival in driver.arrived] == ["why", ConnectionLost()]
 
 
 def test_a_slot_ends_when_the_driver_closes_its_stage(driver: Driver) -> None:
