@@ -156,7 +156,7 @@ def test_one_look_does_not_wait_and_a_wake_up_tells_of_more():
         reader.use_wake(woken.set)
         begun = time.monotonic()
         assert next(reader.read(split, 0, OneLook())).records == []
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - begun < 5
         assert reader.next_ready(split, 0) == float("inf")
         go.set()
         assert woken.wait(10)

@@ -454,7 +454,7 @@ def test_a_network_whose_peers_are_gone_closes_at_once() -> None:
     slots.networks[0].pump()
     started = time.monotonic()
     slots.close()
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 1.9  # nobody lingers, as it would for the driver
 
 
 def test_a_network_can_be_closed_before_it_is_connected() -> None:
