@@ -69,15 +69,15 @@ class DeduplicateOperator(StreamOperator):
 
     def _best(self, frame: pl.DataFrame, slots: Numbers) -> Numbers:
         """Return the position of the best row of each key, in the order of positions."""
-        count = len(slots)
-        order = np.arange(count)
         times = self._times(frame)
-        if times is not None:
-            order = np.lexsort((order, times))
-        if self.spec.last:
+        order = np.arange(len(slots)) if times is None else np.argsort(times, kind="stable")
+        if not self.spec.last:
             order = order[::-1]
-        _, first = np.unique(slots[order], return_index=True)
-        return np.sort(order[first])
+        # Each row takes the place of those of its key before it: the last one stays.
+        ordered = slots[order]
+        last = np.empty(len(self._slots), np.int64)
+        last[ordered] = order
+        return np.flatnonzero(last[slots] == np.arange(len(slots)))
 
     def _keep(self, frame: pl.DataFrame, slots: Numbers, now: int) -> None:
         rows = self._rows

@@ -43,12 +43,15 @@ class Growing:
 
     def clear(self) -> None:
         """Have none."""
-        self._space[: self._size] = self._fill
-        self._size = 0
+        self.cut(0)
+
+    def cut(self, size: int) -> None:
+        """Leave the first ones only, so many."""
+        self._space[size : self._size] = self._fill
+        self._size = size
 
     def keep(self, kept: Numbers) -> None:
         """Leave the values at these positions only."""
         left = self.values[kept]
         self._space[: len(left)] = left
-        self._space[len(left) : self._size] = self._fill
-        self._size = len(left)
+        self.cut(len(left))

@@ -22,7 +22,7 @@ MOST_PAIRS: Final = 4_000_000
 class Slots:
     """Gives each key a number, in the order in which keys come. Both sides of a join share it.
 
-    As long as all keys are single whole numbers, they are columns; else they are objects in a dictionary.
+    As long as all keys are made of whole numbers, they are columns; else they are objects in a dictionary.
     """
 
     def __init__(self) -> None:
@@ -36,29 +36,41 @@ class Slots:
     def keys_at(self, slots: Numbers) -> list[Any]:
         """Return the keys that have these numbers."""
         if self._numbers is not None:
-            numbers: list[Any] = self._numbers.numbers[slots].tolist()
-            return numbers
+            return _as_keys([each[slots] for each in self._numbers.columns])
         keys = self._keys
         return [keys[slot] for slot in slots.tolist()]
 
     def of_rows(self, frame: pl.DataFrame, columns: Sequence[int]) -> Numbers:
         """Return the numbers of the keys of rows; those that are new get the next ones."""
-        if self._numbers is not None:
-            found = _whole_numbers(frame, columns)
-            if found is not None:
-                return self._numbers.of(found)
+        table, found = self._table_for(frame, columns)
+        if table is not None:
+            return table.of(*found)
         return self.of(keys_of(frame, columns))
 
     def known_rows(self, frame: pl.DataFrame, columns: Sequence[int]) -> Numbers:
         """Return the numbers of the keys of rows; -1 for those that have none."""
+        table, found = self._table_for(frame, columns)
+        if table is not None:
+            return table.find(*found)
         if self._numbers is not None:
-            found = _whole_numbers(frame, columns)
-            if found is not None:
-                return self._numbers.find(found)
             self._use_objects()
         find = self._slots.get
         keys = keys_of(frame, columns)
         return np.fromiter((find(key, -1) for key in keys), np.int64, len(keys))
+
+    def _table_for(
+        self, frame: pl.DataFrame, columns: Sequence[int]
+    ) -> tuple[NumberTable | None, list[Numbers]]:
+        """Return where to find keys that are made of whole numbers, if all were so far, and the columns that they are made of."""
+        if self._numbers is None:
+            return None, []
+        found = _whole_numbers(frame, columns)
+        if found is None:
+            return None, []
+        if self._numbers.width != len(found):
+            assert not len(self._numbers), "all keys have as many columns"
+            self._numbers = NumberTable(len(found))
+        return self._numbers, found
 
     def of(self, keys: list[Any]) -> Numbers:
         """Return the numbers of keys; those that are new get the next ones."""
@@ -73,7 +85,7 @@ class Slots:
 
     def _use_objects(self) -> None:
         assert self._numbers is not None
-        keys = self._numbers.numbers.tolist()
+        keys = _as_keys(self._numbers.columns)
         self._numbers = None
         self._put(keys)
 
@@ -85,19 +97,29 @@ class Slots:
     def keep(self, kept: Numbers) -> None:
         """Forget all keys but these slots, which are numbered anew in this order."""
         if self._numbers is not None:
-            self._numbers = NumberTable(self._numbers.numbers[kept])
+            self._numbers.keep(kept)
         else:
             self._put(self.keys_at(kept))
 
 
-def _whole_numbers(frame: pl.DataFrame, columns: Sequence[int]) -> Numbers | None:
-    """Return the keys as numbers if they are whole numbers, each of one column and none NULL."""
-    if len(columns) != 1:
-        return None
-    values = physical(frame[column(columns[0])])
-    if not values.dtype.is_signed_integer() or values.has_nulls():
-        return None
-    return values.cast(pl.Int64).to_numpy() if values.dtype != pl.Int128 else None
+def _as_keys(columns: list[Numbers]) -> list[Any]:
+    """Return the keys that columns are made of, as `keys_of` does."""
+    if len(columns) == 1:
+        single: list[Any] = columns[0].tolist()
+        return single
+    return list(zip(*(each.tolist() for each in columns), strict=True))
+
+
+def _whole_numbers(frame: pl.DataFrame, columns: Sequence[int]) -> list[Numbers] | None:
+    """Return the columns of keys if all of them have whole numbers, and no NULL."""
+    found = []
+    for index in columns:
+        values = physical(frame[column(index)])
+        narrow = values.dtype.is_signed_integer() and values.dtype != pl.Int128
+        if not narrow or values.has_nulls():
+            return None
+        found.append(values.cast(pl.Int64).to_numpy())
+    return found or None
 
 
 class RowIndex:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,10 +12,24 @@ import pytest
 from penstock.columnar.store import segments
 from penstock.columnar.store.index import RowIndex, Slots
 
+
+def number(rng: random.Random) -> int:
+    return rng.choice([0, -1, 2**63 - 1, -(2**63), rng.randrange(100), rng.randrange(10_000)])
+
+
 KEYS = {
-    "numbers": lambda rng: rng.choice([0, -1, 2**63 - 1, -(2**63), rng.randrange(10_000)]),
+    "numbers": number,
     "texts": lambda rng: str(rng.randrange(1000)),
+    "pairs": lambda rng: (number(rng), number(rng)),
+    "triples": lambda rng: (rng.randrange(5), number(rng), rng.randrange(5)),
+    "numbers and texts": lambda rng: (number(rng), str(rng.randrange(3))),
 }
+
+
+def frame_of(keys: list[Any]) -> tuple[pl.DataFrame, tuple[int, ...]]:
+    rows = [key if isinstance(key, tuple) else (key,) for key in keys]
+    columns = {f"c{at}": values for at, values in enumerate(zip(*rows, strict=True))}
+    return pl.DataFrame(columns, strict=False), tuple(range(len(columns)))
 
 
 @pytest.mark.parametrize("kind", KEYS)
@@ -23,9 +38,9 @@ def test_a_key_has_the_same_number_each_time(kind: str) -> None:
     slots, expected = Slots(), {}
     for step in range(60):
         keys = [KEYS[kind](rng) for _ in range(rng.choice([1, 5, 700]))]
-        if kind == "numbers" and step == 40:
-            keys.append(None)  # from now on they are objects
-        found = slots.of_rows(pl.DataFrame({"c0": keys}), (0,))
+        if kind in {"numbers", "pairs"} and step == 40:
+            keys.append(None if kind == "numbers" else (1, None))  # from now on they are objects
+        found = slots.of_rows(*frame_of(keys))
         for key in keys:
             expected.setdefault(key, len(expected))
         assert found.tolist() == [expected[key] for key in keys]
@@ -36,7 +51,7 @@ def test_a_key_has_the_same_number_each_time(kind: str) -> None:
             slots.keep(kept)
             expected = {key: at for at, key in enumerate(names)}
     asked = [*list(expected)[:10], KEYS[kind](rng)]
-    known = slots.known_rows(pl.DataFrame({"c0": asked}, strict=False), (0,))
+    known = slots.known_rows(*frame_of(asked))
     assert known.tolist() == [expected.get(key, -1) for key in asked]
 
 
