@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from penstock.columnar.arrow_streams import decode_frame, encode_frame
 from penstock.columnar.keys import ColumnsKey, keys_of
 from penstock.columnar.routing import targets_of
 from penstock.columnar.specs.common import KIND, column
@@ -138,17 +138,12 @@ class ColumnBatch(Batch):
 
     def encode(self) -> bytes:
         """Write an Arrow stream after the tag. Keys are not sent: whoever needs them has the columns."""
-        buffer = io.BytesIO()
-        buffer.write(b"C")
-        self.frame.write_ipc_stream(buffer, compression="uncompressed")
-        return buffer.getvalue()
+        return encode_frame(self.frame, self.TAG)
 
     @classmethod
     def decode(cls, payload: bytes) -> ColumnBatch:
         """Read the Arrow stream."""
-        stream = io.BytesIO(payload)
-        stream.seek(1)
-        return ColumnBatch(pl.read_ipc_stream(stream))
+        return ColumnBatch(decode_frame(payload))
 
 
 def batch_of_columns(
