@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import re
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,8 @@ from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.kubernetes_cluster import cluster_settings
 from penstock.errors import ConfigurationError, ConnectionFailedError
-from penstock.jobmanager.high_availability.election import Candidate, Contender
+from penstock.jobmanager.high_availability.election import Candidate
+from penstock.jobmanager.high_availability.election_thread import ElectionThread
 from penstock.jobmanager.high_availability.leadership import Leadership
 from penstock.jobmanager.high_availability.lease_core import LeaseCore, LeaseRecord, Step
 
@@ -32,7 +32,7 @@ _CONFLICT, _NOT_FOUND = 409, 404
 _log = logging.getLogger(__name__)
 
 
-class KubernetesElection:
+class KubernetesElection(ElectionThread):
     """Whoever holds a Lease leads.
 
     A leader that could not renew it for `deadline_s` leads no more; others take it after `lease_s`, so the first is to be shorter.
@@ -53,15 +53,13 @@ class KubernetesElection:
                 f"the leader's lease lasts {lease_s:g} s, is given up after {deadline_s:g} s and looked at every {retry_s:g} s",
                 hint="retry-period must be shorter than renew-deadline, and that shorter than lease-duration",
             )
+        super().__init__()
         self._api = api
         self._namespace = namespace
         self._name = name
         self._lease_s = lease_s
         self._deadline_s = deadline_s
         self._retry_s = retry_s
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._leadership: Leadership | None = None
 
     @classmethod
     def from_configuration(
@@ -83,22 +81,6 @@ class KubernetesElection:
             retry_s=configuration.get(options.HA_KUBERNETES_RETRY).to_millis() / 1000,
         )
 
-    def start(self, candidate: Candidate, contender: Contender) -> None:
-        """Take part, until `close`."""
-        self._leadership = Leadership(contender)
-        self._thread = threading.Thread(
-            target=self._run,
-            args=(candidate, self._leadership),
-            name="penstock-election",
-            daemon=True,
-        )
-        self._thread.start()
-
-    @property
-    def token(self) -> int | None:
-        """The token of this candidate while it leads."""
-        return None if self._leadership is None else self._leadership.token
-
     def leader(self) -> Candidate | None:
         """Return who holds the lease. It may have died a moment ago."""
         try:
@@ -111,12 +93,6 @@ class KubernetesElection:
             return None
         annotations = lease.metadata.annotations or {}
         return Candidate.decode(annotations.get(LEADER_ANNOTATION, "").encode())
-
-    def close(self) -> None:
-        """Take part no more: the contender is told, then the lease is released."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
 
     # The thread that elects
 

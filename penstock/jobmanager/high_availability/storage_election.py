@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from collections.abc import Iterator
 
 from penstock.checkpoint.heartbeat_lease import HeartbeatLease, current_claim
 from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError, FencedError
-from penstock.jobmanager.high_availability.election import Candidate, Contender
+from penstock.jobmanager.high_availability.election import Candidate
+from penstock.jobmanager.high_availability.election_thread import ElectionThread
 from penstock.jobmanager.high_availability.leadership import Leadership
 
 _BEATS = 4  # renewals in the time after which others may take over
@@ -28,33 +28,15 @@ _CERTAIN = 0.75  # for what part of that time a leader that cannot renew goes on
 _log = logging.getLogger(__name__)
 
 
-class StorageElection:
+class StorageElection(ElectionThread):
     """Whoever holds the lease of a directory leads. `lease_s`: after what time without a sign of life another one may."""
 
     def __init__(self, storage: CheckpointStorage, *, lease_s: float) -> None:
         if lease_s <= 0:
             raise ArgumentError(f"a lease cannot last {lease_s} seconds")
+        super().__init__()
         self._storage = storage
         self._lease_s = lease_s
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._leadership: Leadership | None = None
-
-    def start(self, candidate: Candidate, contender: Contender) -> None:
-        """Take part, until `close`."""
-        self._leadership = Leadership(contender)
-        self._thread = threading.Thread(
-            target=self._run,
-            args=(candidate, self._leadership),
-            name="penstock-election",
-            daemon=True,
-        )
-        self._thread.start()
-
-    @property
-    def token(self) -> int | None:
-        """The token of this candidate while it leads."""
-        return None if self._leadership is None else self._leadership.token
 
     def leader(self) -> Candidate | None:
         """Return who holds the lease. It may have died a moment ago."""
@@ -67,12 +49,6 @@ class StorageElection:
             if isinstance(error.__cause__, FileNotFoundError):  # it has just claimed it
                 return None
             raise
-
-    def close(self) -> None:
-        """Take part no more: the contender is told, then the lease is released."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
 
     def _run(self, candidate: Candidate, leadership: Leadership) -> None:
         while not self._stop.is_set():

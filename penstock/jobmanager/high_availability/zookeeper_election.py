@@ -19,7 +19,8 @@ from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.extras import optional_module
 from penstock.errors import ConfigurationError, ConnectionFailedError
-from penstock.jobmanager.high_availability.election import Candidate, Contender
+from penstock.jobmanager.high_availability.election import Candidate
+from penstock.jobmanager.high_availability.election_thread import ElectionThread
 from penstock.jobmanager.high_availability.leadership import Leadership
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _PAUSE_S = 0.5
 _log = logging.getLogger(__name__)
 
 
-class ZooKeeperElection:
+class ZooKeeperElection(ElectionThread):
     """Whoever has the lowest node below a path leads.
 
     A leader that loses its connection leads no more, or if that is `tolerated` for as long as its session lasts for sure. One that
@@ -45,6 +46,7 @@ class ZooKeeperElection:
     def __init__(
         self, quorum: str, path: str, *, session_s: float, tolerates_suspension: bool = False
     ) -> None:
+        super().__init__()
         self._client = _connect(quorum, session_s)
         self._path = path
         self._session_s = session_s
@@ -53,11 +55,8 @@ class ZooKeeperElection:
         self._starting = threading.Lock()
         self._live: threading.Event | None = None
         self._work = threading.Event()  # something may have changed
-        self._stop = threading.Event()
         self._connected = threading.Event()
         self._node: str | None = None  # of this session
-        self._thread: threading.Thread | None = None
-        self._leadership: Leadership | None = None
 
     @classmethod
     def from_configuration(cls, cluster_id: str, configuration: Configuration) -> ZooKeeperElection:
@@ -76,26 +75,12 @@ class ZooKeeperElection:
             tolerates_suspension=configuration.get(options.HA_ZOOKEEPER_TOLERATE),
         )
 
-    def start(self, candidate: Candidate, contender: Contender) -> None:
-        """Take part, until `close`."""
-        self._leadership = Leadership(contender)
+    def _prepare(self) -> None:
         self._client.add_listener(self._on_state)
         self._start_client()
         if self._client.connected:  # since before there was a listener
             self._connected.set()
             self._work.set()
-        self._thread = threading.Thread(
-            target=self._run,
-            args=(candidate, self._leadership),
-            name="penstock-election",
-            daemon=True,
-        )
-        self._thread.start()
-
-    @property
-    def token(self) -> int | None:
-        """The token of this candidate while it leads."""
-        return None if self._leadership is None else self._leadership.token
 
     def leader(self) -> Candidate | None:
         """Return whose node is the lowest."""
@@ -120,8 +105,7 @@ class ZooKeeperElection:
         """Take part no more: the contender is told, then the node goes with the session."""
         self._stop.set()
         self._work.set()
-        if self._thread is not None:
-            self._thread.join()
+        super().close()
         if self._leadership is not None:
             self._leadership.close()
         self._client.stop()
