@@ -85,19 +85,27 @@ def _difference(left: pl.Expr, right: pl.Expr, kind: t.DataType, target: t.DataT
 
 
 def months_between(start: pl.Expr, end: pl.Expr, kind: t.DataType) -> pl.Expr:
-    """Return how many whole months lie between two points, negative if the end is before the start."""
+    """Return how many months lie between two points, negative if the end is before the start."""
     if isinstance(kind, t.LocalZonedTimestampType):
         start, end = start.dt.replace_time_zone(None), end.dt.replace_time_zone(None)
     if isinstance(kind, t.DateType):
         start, end = start.cast(pl.Datetime("ms")), end.cast(pl.Datetime("ms"))
 
-    def count(point: pl.Expr) -> pl.Expr:
-        return point.dt.year().cast(pl.Int64()) * 12 + point.dt.month().cast(pl.Int64())
+    days = [each.dt.truncate("1d") for each in (start, end)]
+    backwards = days[1] < days[0]
+    first = pl.when(backwards).then(days[1]).otherwise(days[0])
+    last = pl.when(backwards).then(days[0]).otherwise(days[1])
+    months = _months(last) - _months(first)
+    whole = months - (_months_later(first, months) > last).cast(pl.Int64())
+    between = pl.when(backwards).then(-whole).otherwise(whole)
+    # Flink looks at the time of day only where months lead from one day to the other, and then counts down, backwards too.
+    same_day = _months_later(days[0], between) == days[1]
+    return between - (same_day & (end.dt.time() < start.dt.time())).cast(pl.Int64())
 
-    backwards = end < start
-    first = pl.when(backwards).then(end).otherwise(start)
-    last = pl.when(backwards).then(start).otherwise(end)
-    months = count(last) - count(first)
-    reached = first.dt.offset_by(pl.concat_str([months.cast(pl.String()), pl.lit("mo")]))
-    whole = months - (reached > last).cast(pl.Int64())
-    return pl.when(backwards).then(-whole).otherwise(whole)
+
+def _months(point: pl.Expr) -> pl.Expr:
+    return point.dt.year().cast(pl.Int64()) * 12 + point.dt.month().cast(pl.Int64())
+
+
+def _months_later(point: pl.Expr, months: pl.Expr) -> pl.Expr:
+    return point.dt.offset_by(pl.concat_str([months.cast(pl.String()), pl.lit("mo")]))

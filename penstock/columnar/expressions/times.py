@@ -209,9 +209,6 @@ def _timestamp_diff(compiler: Compiler, call: Call) -> pl.Expr:
     start, end = compiler.operands(call)
     source = call.operands[1].type
     if unit in _MONTHS:
-        if isinstance(source, t.LocalZonedTimestampType):
-            start, end = compiler.zone.to_local(start), compiler.zone.to_local(end)
-            source = t.TimestampType(source.precision)
         made = months_between(start, end, source).truncdiv(_MONTHS[unit])
     else:
         made = _millis_between(start, end, source).truncdiv(_MILLIS[unit])

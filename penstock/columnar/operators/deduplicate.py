@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
-from penstock.columnar.dtypes import schema_of
 from penstock.columnar.joins.pairs import Changes
-from penstock.columnar.joins.room import Room
-from penstock.columnar.joins.sides import Side
 from penstock.columnar.keys import physical
+from penstock.columnar.operators.kept_rows import KeptRowsOperator
 from penstock.columnar.specs.common import INSERT, UPDATE_AFTER, UPDATE_BEFORE, column
 from penstock.columnar.specs.ranks import DeduplicateSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import Slots, rounds_of
+from penstock.columnar.store.index import rounds_of
 from penstock.columnar.store.rows import only
-from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
 
-class DeduplicateOperator(StreamOperator):
+class DeduplicateOperator(KeptRowsOperator):
     """Keeps one row of each key. Of a batch, a key's best row only is compared with the one that is kept.
 
     Of rows with the same time the last one to come is the last, and the first one is the first.
     """
 
     spec: DeduplicateSpec
-
-    def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
-        super().open(context)
-        self._slots = Slots()
-        self._rows = Side(
-            "kept",
-            context.keyed_state,
-            self._slots,
-            schema_of(self.spec.input_types),
-            self.spec.keys,
-            None,
-            ttl_ms=self.spec.ttl_ms,
-            counts=False,
-            max_parallelism=context.max_parallelism,
-        )
-        self._room = Room(context.keyed_state, self._slots, (self._rows,))
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
         """Compare the best row of each key with the one that is kept."""
@@ -107,15 +85,3 @@ class DeduplicateOperator(StreamOperator):
         if new is None or old is None:
             return np.full(comes.height, self.spec.last)
         return np.asarray(new >= old if self.spec.last else new < old)
-
-    def finish(self) -> None:
-        """Forget all rows, if no row comes that could change what is emitted: the last checkpoint would write them all."""
-        if self.context.ends_for_good:
-            self._rows.clear()
-
-    def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
-        self._rows.expire(self.context.clock())
-        self._rows.compact()
-        self._rows.store.save()
-        return super().barrier()

@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
-from penstock.columnar.dtypes import schema_of
 from penstock.columnar.joins.pairs import Changes, kinds_of
-from penstock.columnar.joins.room import Room
-from penstock.columnar.joins.sides import Side
+from penstock.columnar.operators.kept_rows import KeptRowsOperator
 from penstock.columnar.specs.changes import ChangelogNormalizeSpec
 from penstock.columnar.specs.common import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.store.index import Slots, rounds_of
+from penstock.columnar.store.index import rounds_of
 from penstock.columnar.store.rows import only
-from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
 
-class ChangelogNormalizeOperator(StreamOperator):
+class ChangelogNormalizeOperator(KeptRowsOperator):
     """Keeps the last row of each key. A key's changes within a batch are one."""
 
     spec: ChangelogNormalizeSpec
-
-    def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
-        super().open(context)
-        self._slots = Slots()
-        self._rows = Side(
-            "rows",
-            context.keyed_state,
-            self._slots,
-            schema_of(self.spec.input_types),
-            self.spec.keys,
-            None,
-            ttl_ms=self.spec.ttl_ms,
-            counts=False,
-            max_parallelism=context.max_parallelism,
-        )
-        self._room = Room(context.keyed_state, self._slots, (self._rows,))
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
         """Compare the last change of each key with what it had."""
@@ -96,18 +74,6 @@ class ChangelogNormalizeOperator(StreamOperator):
         emitted = changes.batch()
         if emitted is not None:
             self.output.emit(emitted)
-
-    def finish(self) -> None:
-        """Forget all rows, if no row comes that could ask for them."""
-        if self.context.ends_for_good:
-            self._rows.clear()
-
-    def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
-        self._rows.expire(self.context.clock())
-        self._rows.compact()
-        self._rows.store.save()
-        return super().barrier()
 
 
 def _last_of_each(slots: Numbers) -> Numbers:

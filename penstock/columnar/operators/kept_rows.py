@@ -1,0 +1,49 @@
+"""What operators do alike that keep a row of each key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.columnar.dtypes import schema_of
+from penstock.columnar.joins.room import Room
+from penstock.columnar.joins.sides import Side
+from penstock.columnar.specs.changes import ChangelogNormalizeSpec
+from penstock.columnar.specs.ranks import DeduplicateSpec
+from penstock.columnar.store.index import Slots
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+
+
+class KeptRowsOperator(StreamOperator):
+    """Keeps a row of each key, in the state table that the spec names."""
+
+    spec: DeduplicateSpec | ChangelogNormalizeSpec
+
+    def open(self, context: OperatorContext) -> None:
+        """Find the rows that were restored."""
+        super().open(context)
+        (table,) = self.spec.state_tables
+        self._slots = Slots()
+        self._rows = Side(
+            table.name,
+            context.keyed_state,
+            self._slots,
+            schema_of(self.spec.input_types),
+            self.spec.keys,
+            None,
+            ttl_ms=self.spec.ttl_ms,
+            counts=False,
+            max_parallelism=context.max_parallelism,
+        )
+        self._room = Room(context.keyed_state, self._slots, (self._rows,))
+
+    def finish(self) -> None:
+        """Forget all rows, if no row comes that could change what is emitted: the last checkpoint would write them all."""
+        if self.context.ends_for_good:
+            self._rows.clear()
+
+    def barrier(self) -> list[Any]:
+        """Bring the state up to date."""
+        self._rows.expire(self.context.clock())
+        self._rows.compact()
+        self._rows.store.save()
+        return super().barrier()
