@@ -61,6 +61,7 @@ _REWRITTEN = {
     "NOT IN",
     "IS NOT JSON",
     "TYPEOF",
+    "SOURCE_WATERMARK",
     "CURRENT_CATALOG",
     "CURRENT_DATABASE",
     "IF",

@@ -18,7 +18,7 @@ from penstock.table.errors import (
 )
 from penstock.table.expressions import functions
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, Symbol, UserCall
-from penstock.table.plan.literals import literal_of
+from penstock.table.plan.literals import interval_type, literal_of
 from penstock.table.plan.scope import AmbiguousNameError, Found, Scope
 from penstock.table.sql import trees
 from penstock.table.types import (
@@ -256,6 +256,11 @@ class Expressions:
     def binary(self, name: str, tree: Any) -> Rex:
         """An operator with two operands; ANY and ALL of a subquery are for those who know subqueries."""
         return self.call(tree, name, [self.convert(tree.this), self.convert(tree.expression)])
+
+    def visit_difference(self, tree: Any) -> Rex:
+        """(a - b) DAY TO SECOND."""
+        operands = [self.convert(tree.this), self.convert(tree.expression)]
+        return self.call(tree, "-", operands, symbols={"type": interval_type(tree.args["unit"])})
 
     def visit_paren(self, tree: Any) -> Rex:
         """(expression)."""

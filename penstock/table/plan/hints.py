@@ -9,6 +9,11 @@ from penstock.table.errors import ValidationError, did_you_mean
 from penstock.table.sql.trees import Hint
 
 
+def about_tables(hints: Sequence[Hint], joined: bool, grouped: bool) -> list[Hint]:
+    """Return the hints that a SELECT heeds: without a join or groups there is nothing that they could be about, and Flink passes over them."""
+    return [hint for hint in hints if joined or (grouped and hint.name == "STATE_TTL")]
+
+
 def check_names(hints: Sequence[Hint], known: Sequence[str], statement: str = "") -> None:
     """Refuse hints about tables that are not in FROM."""
     for hint in hints:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from penstock.errors import ArgumentError
 from penstock.table.expressions.nodes import Literal
 from penstock.table.sql import trees
-from penstock.table.sql.literals import interval_of
+from penstock.table.sql.literals import interval_of, units_of
 from penstock.table.types import (
     DataType,
     DateType,
@@ -39,6 +39,12 @@ def literal_of(tree: Any, zone: str) -> Literal:
     if unit == "MONTH":
         return Literal(_MONTHS, value)
     return Literal(_SECONDS, timedelta(milliseconds=value))
+
+
+def interval_type(unit: Any) -> DataType:
+    """Return the type of a difference with this unit behind it."""
+    months = units_of(unit)[0] in ("YEAR", "QUARTER", "MONTH")
+    return _MONTHS if months else _SECONDS
 
 
 def typed_literal(kind: str, text: str, zone: str = "UTC") -> Literal:

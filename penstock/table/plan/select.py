@@ -15,7 +15,7 @@ from penstock.table.plan.aggregation import aggregate
 from penstock.table.plan.blocks import Block, aggregates_in
 from penstock.table.plan.context import Context
 from penstock.table.plan.expressions import field_access
-from penstock.table.plan.hints import check_names, state_ttl
+from penstock.table.plan.hints import about_tables, check_names, state_ttl
 from penstock.table.plan.nodes import Aggregate, Node, Sort
 from penstock.table.plan.over import add_over, direction, named_windows
 from penstock.table.plan.relations import FromClause
@@ -39,7 +39,6 @@ def select(context: Context, tree: Any) -> Node:
     clause = FromClause(context, hints)
     clause.read(tree)
     assert clause.node is not None
-    check_names(hints, [each.name for each in clause.relations if each.name], context.text)
     block = Block(context, clause.node, clause.scope)
     for each in clause.later:
         block.filter(each, "the condition of ON")
@@ -53,7 +52,11 @@ def select(context: Context, tree: Any) -> Node:
     after = [*values, *(each.this for each in order)]
     after += [each.this for each in (having, qualify) if each is not None]
     group = tree.args.get("group")
-    if group or having or any(True for each in after for _ in aggregates_in(context, each)):
+    grouped = group or having or any(True for each in after for _ in aggregates_in(context, each))
+    relations = [each.name for each in clause.relations if each.name]
+    about = about_tables(hints, len(relations) > 1, bool(grouped or tree.args.get("distinct")))
+    check_names(about, relations, context.text)
+    if grouped:
         aggregate(block, group, after, _ttl(hints, context.text))
         items = _regrouped(block, items, tree)
         if having is not None:

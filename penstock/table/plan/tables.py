@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from sqlglot import exp
+
 from penstock.errors import PenstockError
 from penstock.table.catalog.tables import (
     ComputedColumn,
@@ -14,13 +16,16 @@ from penstock.table.catalog.tables import (
     ResolvedView,
 )
 from penstock.table.errors import did_you_mean
-from penstock.table.expressions.nodes import InputRef, Rex
+from penstock.table.expressions.nodes import Call, InputRef, Rex
 from penstock.table.plan.context import Context
 from penstock.table.plan.expressions import Expressions
 from penstock.table.plan.nodes import AssignWatermark, Field, Node, Scan
 from penstock.table.plan.schemas import project, rename, renamed
 from penstock.table.plan.scope import scope_of
+from penstock.table.sql import trees
 from penstock.table.types import LocalZonedTimestampType, TimestampType
+
+SOURCE_WATERMARK = "SOURCE_WATERMARK"
 
 
 def find(context: Context, tree: Any, name: Sequence[str]) -> ResolvedTable | ResolvedView:
@@ -142,7 +147,10 @@ def _with_watermark(context: Context, tree: Any, table: ResolvedTable, node: Nod
         )
     column = ComputedColumn(name, expression, text)
     what = f"the watermark for '{name}' of table {table.path}"
-    rex = _table_expression(context, tree, what, column, node)
+    if _of_source(expression):
+        rex: Rex = Call(LocalZonedTimestampType(3), SOURCE_WATERMARK, ())
+    else:
+        rex = _table_expression(context, tree, what, column, node)
     if not isinstance(rex.type, TimestampType | LocalZonedTimestampType):
         raise context.error(tree, f"{what} must be a timestamp, got {rex.type}")
     schema = tuple(
@@ -150,6 +158,14 @@ def _with_watermark(context: Context, tree: Any, table: ResolvedTable, node: Nod
         for position, each in enumerate(node.schema)
     )
     return AssignWatermark(schema=schema, input=node, rowtime=index, expression=rex)
+
+
+def _of_source(expression: Any) -> bool:
+    return (
+        isinstance(expression, exp.Anonymous)
+        and not expression.expressions
+        and trees.function_path(expression)[-1].upper() == SOURCE_WATERMARK
+    )
 
 
 def written_columns(table: ResolvedTable) -> list[Field]:

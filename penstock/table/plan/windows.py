@@ -53,11 +53,13 @@ def window_table(clause: FromClause, call: Any, name: str) -> Node:
     context = clause.context
     operands = named_operands(context, call, name)
     data = operands["DATA"]
-    if not isinstance(data, trees.TableArgument):
+    if not isinstance(data, trees.TableArgument | exp.Subquery):
         raise context.error(
-            data, f"the first operand of {name} must be a table", hint="write TABLE t"
+            data,
+            f"the first operand of {name} must be a table",
+            hint="write TABLE t, or a query in parentheses",
         )
-    node, _ = clause.relation(data.this)
+    node, _ = clause.relation(data.this if isinstance(data, trees.TableArgument) else data)
     time = time_column(context, operands["TIMECOL"], node)
     partition = tuple(_column(context, each, node) for each in data.args.get("partition_by") or ())
     if partition and name != "SESSION":

@@ -134,14 +134,17 @@ class CallParser(TypeParser):
             return self.placed(Descriptor(expressions=names), start)
         if word == "TABLE":
             self.take()
-            return self._table_argument(start)
+            relation = self.subquery() if self.current.upper == "(" else self.table_name()
+            return self._table_argument(relation, start)
         if word in ("SELECT", "WITH", "VALUES"):
             self.wanted("an expression")
             raise self.failure("put a query in parentheses")
-        return self.expression()
+        operand = self.expression()
+        if isinstance(operand, exp.Subquery) and self.looking_at("PARTITION", "BY"):
+            return self._table_argument(operand, start)
+        return operand
 
-    def _table_argument(self, start: int) -> Any:
-        relation = self.subquery() if self.current.upper == "(" else self.table_name()
+    def _table_argument(self, relation: Any, start: int) -> Any:
         partition, order = None, None
         if self.accept("PARTITION", "BY"):
             if self.current.upper == "(":

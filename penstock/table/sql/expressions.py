@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from penstock.table.errors import SqlParseError
 from penstock.table.sql.calls import NO_PARENTHESES, CallParser
-from penstock.table.sql.literals import UNITS, check_interval
+from penstock.table.sql.literals import UNITS, check_interval, is_span, units_of
 from penstock.table.sql.stream import RESERVED
 from penstock.table.sql.tokens import Kind
-from penstock.table.sql.trees import HexLiteral, IsJson, TypedLiteral
+from penstock.table.sql.trees import Difference, HexLiteral, IsJson, TypedLiteral
 
 _COMPARISONS: dict[str, type[exp.Expression]] = {
     "=": exp.EQ,
@@ -25,7 +25,6 @@ _COMPARISONS: dict[str, type[exp.Expression]] = {
 }
 _LITERAL_TYPES = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 _MANY = 16
-_QUALIFIERS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 _CALLABLE = ("LEFT", "RIGHT")  # reserved, but also functions
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES")
 # What may come behind a query in parentheses that is part of a larger query.
@@ -283,18 +282,17 @@ class ExpressionParser(CallParser):
         values = self.separated(self.expression)
         self.expect(")")
         if len(values) == 1:
-            self._refuse_qualifier(values[0])
+            if isinstance(values[0], exp.Sub) and self.current.upper in UNITS:
+                return self._difference(values[0], start)
             return self.placed(exp.Paren(this=values[0]), start)
         return self.placed(exp.Tuple(expressions=values), start)
 
-    def _refuse_qualifier(self, inner: Any) -> None:
-        """Fail for (a - b) DAY TO SECOND, of which DAY must not be taken for a name."""
-        if isinstance(inner, exp.Sub) and self.current.upper in _QUALIFIERS:
-            raise self.error_at(
-                self.current,
-                "differences with a unit behind them are not supported",
-                f"write TIMESTAMPDIFF({self.current.upper}, from, to)",
-            )
+    def _difference(self, inner: Any, start: int) -> Any:
+        """Take the unit behind (a - b), which says that it is an interval: DAY there is no name."""
+        unit = self._units()
+        return self.placed(
+            Difference(this=inner.this, expression=inner.expression, unit=unit), start
+        )
 
     def _query_in_parentheses(self) -> bool:
         """Return whether the parenthesis that comes next holds a query, maybe in more parentheses."""
@@ -304,7 +302,7 @@ class ExpressionParser(CallParser):
         """Return whether the parenthesis at a token holds a query: ((SELECT 1) UNION ...) does, ((SELECT 1) + 1) does not."""
         inner = self.tokens[min(at + 1, len(self.tokens) - 1)].upper
         if inner != "(" or not self._holds_query(at + 1):
-            return inner in _QUERY_WORDS
+            return inner in _QUERY_WORDS or inner == "TABLE"
         depth, end = 1, at + 2
         while depth and end < len(self.tokens):
             depth += {"(": 1, ")": -1}.get(self.tokens[end].upper, 0)
@@ -413,16 +411,22 @@ class ExpressionParser(CallParser):
             text = sign + self.take().text
         else:
             text = sign + self.string("a string such as '10'")
-        first, last = self._unit(), None
-        if self.accept("TO"):
-            last = self._unit()
-        problem = check_interval(text, first, last)
+        unit = self._units()
+        problem = check_interval(text, *units_of(unit))
         if problem is not None:
             raise self.error_at(text_token, problem)
-        unit: exp.Expression = exp.Var(this=first)
-        if last is not None:
-            unit = exp.IntervalSpan(this=unit, expression=exp.Var(this=last))
         return self.placed(exp.Interval(this=exp.Literal.string(text), unit=unit), start)
+
+    def _units(self) -> Any:
+        """Take a unit, or one TO a smaller one."""
+        first = exp.Var(this=self._unit())
+        if not self.accept("TO"):
+            return first
+        token = self.current
+        last = exp.Var(this=self._unit())
+        if not is_span(first.name, last.name):
+            raise self.error_at(token, f"an interval cannot go from {first.name} to {last.name}")
+        return exp.IntervalSpan(this=first, expression=last)
 
     def _unit(self) -> str:
         word = self.current.upper

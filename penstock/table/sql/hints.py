@@ -17,8 +17,8 @@ HINTS = (
     "SHUFFLE_MERGE",
     "NEST_LOOP",
     "MULTI_JOIN",
-    "EARLY_FIRE",
 )
+_OF_OPTIONS = ("OPTIONS", "LOOKUP", "STATE_TTL")  # the others are about tables
 
 
 def parse_hints(source: Source, token: Token) -> tuple[Hint, ...]:
@@ -61,7 +61,19 @@ class _HintParser(TokenStream):
             while self.accept(","):
                 self._item(options, arguments)
             self.expect(")")
+        self._check(token, name, options, arguments)
         return Hint(name, options, tuple(arguments), self.source.position(token.start))
+
+    def _check(
+        self, token: Token, name: str, options: dict[str, str], arguments: list[str]
+    ) -> None:
+        if name not in _OF_OPTIONS:
+            if options or not arguments:
+                raise self.error_at(token, f"{name} needs tables", f"write {name}(a, b)")
+        elif arguments or not options:
+            raise self.error_at(token, f"{name} needs options", f"write {name}('key' = 'value')")
+        elif name == "LOOKUP" and "table" not in options:
+            raise self.error_at(token, "LOOKUP lacks the option 'table'")
 
     def _item(self, options: dict[str, str], arguments: list[str]) -> None:
         if self.current.kind is Kind.STRING or self.current.kind is Kind.NUMBER:

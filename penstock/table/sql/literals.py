@@ -38,16 +38,27 @@ def interval_of(tree: Any) -> tuple[str, int]:
     >>> interval_of(parse_expression("INTERVAL '1-2' YEAR TO MONTH"))
     ('MONTH', 14)
     """
-    unit = tree.args["unit"]
-    first, last = unit.name, None
-    if isinstance(unit, exp.IntervalSpan):
-        first, last = unit.this.name, unit.expression.name
+    first, last = units_of(tree.args["unit"])
     try:
         return _value(tree.this.name, first, last)
     except ValueError as error:
         raise SqlParseError(
             str(error), position=position_of(tree), length=length_of(tree)
         ) from None
+
+
+def units_of(unit: Any) -> tuple[str, str | None]:
+    """Return the units that an interval is written in: its first, and its last if that is another."""
+    if isinstance(unit, exp.IntervalSpan):
+        return unit.this.name, unit.expression.name
+    return unit.name, None
+
+
+def is_span(first: str, last: str) -> bool:
+    """Return whether an interval can go from one unit to another."""
+    if first in _SPAN and last in _SPAN:
+        return _SPAN.index(first) < _SPAN.index(last)
+    return (first, last) == ("YEAR", "MONTH")
 
 
 def check_interval(text: str, first: str, last: str | None) -> str | None:
@@ -73,8 +84,6 @@ def _value(text: str, first: str, last: str | None) -> tuple[str, int]:
         if match is None or int(match[2]) > 11:
             raise wrong
         return "MONTH", sign * (int(match[1]) * 12 + int(match[2]))
-    if first not in _SPAN or last not in _SPAN or _SPAN.index(first) >= _SPAN.index(last):
-        raise ValueError(f"an interval cannot go from {first} to {last}")
     return "MS", sign * _span(digits, first, last, wrong)
 
 

@@ -80,6 +80,12 @@ class HexLiteral(exp.Expression):
     arg_types = {"this": True}
 
 
+class Difference(exp.Expression):
+    """(a - b) DAY TO SECOND, an interval: `unit` is an exp.Var or exp.IntervalSpan."""
+
+    arg_types = {"this": True, "expression": True, "unit": True}
+
+
 class Descriptor(exp.Expression):
     """DESCRIPTOR(a, b): `expressions` are Identifiers."""
 

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.common import RowKind
 from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table.errors import UnsupportedQueryError
 from penstock.testing import MiniCluster
 
 BEGIN = dt.datetime(2024, 1, 1)
@@ -112,3 +113,23 @@ def test_a_row_meets_the_version_that_was_valid_at_its_time(tables):
         for number, key, _, time in ROWS
     ]
     assert table_of(tables, query) == Counter(wanted)
+
+
+def test_watermarks_of_a_source_are_declared_but_not_read(tables, tmp_path):
+    (tmp_path / "rows.csv").write_text("1,2024-01-01 00:00:01.000\n2,2024-01-01 00:00:09.000\n")
+    table = (
+        "CREATE TABLE declared (id INT, ts TIMESTAMP(3), WATERMARK FOR ts AS SOURCE_WATERMARK()) "
+        f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'csv')"
+    )
+    tables.execute_sql(table)
+    [row] = tables.execute_sql("SHOW CREATE TABLE declared").collect()
+    assert "WATERMARK FOR `ts` AS SOURCE_WATERMARK()" in row[0]
+    with pytest.raises(UnsupportedQueryError, match="no watermarks of its own"):
+        tables.execute_sql("SELECT id FROM declared")
+    batch = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    batch.execute_sql(table)
+    query = (
+        "SELECT window_start, COUNT(*) FROM TABLE(TUMBLE((SELECT * FROM declared), DESCRIPTOR(ts), "
+        "INTERVAL '5' SECOND)) GROUP BY window_start, window_end"
+    )
+    assert table_of(batch, query) == {(at(0), 1): 1, (at(5000), 1): 1}

@@ -34,7 +34,6 @@ MISSING: dict[str, str] = {
         ),
         _BITMAP,
     ),
-    "SOURCE_WATERMARK": "sources have no watermarks of their own; write WATERMARK FOR t AS t - INTERVAL '5' SECOND",
     "TO_CHANGELOG": "views of changelogs as rows are not there",
     "FROM_CHANGELOG": "views of rows as changelogs are not there",
 }

@@ -177,6 +177,8 @@ def _time_arithmetic(
     if name == "+" and ty.is_interval(left.type) and ty.is_time_point(right.type):
         left, right = right, left
     if name in {"+", "-"}:
+        if "type" in words:
+            return _difference(left, right, words["type"])
         if ty.is_time_point(left.type) and ty.is_interval(right.type):
             return left.type, (left, right)  # a date plus hours is a date
         if ty.is_interval(left.type) and type(left.type) is type(right.type):
@@ -184,7 +186,10 @@ def _time_arithmetic(
             assert common is not None  # of the same kind
             return common, (left, right)
         if name == "-" and ty.is_time_point(left.type) and ty.is_time_point(right.type):
-            return _difference(left, right, words)
+            raise ArgumentError(
+                f"a difference of {left.type} and {right.type} has no unit",
+                hint="write (a - b) DAY TO SECOND, or TIMESTAMPDIFF(unit, a, b)",
+            )
     if name == "*" and ty.is_number(left.type) and ty.is_interval(right.type):
         left, right = right, left
     if name in {"*", "/"} and ty.is_interval(left.type) and ty.is_number(right.type):
@@ -199,17 +204,14 @@ def shifted_type(point: t.DataType, interval: t.DataType) -> t.DataType:
     return point
 
 
-def _difference(left: Rex, right: Rex, words: Words) -> tuple[t.DataType, tuple[Rex, ...]]:
-    wanted = words.get("type")
-    if wanted is None:
+def _difference(left: Rex, right: Rex, wanted: t.DataType) -> tuple[t.DataType, tuple[Rex, ...]]:
+    """Type `(a - b) DAY`: an interval of milliseconds or months, as `wanted` says."""
+    if not ty.is_time_point(left.type) or type(left.type) is not type(right.type):
         raise ArgumentError(
-            f"a difference of {left.type} and {right.type} has no unit",
-            hint="write TIMESTAMPDIFF(unit, a, b), or (a - b) DAY TO SECOND",
+            f"there is no interval between {left.type} and {right.type}",
+            hint="both must be of one type: CAST one of them",
         )
-    common = ty.common_type([left.type, right.type])
-    if common is None:
-        raise ArgumentError(f"there is no difference of {left.type} and {right.type}")
-    return wanted, (ty.cast_to(left, common), ty.cast_to(right, common))
+    return wanted, (left, right)
 
 
 for _name in ("+", "-", "*", "/", "%"):

@@ -188,6 +188,17 @@ define("CURRENT_WATERMARK", TIMESTAMP, returns=_watermark, nullable=True)
 define("PROCTIME", returns=t.LocalZonedTimestampType(3), nullable=False)
 
 
+def _source_watermark(_: Sequence[Rex], __: Words) -> Rex:
+    """Refuse SOURCE_WATERMARK(): only WATERMARK FOR knows it, and reads it itself."""
+    raise ArgumentError(
+        "SOURCE_WATERMARK() is no value: it says that a source has watermarks of its own",
+        hint="write WATERMARK FOR t AS SOURCE_WATERMARK(), with nothing around it",
+    )
+
+
+register("SOURCE_WATERMARK", "SOURCE_WATERMARK()", _source_watermark)
+
+
 def _overlaps(operands: Sequence[Rex], _: Words) -> Rex:
     """Type `(a, b) OVERLAPS (c, d)`: four operands; b and d are points or intervals."""
     usage = "(start, end or interval) OVERLAPS (start, end or interval)"

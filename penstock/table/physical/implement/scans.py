@@ -12,8 +12,8 @@ from penstock.common.types import RowKind
 from penstock.table.catalog.tables import MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.providers import TableContext
-from penstock.table.errors import ValidationError, nearest
-from penstock.table.expressions.nodes import InputRef, Rex, inputs_of
+from penstock.table.errors import UnsupportedQueryError, ValidationError, nearest
+from penstock.table.expressions.nodes import Call, InputRef, Rex, inputs_of
 from penstock.table.physical import options
 from penstock.table.physical.implement.context import Context
 from penstock.table.physical.make import calc, exchange, operator, project
@@ -28,6 +28,7 @@ from penstock.table.physical.nodes import (
     Traits,
 )
 from penstock.table.plan.nodes import AssignWatermark, Field, Scan, Schema, StreamScan, Values
+from penstock.table.plan.tables import SOURCE_WATERMARK
 from penstock.table.rules.expressions import all_of, remap
 
 
@@ -228,10 +229,18 @@ def implement_values(node: Values, _: Context) -> Physical:
 def implement_watermark(node: AssignWatermark, context: Context) -> Physical:
     """Emit watermarks."""
     below = context.implement(node.input)
-    idle = context.settings.millis(options.IDLE_TIMEOUT)
-    spec = WatermarkSpec(below.types, node.rowtime, node.expression, idle, context.zone)
     schema = tuple(
         replace(field, time="rowtime") if at == node.rowtime else field
         for at, field in enumerate(below.schema)
     )
+    if isinstance(node.expression, Call) and node.expression.function == SOURCE_WATERMARK:
+        if context.settings.batch:  # the watermark at the end of a source is all there is
+            return replace(below, schema=schema)
+        name = schema[node.rowtime].name
+        raise UnsupportedQueryError(
+            f"the time column '{name}' has SOURCE_WATERMARK(), but its table's source has no watermarks of its own",
+            hint=f"declare WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND",
+        )
+    idle = context.settings.millis(options.IDLE_TIMEOUT)
+    spec = WatermarkSpec(below.types, node.rowtime, node.expression, idle, context.zone)
     return operator(spec, (below,), schema, below.traits)

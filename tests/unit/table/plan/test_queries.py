@@ -247,6 +247,36 @@ def test_hints_come_with_the_table_and_the_join() -> None:
     assert find(node, Join).hints == {"STATE_TTL": {"left": 86_400_000}}
 
 
+@pytest.mark.parametrize(
+    "hint", ["BROADCAST(z)", "LOOKUP('table' = 'z')", "STATE_TTL('z' = '1d')", "OPTIONS('a' = 'b')"]
+)
+def test_hints_that_are_about_nothing_are_passed_over(hint: str) -> None:
+    assert outline(plan(f"SELECT /*+ {hint} */ k FROM s")) == outline(plan("SELECT k FROM s"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "(SELECT * FROM bid)",
+        "(TABLE bid)",
+        "DATA => (SELECT * FROM bid)",
+        "DATA => TABLE bid",
+        "(SELECT * FROM bid) PARTITION BY auction",
+    ],
+)
+def test_windows_are_over_tables_and_queries(data: str) -> None:
+    partitioned = "PARTITION BY" in data
+    rest = "DESCRIPTOR(ts), INTERVAL '1' HOUR"
+    named = "TIMECOL => DESCRIPTOR(ts), GAP => INTERVAL '1' HOUR"
+    node = find(
+        plan(f"SELECT * FROM TABLE(SESSION({data}, {named if '=>' in data else rest}))"),
+        WindowTableFunction,
+    )
+    assert "bid" in outline(node)
+    assert node.window.partition == ((0,) if partitioned else ())
+    assert times(node)["ts"] == "rowtime"
+
+
 def test_temporal_joins_know_the_time_of_the_left_row() -> None:
     node = find(
         plan(
