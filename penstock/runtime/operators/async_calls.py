@@ -243,6 +243,8 @@ class Calls:
         entry.number = self._next_number
         self._next_number += 1
         entry.task = task
+        if self._steps is not None and not self._loop.is_running():
+            self._steps.due = now  # nothing else would tell that the call wants to begin
         if self._timeout > 0:
             entry.deadline = now + self._timeout
             if self._timer is None and self._stopped_at is None and self._script is None:

@@ -182,6 +182,19 @@ def test_watermarks_in_flight_are_part_of_the_checkpoint(flow):
     assert again.wake() == ["re a", (WM, 5)]
 
 
+@pytest.mark.parametrize("timeout", [0, 100])
+def test_calls_that_were_in_flight_are_made_although_a_watermark_is_all_that_comes(flow, timeout):
+    lookup = flow(Service(), timeout=timeout)
+    lookup.send("a")
+    snapshot = lookup.harness.snapshot()
+    again = flow(Service(), timeout=timeout, snapshots=[snapshot])
+    again.harness.process_watermark(5)
+    again.wait(0)
+    assert again.function.asked == ["a"]
+    again.function.answer("a")
+    assert again.wake() == ["re a", (WM, 5)]
+
+
 def test_timeouts_go_by_the_clock(flow):
     lookup = flow(Slow(), timeout=100)
     lookup.send((150, "a"))
