@@ -31,6 +31,7 @@ from penstock.rest.turnstile import Turnstile
 # What connections put into the state of their requests
 PEER = "peer"  # the common name in the client's certificate
 ABORT = "abort"  # what ends the connection
+_VERSIONS = {"1.0", "1.1"}
 _JSON = "application/json; charset=UTF-8"
 # The page runs no script but its own, and nobody shows it in a frame to get clicks for it.
 _HEADERS = {
@@ -115,6 +116,13 @@ class Application:
 
     async def _admit(self, incoming: IncomingRequest) -> tuple[Route, dict[str, str], Client]:
         """Find the route, and see whether the client may ask; what it may not ask is not read."""
+        version = incoming.scope["http_version"]
+        if version not in _VERSIONS:
+            raise _closing(
+                HttpError(
+                    HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, f"this is no HTTP/{version} server"
+                )
+            )
         method = "GET" if incoming.method == "HEAD" else incoming.method
         path = incoming.scope["raw_path"].decode("ascii", "replace")
         try:

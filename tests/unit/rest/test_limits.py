@@ -153,7 +153,6 @@ def test_a_large_body_may_take_longer_as_long_as_it_comes(start_server, controll
         pytest.param(
             b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 50_000 + b"\r\n", id="headers"
         ),
-        pytest.param(b"GET / HTTP/9.9\r\n\r\n", id="version"),
         pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 5 + b"\r\n\r\n", id="tls"),
         pytest.param(b"GET http://[ HTTP/1.1\r\nHost: [\r\n\r\n", id="host"),
         pytest.param(b"GET /%ff%fe?%ff=%fe HTTP/1.1\r\nHost: x\r\n\r\n", id="bytes"),
@@ -172,6 +171,13 @@ def test_a_head_that_is_wrong_is_refused_and_the_next_client_is_served(
             answer = b""
     assert not answer or answer.startswith(b"HTTP/1.1 4")
     assert make_client(server)("GET", JOB)[0] == 200
+
+
+def test_a_version_of_http_that_is_not_known_is_refused(start_server):
+    server = start_server()
+    with socket.create_connection(server.server_address[:2], timeout=60) as connection:
+        connection.sendall(b"GET / HTTP/9.9\r\n\r\n")
+        assert connection.makefile("rb").read().startswith(b"HTTP/1.1 505 ")
 
 
 def large(_services, _request):
