@@ -177,6 +177,16 @@ class Manifest:
         request: CommitRequest = self.commits[operator].load(f"the commit request of '{operator}'")
         return request
 
+    def settled_commits(self, waiting: Mapping[str, Any]) -> dict[str, Pickled]:
+        """Return the commit requests that are left once those of this checkpoint are carried out: `waiting` is what the committers keep back."""
+        return {
+            name: Pickled.of(
+                CommitRequest(self.epoch, [], pending=kept), f"what the sink '{name}' keeps back"
+            )
+            for name, kept in waiting.items()
+            if kept is not None
+        }
+
     def files(self) -> frozenset[str]:
         """Return the names of all state files that this checkpoint needs."""
         return frozenset(name for handle in self.handles() for name in handle.names())

@@ -59,7 +59,7 @@ class StartEpoch(Event):
     `expected` are the tasks that will run. A subtask that is left out keeps what the last checkpoint says of it, which
     needs an unchanged parallelism. `sources` holds the sources whose splits or enumerator may have changed; the others
     keep theirs. `channels` says on which input channels each task must report; without it only what is reported is
-    checked. `flush` asks the sinks to publish all that they have, as at the end of the job: nothing is pending after such an
+    checked. `flush` asks the sinks to publish all that they have, as at the end of the job: no output is pending after such an
     epoch.
     """
 
@@ -82,7 +82,8 @@ class Ack(Event):
     barriers have overtaken records.
 
     `carried` are committables that the task has handed over before, for checkpoints that it does not know to be complete: by
-    checkpoint, then by sink operator. `now_ms` is when the ack came in.
+    checkpoint, then by sink operator. `sink_times` are watermarks, with whether the input is idle, of sinks that commit by them. `now_ms` is
+    when the ack came in.
     """
 
     epoch: int
@@ -98,6 +99,7 @@ class Ack(Event):
     local: bytes | None = None
     in_flight: StateHandle | None = None
     carried: Mapping[int, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
+    sink_times: Mapping[str, tuple[int, bool]] = field(default_factory=dict)
     now_ms: int = 0
 
 

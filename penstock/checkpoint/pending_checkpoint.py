@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.manifest import (
+    MIN_WATERMARK,
     Manifest,
     OperatorSnapshot,
     SourceSnapshot,
@@ -193,6 +194,7 @@ class PendingCheckpoint:
         epochs = {epoch for acks in self.acks.values() for ack in acks for epoch in ack.carried}
         uncommitted = sorted(epoch for epoch in epochs if epoch > base_epoch)
         requests = {}
+        vertices = self._vertices()
         for op in self.plan.operators:
             if not op.committer:
                 continue
@@ -211,6 +213,8 @@ class PendingCheckpoint:
                 final=final,
                 now_ms=now_ms,
                 pending=self.pending.get(op.operator),
+                watermark=_lowest(ack.sink_times.get(op.operator) for ack in acks),
+                ended=vertices[op.vertex].finished,
             )
         return requests
 
@@ -295,6 +299,19 @@ class PendingCheckpoint:
             enumerator = Pickled.of(planned.enumerator, f"the enumerator of '{op.operator}'")
             sources[op.operator] = SourceSnapshot(enumerator, tuple(splits), planned.complete)
         return sources
+
+
+def _lowest(times: Iterable[tuple[int, bool] | None]) -> int:
+    """Return the time that all subtasks of a sink have reached, except idle ones.
+
+    >>> _lowest([(5, False), (3, False), (1, True)]), _lowest([(5, True), (1, True)])
+    (3, 5)
+    """
+    known = [time for time in times if time is not None]
+    active = [watermark for watermark, idle in known if not idle]
+    if active:
+        return min(active)
+    return max((watermark for watermark, _ in known), default=MIN_WATERMARK)
 
 
 def _handles(ack: Ack) -> Iterator[StateHandle]:

@@ -15,11 +15,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from penstock.common.not_implemented import not_implemented
 from penstock.errors import RestoreRefusedError
 from penstock.metrics.metricbase import MetricGroup
+
+MIN_WATERMARK: Final = -(2**63)  # no time is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,8 @@ class CommitRequest:
     """What one epoch hands to a committer: everything that its writers pre-committed.
 
     In a pipelined job that is also what they pre-committed for checkpoints before this one that came to nothing; it comes first.
-    `final` says that nothing may wait for a later epoch: the job ends, or a savepoint is taken.
+    `final` says that no output may wait for a later epoch: the job ends, or a savepoint is taken. `ended` says that the writers have had all
+    their input. `watermark` is the time that all of them had reached, if the sink asks for it (`Sink.commits_by_time`).
     """
 
     epoch: int
@@ -118,6 +121,8 @@ class CommitRequest:
     final: bool = False
     now_ms: int = 0
     pending: Any = None  # what commit() of the epoch before returned
+    watermark: int = MIN_WATERMARK
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +149,7 @@ class Committer(ABC):
         """Publish the epoch's committables. Must be idempotent: after a crash the same request comes again.
 
         Whatever must wait for a later epoch (a file that is not full yet) is returned; the return value goes into the
-        next checkpoint and comes back as `pending`. It must be a pure function of the request.
+        next checkpoint, and into a savepoint, and comes back as `pending`. It must be a pure function of the request.
         """
 
     def next_wakeup(self, pending: Any) -> int | None:
@@ -169,6 +174,9 @@ class Committer(ABC):
 
 class Sink(ABC):
     """A sink of records, in Python."""
+
+    # Whether what is committed depends on event time: then `CommitRequest.watermark` tells it.
+    commits_by_time: bool = False
 
     get_java_function = not_implemented("there is no JVM object behind a sink")
 

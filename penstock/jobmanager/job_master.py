@@ -431,7 +431,7 @@ class JobMaster:
         if beside:
             self.savepoints.take_beside(request, manifest, self._driver.coordinator)
             return []
-        error = self.savepoints.take(request, manifest)
+        error = self.savepoints.take(request, manifest, self._driver.coordinator.returned)
         if error is not None and not self._driver.finished:
             _log.error("job '%s' goes on: its savepoint could not be written", self.job.name)
         return [SavepointWritten(error)]

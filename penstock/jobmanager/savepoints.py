@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
@@ -46,8 +46,13 @@ class SavepointService:
         self._running: list[tuple[int, threading.Thread]] = []
         self.last: str | None = None
 
-    def take(self, request: SavepointRequest, manifest: Manifest) -> Exception | None:
-        """Write a savepoint now; the request gets its path, or the error, which is returned as well."""
+    def take(
+        self, request: SavepointRequest, manifest: Manifest, waiting: Mapping[str, Any]
+    ) -> Exception | None:
+        """Write a savepoint now; the request gets its path, or the error, which is returned as well.
+
+        `waiting` is what the committers of the manifest's sinks keep back.
+        """
         try:
             _warn_of_missing_uids(manifest)
             path = write_savepoint(
@@ -55,6 +60,7 @@ class SavepointService:
                 self._state_io,
                 request.target,
                 drained=request.drains,
+                waiting=manifest.settled_commits(waiting),
                 run=self._run,
                 signer=self._signer,
             )
@@ -71,7 +77,10 @@ class SavepointService:
         """Write a savepoint while the job goes on."""
         coordinator.pin(manifest.epoch)
         thread = threading.Thread(
-            target=self.take, args=(request, manifest), name="penstock-savepoint", daemon=True
+            target=self.take,
+            args=(request, manifest, coordinator.returned),
+            name="penstock-savepoint",
+            daemon=True,
         )
         self._running.append((manifest.epoch, thread))
         thread.start()

@@ -53,7 +53,8 @@ TablesByName = Mapping[str, WrittenTable]
 class Savepoint:
     """A savepoint: the manifest, and the tables of each (operator id, subtask) by name.
 
-    The chains of the manifest are made of the tables; file names are relative to the savepoint's directory.
+    The chains of the manifest are made of the tables; file names are relative to the savepoint's directory. Its commit requests have no output, only
+    what committers keep back.
     """
 
     manifest: Manifest
@@ -67,8 +68,9 @@ class Savepoint:
         tables: Mapping[tuple[str, int], TablesByName],
         *,
         drained: bool = False,
+        waiting: Mapping[str, Pickled] | None = None,
     ) -> Savepoint:
-        """Return the savepoint of a checkpoint whose state was written to tables."""
+        """Return the savepoint of a checkpoint whose state was written to tables, and whose output was committed but for what is `waiting`."""
         operators = {
             name: replace(
                 operator,
@@ -83,7 +85,7 @@ class Savepoint:
             )
             for name, operator in manifest.operators.items()
         }
-        plain = replace(manifest, operators=operators, commits={}, final=False)
+        plain = replace(manifest, operators=operators, commits=waiting or {}, final=False)
         return cls(plain, tables, drained)
 
 
@@ -215,6 +217,15 @@ def _to_json(savepoint: Savepoint) -> dict[str, Any]:
             }
             for name, vertex in manifest.vertices.items()
         },
+        **_waiting_to_json(manifest),
+    }
+
+
+def _waiting_to_json(manifest: Manifest) -> dict[str, Any]:
+    if not manifest.commits:
+        return {}
+    return {
+        "waiting": {name: pickled_to_json(each.data) for name, each in manifest.commits.items()}
     }
 
 
@@ -264,7 +275,8 @@ def _from_json(value: dict[str, Any]) -> Savepoint:
             for name, vertex in value["vertices"].items()
         },
     )
-    return Savepoint.of(manifest, tables, drained=value["drained"])
+    waiting = {name: _pickled(each) for name, each in value.get("waiting", {}).items()}
+    return Savepoint.of(manifest, tables, drained=value["drained"], waiting=waiting)
 
 
 def _file_to_json(handle: StateHandle) -> dict[str, Any]:

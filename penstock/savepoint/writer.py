@@ -6,7 +6,7 @@ import contextlib
 import re
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.pickled import Pickled
 from penstock.checkpoint.signing import Signer
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError
@@ -33,6 +34,7 @@ def write_savepoint(
     target: str,
     *,
     drained: bool = False,
+    waiting: Mapping[str, Pickled] | None = None,
     run: RunAll = map,
     signer: Signer | None = None,
 ) -> str:
@@ -40,8 +42,8 @@ def write_savepoint(
 
     `state_io` reads the chains of the manifest. `run(function, items)` maps a function over items, here or in tasks; both pickle.
     `drained` is for a job that took event time to its end: whoever starts from the savepoint begins at its start. What
-    sinks had to commit is no part of a savepoint: it must have been committed. If anything fails, the directory is
-    deleted.
+    sinks had to commit is no part of a savepoint: it must have been committed. What their committers keep back is `waiting`
+    (`Manifest.settled_commits`). If anything fails, the directory is deleted.
     """
     if manifest.has_in_flight_data:
         raise CheckpointError(
@@ -63,7 +65,7 @@ def write_savepoint(
         tables = {item.key: written[item.key] for item in items}
         _delete_others(storage, tables)
         manifest = with_time_at_its_start(manifest) if drained else manifest
-        savepoint = Savepoint.of(manifest, tables, drained=drained)
+        savepoint = Savepoint.of(manifest, tables, drained=drained, waiting=waiting)
         storage.write_atomic(METADATA, encode(savepoint, signer))
     except BaseException:
         with contextlib.suppress(CheckpointError):  # why it failed is more important

@@ -41,11 +41,15 @@ def store(writer: SavepointWriter, directory: str) -> str:
     base = writer.base
     # Of a job that ran to its end the state is of use, not that everything has ended.
     drained = base is not None and base.manifest.final
+    manifest = _manifest(writer)
+    # A checkpoint's requests have output, too, which is no part of a savepoint.
+    kept = manifest.commits if base is not None and base.kind == "savepoint" else {}
     return write_savepoint(
-        _manifest(writer),
+        manifest,
         _EditedStateIO(writer),
         directory,
         drained=drained,
+        waiting={name: each for name, each in kept.items() if name in manifest.operators},
         signer=Signer.from_environment(),
     )
 

@@ -410,6 +410,7 @@ class Checkpoints:
             watermark=ack.watermark,
             next_wakeup=ack.next_wakeup,
             finished=ack.finished,
+            sink_times=ack.sink_times,
             now_ms=clock.now_ms(),
         )
 

@@ -72,6 +72,8 @@ class TaskAck:
     trace: Any = None  # SlotTrace, in the last ACK of a slot, if the job keeps a journal
     # Committables of earlier checkpoints that this subtask does not know to be complete: by checkpoint, then by operator id.
     carried: dict[int, dict[str, list[Any]]] = field(default_factory=dict)
+    # Of sinks that commit by event time: operator id -> watermark, and whether the input is idle.
+    sink_times: dict[str, tuple[int, bool]] = field(default_factory=dict)
     figures: BarrierFigures = BarrierFigures()
     in_flight: Any = (
         None  # StateHandle of what the channels held, if the barriers have overtaken it

@@ -149,6 +149,10 @@ class StreamOperator:
         """All records of the epoch were processed: flush, and return committables (sinks only)."""
         return []
 
+    def time_of_commit(self) -> tuple[int, bool] | None:
+        """At a barrier: the watermark that a sink's committer is to know, and whether the input is idle; None for nothing."""
+        return None
+
     def close(self) -> None:
         """Release resources."""
 

@@ -10,7 +10,7 @@ from penstock.connectors.sink import EpochContext, SinkWriter, WriterContext
 from penstock.errors import PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MIN_WATERMARK, RowBatch
-from penstock.runtime.state.operator_state import WRITERS
+from penstock.runtime.state.operator_state import EMITTED, IDLE, WRITERS
 
 # What may be on its way to the driver, in bytes, before a sink that puts out there takes no more records.
 MOST_UNTAKEN: Final = 1 << 20
@@ -32,7 +32,9 @@ class SinkOperator(StreamOperator):
         self._begun: SinkWriter | None = None  # the writer, in an epoch that has had a record
         self._untaken = 0  # bytes on their way to the driver
         super().open(context)
-        self._watermark = MIN_WATERMARK
+        self._by_time = getattr(self.spec.sink, "commits_by_time", False)
+        self._watermark: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
+        self._idle: bool = context.operator_state.get(IDLE, False)
         self._sent = context.runtime_context.get_metrics_group().counter("numRecordsSend")
         states = context.operator_state.get(WRITERS, [])
         if len(states) > 1:
@@ -135,10 +137,18 @@ class SinkOperator(StreamOperator):
         self._watermark = watermark
 
     def process_status(self, idle: bool) -> None:
-        """Nothing follows a sink."""
+        """Remember it: nothing follows a sink."""
+        self._idle = idle
+
+    def time_of_commit(self) -> tuple[int, bool] | None:
+        """Tell the time if the sink commits by it."""
+        return (self._watermark, self._idle) if self._by_time else None
 
     def barrier(self) -> list[Any]:
         """Pre-commit."""
+        if self._by_time:
+            self.context.operator_state.put(EMITTED, self._watermark)
+            self.context.operator_state.put(IDLE, self._idle)
         writer = self._begun
         if writer is None:
             return []

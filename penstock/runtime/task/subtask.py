@@ -510,6 +510,7 @@ class Subtask:
         if not ends:
             self.advance_processing_time()
         committables: dict[str, list[Any]] = {}
+        sink_times: dict[str, tuple[int, bool]] = {}
         for context, operator in zip(self._contexts, self.operators, strict=True):
             with _user_code(operator):
                 # A source emits MAX in its barrier, before the operators after it finish.
@@ -520,6 +521,8 @@ class Subtask:
                 context.runtime_context.snapshot_functions(number, context.clock())
             if found:
                 committables[context.operator_id] = found
+            if (time := operator.time_of_commit()) is not None:
+                sink_times[context.operator_id] = time
         self.finished = self.finished or ends
         message = BarrierMessage(number, self._task.attempt, ends, triggered_ms, aligned)
         if overtaken is None:
@@ -537,6 +540,7 @@ class Subtask:
             keyed={},
             local=pack_local(self.gates.snapshot(), self._contexts, finished=self.finished),
             committables=committables,
+            sink_times=sink_times,
             progress=None if source is None else source.progress(number),
             watermark=self.watermark,
             next_wakeup=self.next_wakeup(),

@@ -15,7 +15,8 @@ from penstock.checkpoint.messages import (
     ManifestWritten,
     PipeFinished,
 )
-from tests.builders.checkpoint_builders import READ, SUM0, SUM1, ack, start
+from penstock.connectors.sink import MIN_WATERMARK, CommitRequest
+from tests.builders.checkpoint_builders import READ, SUM0, SUM1, ack, manifest, start
 
 
 @pytest.fixture
@@ -41,6 +42,42 @@ def test_sinks_publish_all_they_have_in_an_epoch_that_flushes_and_the_job_goes_o
     request, after = complete(coordinator, 1, flush=flush)
     assert request.final is flush
     assert after == [EpochCompleted(1, final=False)]
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ([(7, False), (5, False)], 5),
+        ([(7, False), (5, True)], 7),  # an idle subtask holds nobody back
+        ([(7, True), (5, True)], 7),
+        ([None, None], MIN_WATERMARK),  # the sink does not commit by time
+    ],
+)
+def test_committers_are_told_the_time_that_all_writers_have_reached(coordinator, times, expected):
+    coordinator.handle(start(1))
+    told = [{} if time is None else {"sink": time} for time in times]
+    for task, own in zip((SUM0, SUM1, READ), [*told, {}], strict=True):
+        coordinator.handle(ack(task, 1, sink_times=own))
+    coordinator.handle(PipeFinished(1, 1000))
+    (commit,) = coordinator.handle(ManifestWritten(1))
+    assert commit.request.watermark == expected
+
+
+@pytest.mark.parametrize("finished", [(), (SUM0,), (SUM0, SUM1), (READ, SUM0, SUM1)])
+def test_committers_are_told_when_all_writers_have_had_their_input(coordinator, finished):
+    coordinator.handle(start(1, flush=True))
+    for task in (SUM0, SUM1, READ):
+        coordinator.handle(ack(task, 1, finished=task in finished))
+    coordinator.handle(PipeFinished(1, 1000))
+    (commit,) = coordinator.handle(ManifestWritten(1))
+    assert commit.request.ended == (len(finished) >= 2)
+
+
+def test_what_committers_keep_back_is_all_that_is_left_to_commit():
+    found = manifest(4).settled_commits({"sink": ["later"], "other": None})
+    assert {name: each.load() for name, each in found.items()} == {
+        "sink": CommitRequest(4, [], pending=["later"])
+    }
 
 
 def deleted(instructions):

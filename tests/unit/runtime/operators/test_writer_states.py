@@ -131,3 +131,33 @@ def test_what_merging_leaves_out_is_gone():
 def test_a_sink_knows_whether_it_merges():
     assert not Remembering().merges_writer_states()
     assert Merging().merges_writer_states()
+
+
+# Time
+
+
+class ByTime(Remembering):
+    commits_by_time = True
+
+
+def test_the_time_that_a_committer_is_told_follows_every_change_of_parallelism():
+    subtasks = [harness(ByTime(), subtask, 2) for subtask in range(2)]
+    subtasks[0].process_watermark(7)
+    subtasks[1].process_watermark(5)
+    subtasks[1].process_status(True)
+    times = [each.operator.time_of_commit() for each in subtasks]
+    assert times == [(7, False), (5, True)]
+    found = [each.snapshot() for each in subtasks]
+    again = [harness(ByTime(), subtask, 2, found).operator.time_of_commit() for subtask in range(2)]
+    assert again == times
+    others = [
+        harness(ByTime(), subtask, 3, found).operator.time_of_commit() for subtask in range(3)
+    ]
+    assert others == [(7, False)] * 3
+
+
+def test_committers_that_do_not_ask_are_told_no_time():
+    one = harness(Remembering())
+    one.process_watermark(7)
+    assert one.operator.time_of_commit() is None
+    assert pickle.loads(one.snapshot().operator_state) == {}
