@@ -1,8 +1,8 @@
 """Publishing part files, on the driver.
 
 Writers leave hidden files (their names begin with a dot) in the directories of their buckets. A commit renames them, or
-puts several small ones of a bucket and subtask together to one: copied to a hidden file first, synced, renamed, and only
-then are the small ones deleted. So a reader never sees a partial file, and a commit can be repeated from any point:
+puts several small ones of a bucket and subtask (if files are compacted: of all subtasks) together to one: copied to a hidden
+file first, synced, renamed, and only then are the small ones deleted. So a reader never sees a partial file, and a commit can be repeated from any point:
 
 - the final file exists: it is complete; whatever is left of its parts is deleted;
 - it does not exist, its parts do: it is made (again);
@@ -14,13 +14,14 @@ the task attempt. So no two publications share a name, and no file of another ru
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from penstock.connectors.sink import CommitRequest, Committer
 from penstock.errors import CheckpointError
@@ -68,7 +69,10 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class CommitPolicy:
-    """When hidden files are published: at once, or when enough of a bucket and subtask are there."""
+    """When hidden files are published: at once, or when enough of a bucket and subtask are there.
+
+    With `compact_size`, those of a bucket that are published together become files of up to that size.
+    """
 
     at_once: bool = True
     part_size: int | None = None
@@ -78,6 +82,10 @@ class CommitPolicy:
     concatenates: bool = True
     delimiter: bytes = b""
     suffix: str = ""
+    compact_size: int | None = None
+
+
+Merge = Callable[[Sequence[IO[bytes]], IO[bytes]], None]  # files that are put together, into one
 
 
 def plan_commit(
@@ -85,6 +93,8 @@ def plan_commit(
 ) -> tuple[list[Publication], list[InProgressFile]]:
     """Decide what is published and what waits: a pure function of the request."""
     waiting: list[InProgressFile] = [*(request.pending or []), *request.committables]
+    if policy.compact_size is not None and (policy.at_once or request.final):
+        return [_publication(group, policy) for group in _packed(waiting, policy.compact_size)], []
     if policy.at_once:
         return [_publication([file], policy) for file in waiting], []
     groups: dict[tuple[str, int], list[InProgressFile]] = {}
@@ -103,6 +113,19 @@ def plan_commit(
         else:
             published += [_publication([file], policy) for file in group]
     return published, pending
+
+
+def _packed(files: list[InProgressFile], size: int) -> list[list[InProgressFile]]:
+    """Return the files of each bucket in groups that are not larger than a size, unless one file alone is."""
+    packed: list[list[InProgressFile]] = []
+    last: dict[str, list[InProgressFile]] = {}
+    for file in files:
+        group = last.get(file.bucket)
+        if group is None or sum(each.size for each in group) + file.size > size:
+            group = last[file.bucket] = []
+            packed.append(group)
+        group.append(file)
+    return packed
 
 
 def _is_due(group: list[InProgressFile], request: CommitRequest, policy: CommitPolicy) -> bool:
@@ -130,25 +153,35 @@ def _publication(files: list[InProgressFile], policy: CommitPolicy) -> Publicati
 
 
 class FileCommitter(Committer):
-    """Publishes the files of one FileSink."""
+    """Publishes the files of one FileSink. `merge` puts several together; None: by one after another."""
 
     def __init__(
-        self, base_path: str, policy: CommitPolicy, files: FileSystem | None = None
+        self,
+        base_path: str,
+        policy: CommitPolicy,
+        files: FileSystem | None = None,
+        merge: Merge | None = None,
     ) -> None:
         resolved, self._base = resolve(base_path)
         self._files = files or resolved
         self._policy = policy
+        self._merge = merge
+
+    def plan(self, request: CommitRequest) -> tuple[list[Publication], Any]:
+        """Decide what is published, and what waits: None if nothing does."""
+        published, pending = plan_commit(request, self._policy)
+        return published, pending or None
 
     def commit(self, request: CommitRequest) -> Any:
-        """Publish what is due; return what waits, or None if nothing does."""
-        published, pending = plan_commit(request, self._policy)
+        """Publish what is due; return what waits."""
+        published, pending = self.plan(request)
         leftovers = [path for paths in self._files.each(self._publish, published) for path in paths]
         # Names must be durable before the parts go: else a power cut could lose both.
         self._files.sync_directories(
             sorted({self._absolute(publication.parts[0].bucket) for publication in published})
         )
         self._files.each(self._files.delete, leftovers)
-        return pending or None
+        return pending
 
     def next_wakeup(self, pending: Any) -> int | None:
         """Return when (epoch milliseconds) a waiting file should be published even if no record comes."""
@@ -205,16 +238,24 @@ class FileCommitter(Committer):
         temporary = self._absolute(publication.temporary)
         out = files.open_output(temporary)
         try:
-            for index, source in enumerate(sources):
-                if index and self._policy.delimiter:
-                    out.write(self._policy.delimiter)
-                files.copy_into(source, out)
+            self._put_together(sources, out)
         except BaseException:
             out.close()
             raise
         files.finish(out)
         files.rename(temporary, target)
         return sources
+
+    def _put_together(self, sources: list[str], out: IO[bytes]) -> None:
+        files = self._files
+        if self._merge is not None:
+            with contextlib.ExitStack() as stack:
+                self._merge([stack.enter_context(files.open_input(each)) for each in sources], out)
+            return
+        for index, source in enumerate(sources):
+            if index and self._policy.delimiter:
+                out.write(self._policy.delimiter)
+            files.copy_into(source, out)
 
     def _absolute(self, path: str) -> str:
         return posixpath.join(self._base, path) if path else self._base

@@ -112,6 +112,8 @@ class Written:
     sink: Sink
     columnar: bool = False
     parallelism: int | None = None
+    # The option that makes the sink wait for watermarks, if one does: an unbounded query without any is refused.
+    needs_watermarks: str | None = None
 
 
 class SinkTable(Protocol):

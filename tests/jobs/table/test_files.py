@@ -286,18 +286,3 @@ def test_files_are_chosen_by_their_paths(tables: TableEnvironment, tmp_path: Pat
     (tmp_path / "t" / "new-7").write_text('{"i": 2}\n')
     with MiniCluster():
         assert rows_of(tables, "SELECT i FROM t") == {("2",): 1}
-
-
-@pytest.mark.parametrize(
-    "option",
-    [
-        "'auto-compaction' = 'true'",
-        "'sink.partition-commit.trigger' = 'partition-time'",
-        "'sink.partition-commit.delay' = '1 h'",
-    ],
-)
-def test_options_that_nothing_comes_of_are_refused(tables: TableEnvironment, option: str) -> None:
-    given = f"'connector' = 'filesystem', 'path' = '/tmp/t', 'format' = 'csv', {option}"
-    tables.execute_sql(f"CREATE TABLE t (n INT, k INT) PARTITIONED BY (k) WITH ({given})")
-    with pytest.raises(ConfigurationError, match="asks for what is not there"):
-        tables.execute_sql("INSERT INTO t VALUES (1, 1)")

@@ -20,6 +20,7 @@ from penstock.table.catalog.tables import MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.files.changes import ChangeLines
 from penstock.table.connectors.files.chosen import ChosenFiles
+from penstock.table.connectors.files.commit_options import BY_WATERMARK, commit_trigger
 from penstock.table.connectors.files.frames import (
     AvroFrames,
     CsvFrames,
@@ -28,6 +29,7 @@ from penstock.table.connectors.files.frames import (
     ParquetFrames,
     PartitionedFrames,
 )
+from penstock.table.connectors.files.merging import MERGES
 from penstock.table.connectors.files.metadata import METADATA, MetadataFrames
 from penstock.table.connectors.files.parts import (
     AvroPart,
@@ -67,6 +69,7 @@ OPTIONS: tuple[Option, ...] = (
     text("sink.partition-commit.success-file.name", "_SUCCESS"),
     text("sink.partition-commit.watermark-time-zone", "UTC"),
     flag("auto-compaction"),
+    memory("compaction.file-size"),
     number("sink.parallelism"),
     text("lookup.cache", "full", choices=("full",)),
     text("lookup.full-cache.reload-strategy", "periodic", choices=("periodic",)),
@@ -100,18 +103,7 @@ class FilesFactory:
 
 def _options(context: TableContext) -> dict[str, Any]:
     free = tuple(f"{each}." for each in FORMATS)
-    found = checked(context.options, OPTIONS, str(context.table.path), free=free)
-    later = found["sink.partition-commit.delay"] or (
-        found["sink.partition-commit.trigger"] != "process-time"
-    )
-    if later or found["auto-compaction"]:
-        name = "auto-compaction" if not later else "sink.partition-commit.trigger"
-        raise ConfigurationError(
-            f"table {context.table.path}: option '{name}' asks for what is not there",
-            detail="a partition is committed with the checkpoint that its files are published by; small files are put together by the rolling policy",
-            hint="leave out 'auto-compaction', and 'sink.partition-commit.trigger' and 'delay'",
-        )
-    return found
+    return checked(context.options, OPTIONS, str(context.table.path), free=free)
 
 
 def _csv_options(context: TableContext) -> dict[str, Any]:
@@ -127,6 +119,7 @@ class FilesTable:
     def __init__(self, context: TableContext) -> None:
         self._context = context
         self._options = _options(context)
+        self._trigger = commit_trigger(context, self._options)
         self._make_part()
 
     def changelog_mode(self, requested: ChangelogMode) -> ChangelogMode:
@@ -142,21 +135,15 @@ class FilesTable:
                 detail="what it writes is never complete",
                 hint="SET 'execution.runtime-mode' = 'batch'; or INSERT INTO, which adds files",
             )
-        lines = options["format"] in {"csv", "json"}
-        policy = CommitPolicy(suffix=f".{options['format']}")
-        if lines:
+        policy, replaced = self._policy(), None
+        if overwrite:
             policy = CommitPolicy(
                 at_once=False,
-                part_size=options["sink.rolling-policy.file-size"],
-                rollover_interval=options["sink.rolling-policy.rollover-interval"],
-                inactivity_interval=options["sink.rolling-policy.inactivity-interval"],
-                suffix=f".{options['format']}",
+                concatenates=False,
+                suffix=policy.suffix,
+                compact_size=policy.compact_size,
             )
-        replaced = None
-        if overwrite:
-            policy = CommitPolicy(at_once=False, concatenates=False, suffix=policy.suffix)
             replaced = self._replaced(partition)
-        kinds = (options["sink.partition-commit.policy.kind"] or "").split(",")
         success = options["sink.partition-commit.success-file.name"]
         sink = FramesSink(
             options["path"],
@@ -167,10 +154,32 @@ class FilesTable:
             names=[each.name for each in table.columns if isinstance(each, PhysicalColumn)],
             partition_keys=table.partition_keys,
             default_name=options["partition.default-name"],
-            success_file=success if "success-file" in kinds else None,
+            success_file=None if self._trigger is None else success,
+            trigger=self._trigger,
+            merge=MERGES.get(options["format"]),
             replaced=replaced,
         )
-        return Written(sink, columnar=True, parallelism=options["sink.parallelism"])
+        return Written(
+            sink,
+            columnar=True,
+            parallelism=options["sink.parallelism"],
+            needs_watermarks=BY_WATERMARK if sink.commits_by_time else None,
+        )
+
+    def _policy(self) -> CommitPolicy:
+        options = self._options
+        suffix, size = f".{options['format']}", options["sink.rolling-policy.file-size"]
+        if options["auto-compaction"]:
+            return CommitPolicy(suffix=suffix, compact_size=options["compaction.file-size"] or size)
+        if options["format"] not in {"csv", "json"}:
+            return CommitPolicy(suffix=suffix)
+        return CommitPolicy(
+            at_once=False,
+            part_size=size,
+            rollover_interval=options["sink.rolling-policy.rollover-interval"],
+            inactivity_interval=options["sink.rolling-policy.inactivity-interval"],
+            suffix=suffix,
+        )
 
     def _replaced(self, partition: dict[str, Any]) -> str:
         """Return the directory of the partition that a statement names."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.columnar.specs.changes import NotNullSpec, UpsertMaterializeSpec
+from penstock.columnar.specs.stateless import WatermarkSpec
 from penstock.common.types import RowKind
 from penstock.errors import UnsupportedOperationError
 from penstock.table.catalog.tables import ComputedColumn, MetadataColumn
@@ -15,7 +16,15 @@ from penstock.table.physical import options
 from penstock.table.physical.implement.context import Context
 from penstock.table.physical.implement.scans import factory_of, table_context
 from penstock.table.physical.make import calc, exchange, final_table, operator
-from penstock.table.physical.nodes import Changes, Exchange, Physical, TableSink
+from penstock.table.physical.nodes import (
+    Changes,
+    Exchange,
+    Operator,
+    Physical,
+    StreamInput,
+    TableScan,
+    TableSink,
+)
 from penstock.table.plan.nodes import Field, Schema, Write
 
 
@@ -63,6 +72,12 @@ def implement_write(node: Write, context: Context) -> Physical:
     if changes.retracts and not takes_before and key is not None:
         below = _materialized(below, key, context)
     written = sink.write(overwrite=node.overwrite, partition=dict(node.partition))
+    if written.needs_watermarks and not below.traits.bounded and not _has_watermarks(below):
+        raise ValidationError(
+            f"table {table.path}: {written.needs_watermarks} needs watermarks, and the query has none",
+            detail="nothing would ever be committed",
+            hint="declare a WATERMARK FOR a column of a table that the query reads, or leave out the option",
+        )
     return TableSink(
         schema=schema,
         traits=below.traits,
@@ -71,6 +86,17 @@ def implement_write(node: Write, context: Context) -> Physical:
         written=written,
         takes_before=takes_before,
     )
+
+
+def _has_watermarks(node: Physical) -> bool:
+    match node:
+        case Operator(spec=WatermarkSpec()):
+            return True
+        case TableScan() if node.scanned.watermarks is not None:
+            return True
+        case StreamInput():
+            return any(field.time == "rowtime" for field in node.schema)
+    return any(map(_has_watermarks, node.inputs))
 
 
 def _sink_schema(table: Any, below: Physical) -> Schema:

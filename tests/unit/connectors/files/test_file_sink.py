@@ -330,12 +330,16 @@ def run_with_crash(base, requests, policy, make_files, crash_in):
     "kind", [FailingFileSystem, MovingFileSystem], ids=["rename", "copy and delete"]
 )
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("at_once", [False, True], ids=["default policy", "on checkpoint"])
+@pytest.mark.parametrize(
+    "policy",
+    [None, CommitPolicy(), CommitPolicy(compact_size=40)],
+    ids=["default policy", "on checkpoint", "compacted"],
+)
 @pytest.mark.parametrize("epoch", [1, 2, 3])
-def test_a_commit_can_crash_at_every_operation(tmp_path, kind, after, at_once, epoch):
+def test_a_commit_can_crash_at_every_operation(tmp_path, kind, after, policy, epoch):
     template = tmp_path / "template"
     sink, requests, expected = epochs_of_work(template)
-    policy = CommitPolicy(suffix="") if at_once else sink._policy
+    policy = policy or sink._policy
     reference = None
     fail_at = None
     total = 0
@@ -355,6 +359,22 @@ def test_a_commit_can_crash_at_every_operation(tmp_path, kind, after, at_once, e
             assert result == reference
             fail_at += 1
         shutil.rmtree(base)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(1, ["0", "1", "2", "3"]), (20, ["01", "23"]), (35, ["012", "3"]), (100, ["0123"])],
+)
+def test_small_files_of_a_bucket_are_compacted_to_a_size(size, expected):
+    files = [small(subtask=subtask, number=subtask) for subtask in range(4)]
+    others = [small(bucket="b", subtask=subtask) for subtask in range(2)]
+    request = CommitRequest(1, [*files, *others])
+    publications, left = plan_commit(request, CommitPolicy(compact_size=size))
+    found = ["".join(str(part.subtask) for part in each.parts) for each in publications]
+    assert found[: len(expected)] == expected
+    assert left == []
+    waiting, left = plan_commit(request, CommitPolicy(at_once=False, compact_size=size))
+    assert (waiting, left) == ([], [*files, *others])
 
 
 def test_a_file_that_a_reader_took_away_is_not_an_error(tmp_path):
