@@ -11,12 +11,20 @@ from typing import Any
 import pytest
 
 from penstock import state
-from penstock.common import Configuration, clock
+from penstock.common import Configuration, Types, WatermarkStrategy, clock
+from penstock.connectors.source import SourceReader
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError, JobExecutionError
-from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table import (
+    EnvironmentSettings,
+    Schema,
+    StreamTableEnvironment,
+    TableEnvironment,
+)
 from penstock.table.errors import ValidationError
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.endless import EndlessSource
 from tests.builders.modes import MODES
 from tests.builders.waiting import wait_until
 
@@ -338,3 +346,46 @@ def test_tables_with_these_options_can_be_read(tmp_path: Path) -> None:
     tables = Hours(tmp_path, "epochs").environment({**BY_TIME, "auto-compaction": "true"})
     (tmp_path / "out").mkdir()
     tables.explain_sql("SELECT * FROM hours")
+
+
+def test_in_batch_mode_everything_is_committed_at_the_end(tmp_path: Path) -> None:
+    hours = Hours(tmp_path, "epochs")
+    hours.visit(1, "10:30")
+    more = {"execution.runtime-mode": "BATCH"}
+    tables = hours.environment({**BY_TIME, "format": "csv"}, watched=False, **more)
+    tables.execute_sql(INSERT).wait()
+    assert hours.is_committed(10)
+    assert hours.files(10) == 1
+
+
+class Endless(EndlessSource):
+    """Is planned and never read."""
+
+    def create_reader(self) -> SourceReader:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_only_watermarks_of_a_stream_that_its_table_declares_count(
+    tmp_path: Path, declared: bool
+) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    tables = StreamTableEnvironment.create(env)
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    numbers = env.from_source(Endless(), strategy, "numbers", Types.LONG())
+    schema = Schema.new_builder().column("f0", "BIGINT")
+    if declared:
+        schema.column_by_metadata("at", "TIMESTAMP_LTZ(3)", "rowtime")
+        schema.watermark("at", "SOURCE_WATERMARK()")
+    tables.create_temporary_view("numbers", tables.from_data_stream(numbers, schema.build()))
+    sink = {"connector": "filesystem", "path": str(tmp_path), "format": "csv", **BY_TIME}
+    tables.execute_sql(
+        "CREATE TABLE hours (id BIGINT, `day` STRING, `hour` STRING) "
+        f"PARTITIONED BY (`day`, `hour`) WITH ({options(sink)})"
+    )
+    insert = "INSERT INTO hours SELECT f0, '2024-01-01', '10' FROM numbers"
+    if declared:
+        tables.explain_sql(insert)
+        return
+    with pytest.raises(ValidationError, match="needs watermarks"):
+        tables.explain_sql(insert)

@@ -16,7 +16,6 @@ from penstock.connectors.files.committer import (
     plan_commit,
 )
 from penstock.connectors.sink import MIN_WATERMARK, CommitRequest
-from penstock.files.file_system import resolve
 from penstock.table.connectors.files.partition_times import PartitionTimes
 
 
@@ -113,7 +112,6 @@ class PartitionCommitter(FileCommitter):
         merge: Merge | None = None,
     ) -> None:
         super().__init__(base_path, policy, merge=merge)
-        self._marked = base_path
         self._trigger = trigger
         self._mark = mark
 
@@ -126,10 +124,11 @@ class PartitionCommitter(FileCommitter):
         """Publish, then mark."""
         waiting = super().commit(request)
         if self._mark is not None:
-            files, base = resolve(self._marked)
             _, due, _ = plan_partitions(request, self._policy, self._trigger)
-            for directory in due:
-                files.finish(files.open_output(posixpath.join(base, directory, self._mark)))
+            directories = [self._absolute(each) for each in due]
+            for directory in directories:
+                self._files.finish(self._files.open_output(posixpath.join(directory, self._mark)))
+            self._files.sync_directories(directories)
         return waiting
 
     def next_wakeup(self, pending: Any) -> int | None:
@@ -163,7 +162,7 @@ class ReplacingCommitter(PartitionCommitter):
             published, _ = self.plan(request)
             own = {publication.path for publication in published}
             buckets = sorted({publication.parts[0].bucket for publication in published})
-            files, base = resolve(self._marked)
+            files, base = self._files, self._base
             for directory in buckets if self._directory is None else [self._directory]:
                 for file in files.walk(posixpath.join(base, directory)):
                     path = posixpath.relpath(file.path, base)

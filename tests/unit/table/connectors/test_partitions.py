@@ -175,6 +175,22 @@ def test_a_commit_that_is_repeated_marks_again_and_nothing_else(tmp_path: Path) 
         assert found == ["_SUCCE", "part-0"]
 
 
+def test_nothing_is_marked_before_its_files_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    part = file(1)
+    (tmp_path / "h=1").mkdir()
+    (tmp_path / part.path).write_text("row\n")
+    committer = PartitionCommitter(str(tmp_path), AT_ONCE, CommitTrigger(), "_SUCCESS")
+    monkeypatch.setattr(FileCommitter, "_publish", crash)
+    with pytest.raises(OSError, match="full"):
+        committer.commit(request(part))
+    assert [each.name for each in (tmp_path / "h=1").iterdir()] == [part.name]
+
+
 @pytest.mark.parametrize(
     ("text", "formatter", "expected"),
     [
