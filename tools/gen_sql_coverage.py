@@ -125,6 +125,7 @@ TYPES: tuple[tuple[str, DataType], ...] = (
     ("MULTISET", DataTypes.MULTISET(DataTypes.INT())),
     ("MAP", DataTypes.MAP(DataTypes.STRING(), DataTypes.INT())),
     ("ROW", DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())])),
+    ("BITMAP", DataTypes.BITMAP()),
 )
 
 

@@ -20,6 +20,7 @@ from pyflink.common import Configuration, RowKind
 from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
 from pyflink.table.udf import udf, udtf
 
+from tests.sql.bitmap_queries import bitmap_queries
 from tests.sql.more_queries import more_queries
 from tests.sql.more_tables import write_more_tables
 from tests.sql.random_queries import FinalTable, queries, write_tables
@@ -73,11 +74,16 @@ def main() -> None:
     parser.add_argument("target", type=Path)
     parser.add_argument("--count", type=int, default=460, help="of the queries of random_queries")
     parser.add_argument("--rounds", type=int, default=7, help="of the kinds of more_queries")
+    parser.add_argument("--bitmap-rounds", type=int, default=7, help="of bitmap_queries")
     parser.add_argument("--seed", type=int, default=11)
     asked = parser.parse_args()
     recorded = json.loads(asked.target.read_text("utf-8")) if asked.target.exists() else []
     known = {each["query"] for each in recorded}
-    wanted = [*queries(asked.count, asked.seed), *more_queries(asked.rounds)]
+    wanted = [
+        *queries(asked.count, asked.seed),
+        *more_queries(asked.rounds),
+        *bitmap_queries(asked.bitmap_rounds),
+    ]
     missing = [each for each in wanted if each[1] not in known]
     print(f"{len(missing)} queries are new")
     with tempfile.TemporaryDirectory() as home:

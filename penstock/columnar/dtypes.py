@@ -24,6 +24,7 @@ _SIMPLE: dict[type[t.DataType], pl.DataType] = {
     t.VarCharType: pl.String(),
     t.BinaryType: pl.Binary(),
     t.VarBinaryType: pl.Binary(),
+    t.BitmapType: pl.Binary(),
     t.DateType: pl.Date(),
     t.TimeType: pl.Time(),
     t.DayTimeIntervalType: pl.Duration("ms"),

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from penstock.columnar.bitmaps import normal
 from penstock.columnar.dtypes import dtype_of
 from penstock.common.types import Row
 from penstock.errors import RecordError
@@ -39,6 +40,8 @@ def _encoder(data_type: t.DataType) -> Convert | None:
         return _instant
     if isinstance(data_type, t.BinaryType | t.VarBinaryType):
         return bytes
+    if isinstance(data_type, t.BitmapType):
+        return normal
     if isinstance(data_type, t.MultisetType):
         return _entries_of(data_type.element_type, t.IntType())
     if isinstance(data_type, t.MapType):

@@ -154,7 +154,14 @@ class PrintSink(Sink):
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
         """Create the writer of one subtask."""
         prefix = line_prefix(self.identifier, context.subtask, context.parallelism)
-        return _PrintWriter(context, prefix, self.type_info)
+        return _PrintWriter(context, prefix, self.text_function())
+
+    def text_function(self) -> Callable[[Any], str]:
+        """Return what makes text of a record."""
+        from penstock.common.string_form import flink_string
+
+        kind = self.type_info
+        return flink_string if kind is None else lambda value: flink_string(value, kind)
 
     def create_committer(self) -> Committer:
         """Create what prints."""
@@ -204,17 +211,14 @@ class _StagingWriter(SinkWriter):
 class _PrintWriter(_StagingWriter):
     waits_for_checkpoints = False
 
-    def __init__(self, context: WriterContext, prefix: str, type_info: Any) -> None:
-        from penstock.common.string_form import flink_string
-
+    def __init__(self, context: WriterContext, prefix: str, string: Callable[[Any], str]) -> None:
         super().__init__(context)
-        self._string = flink_string
+        self._string = string
         self._prefix = prefix
-        self._type_info = type_info
 
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
-        string, prefix, kind = self._string, self._prefix, self._type_info
-        text = "".join([f"{prefix}{string(value, kind)}\n" for value in values])
+        string, prefix = self._string, self._prefix
+        text = "".join([f"{prefix}{string(value)}\n" for value in values])
         self._put(text.encode("utf-8", "surrogatepass"))
 
 

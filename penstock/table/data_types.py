@@ -51,6 +51,11 @@ class DataTypes:
         return types.VarCharType(types.LONGEST, nullable)
 
     @staticmethod
+    def BITMAP(nullable: bool = True) -> types.BitmapType:  # noqa: N802
+        """Return the type of sets of integers, which are bytes in RoaringBitmap's portable format."""
+        return types.BitmapType(nullable)
+
+    @staticmethod
     def BOOLEAN(nullable: bool = True) -> types.BooleanType:  # noqa: N802
         """Return the type of True and False."""
         return types.BooleanType(nullable)

@@ -99,6 +99,12 @@ def _bytes(value: Any, _kind: Any, _zone: str) -> str:
     return f"x'{bytes(value).hex()}'"
 
 
+def _bitmap(value: Any, _kind: Any, _zone: str) -> str:
+    from penstock.columnar.bitmaps import text_of as bitmap_text
+
+    return bitmap_text(value)
+
+
 def _array(value: Any, kind: Any, zone: str) -> str:
     return f"[{', '.join(text_of(each, kind.element_type, zone) for each in value)}]"
 
@@ -149,6 +155,7 @@ _WRITERS: dict[type[t.DataType], Callable[[Any, Any, str], str]] = {
     t.TimeType: _time,
     t.BinaryType: _bytes,
     t.VarBinaryType: _bytes,
+    t.BitmapType: _bitmap,
     t.ArrayType: _array,
     t.MapType: _map,
     t.MultisetType: _multiset,

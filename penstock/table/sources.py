@@ -209,6 +209,7 @@ _ACCEPTED: dict[type[t.DataType], tuple[type, ...]] = {
     t.VarCharType: (str,),
     t.BinaryType: (bytes, bytearray),
     t.VarBinaryType: (bytes, bytearray),
+    t.BitmapType: (bytes, bytearray),
     t.DateType: (dt.date,),
     t.TimeType: (dt.time,),
     t.TimestampType: (dt.datetime,),

@@ -88,6 +88,7 @@ _BACK: dict[type[t.DataType], TypeInformation] = {
     t.TimestampType: Types.SQL_TIMESTAMP(),
     t.BinaryType: Types.PRIMITIVE_ARRAY(Types.BYTE()),
     t.VarBinaryType: Types.PRIMITIVE_ARRAY(Types.BYTE()),
+    t.BitmapType: Types.PRIMITIVE_ARRAY(Types.BYTE()),
 }
 
 

@@ -200,6 +200,10 @@ class VarBinaryType(_WithLength):
         return "BYTES" if self.length == LONGEST else super()._sql()
 
 
+class BitmapType(AtomicType):
+    """Type of sets of integers of 32 bits; values are bytes in the portable format of RoaringBitmap."""
+
+
 class DateType(AtomicType):
     """Type of datetime.date."""
 

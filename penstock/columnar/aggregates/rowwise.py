@@ -512,6 +512,10 @@ def row_aggregate(call: AggregateCall) -> RowAggregate:
     if call.user is not None:
         return UserAggregate(call)
     function = call.function
+    if function.startswith("BITMAP_"):
+        from penstock.columnar.aggregates.bitmaps import BitmapAggregate
+
+        return BitmapAggregate(call)
     for suffix in ("_NULL_ON_NULL", "_ABSENT_ON_NULL"):
         function = function.removesuffix(suffix)
     known = _FUNCTIONS.get(function)

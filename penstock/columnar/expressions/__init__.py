@@ -6,6 +6,7 @@ import polars as pl
 
 from penstock.columnar.expressions import (
     arithmetic,
+    bitmaps,
     buckets,
     casts,
     collections,
@@ -22,6 +23,7 @@ from penstock.table.expressions.nodes import Rex
 
 _GROUPS = (
     arithmetic,
+    bitmaps,
     buckets,
     casts,
     collections,

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from penstock.columnar.bitmaps import text_of as bitmap_text
 from penstock.columnar.expressions.compiler import Compiler, rowwise
 from penstock.table import types as t
 from penstock.table.expressions import typing as ty
@@ -132,6 +133,8 @@ def text_function(source: t.DataType, compiler: Compiler) -> Callable[[Any], str
         return double_text
     if ty.is_binary(source):
         return lambda value: value.decode("utf-8", "replace")
+    if isinstance(source, t.BitmapType):
+        return bitmap_text
     if isinstance(source, t.DayTimeIntervalType):
         return interval_text
     if isinstance(source, t.YearMonthIntervalType):

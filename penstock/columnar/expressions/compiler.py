@@ -98,7 +98,7 @@ def literal(value: Any, data_type: t.DataType) -> pl.Expr:
     if isinstance(data_type, t.DecimalType):
         unscaled = int(value.scaleb(data_type.scale, EXACT))
         return pl.lit(unscaled, dtype=pl.Int128()).reinterpret(dtype=dtype)
-    if isinstance(data_type, t.BinaryType | t.VarBinaryType):
+    if isinstance(data_type, t.BinaryType | t.VarBinaryType | t.BitmapType):
         return pl.lit(bytes(value))
     return (
         pl.lit(pl.Series([value], dtype=dtype).first(), dtype=dtype)

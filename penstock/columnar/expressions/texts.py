@@ -351,9 +351,15 @@ def _url_decode(text: str) -> str | None:
 
 
 each_row("PARSE_URL", _parse_url)
+
+
+def _to_base64(value: str | bytes) -> str:
+    return base64.b64encode(value.encode() if isinstance(value, str) else value).decode()
+
+
 each_row("URL_ENCODE", lambda text: quote_plus(text, safe="*-._").replace("~", "%7E"))
 each_row("URL_DECODE", _url_decode)
-each_row("TO_BASE64", lambda text: base64.b64encode(text.encode()).decode())
+each_row("TO_BASE64", _to_base64)
 
 
 def _from_base64(text: str) -> str | None:

@@ -15,6 +15,7 @@ class BlackholeFactory:
     """Makes tables that take everything."""
 
     identifier = "blackhole"
+    takes_all_types = True
 
     def source(self, context: TableContext) -> None:
         """Return None: there is nothing to read."""

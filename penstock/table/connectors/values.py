@@ -53,6 +53,7 @@ class ValuesFactory:
     """Makes tables of given rows."""
 
     identifier = "values"
+    takes_all_types = True
 
     def source(self, context: TableContext) -> ValuesScan:
         """Return the table to read."""

@@ -7,6 +7,8 @@ from penstock.table import types as t
 from penstock.table.expressions import typing as ty
 from penstock.table.expressions.nodes import Call, Literal, Rex
 
+_NOT_FROM_TEXT = (t.DayTimeIntervalType, t.YearMonthIntervalType, t.BitmapType)
+
 
 def can_cast(source: t.DataType, target: t.DataType) -> bool:
     """Whether CAST converts values of one type into another at all; single values may fail even so.
@@ -19,7 +21,7 @@ def can_cast(source: t.DataType, target: t.DataType) -> bool:
     if ty.is_text(target):
         return True
     if ty.is_text(source):
-        return not ty.parts_of(target) and not ty.is_interval(target)
+        return not ty.parts_of(target) and not isinstance(target, _NOT_FROM_TEXT)
     if isinstance(source, t.NumericType | t.BooleanType):
         return _number_casts(source, target)
     if ty.is_binary(source):
@@ -71,6 +73,10 @@ def cast(rex: Rex, target: t.DataType, *, safe: bool = False) -> Rex:
 
 
 def _way_out(source: t.DataType, target: t.DataType) -> str | None:
+    if isinstance(source, t.BitmapType):
+        return "use BITMAP_TO_BYTES or BITMAP_TO_ARRAY"
+    if isinstance(target, t.BitmapType):
+        return "use BITMAP_FROM_BYTES or BITMAP_BUILD"
     if ty.is_number(source) and isinstance(target, t.LocalZonedTimestampType):
         return "use TO_TIMESTAMP_LTZ(number, precision)"
     if ty.is_number(source) and isinstance(target, t.TimestampType):

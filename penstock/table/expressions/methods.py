@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from penstock.common.not_implemented import not_implemented
 from penstock.table.expressions.fluent import Aggregate, Expression, Template, Value
 
 # What is a function of SQL, or an aggregate, by the names of the API. Properties have no operands but the expression itself.
@@ -44,7 +43,10 @@ _METHODS = {
     "array_position": ("ARRAY_POSITION", "needle"), "array_prepend": ("ARRAY_PREPEND", "addition"), "array_remove": ("ARRAY_REMOVE", "needle"),
     "array_reverse": ("ARRAY_REVERSE", ""), "array_slice": ("ARRAY_SLICE", "start_offset [end_offset]"),
     "array_sort": ("ARRAY_SORT", "[ascending_order] [null_first]"), "array_union": ("ARRAY_UNION", "array"), "btrim": ("BTRIM", "[trim_str]"),
-    "decode": ("DECODE", "charset"), "elt": ("ELT", "expr *exprs"), "encode": ("ENCODE", "charset"), "ends_with": ("ENDSWITH", "end_expr"),
+    "bitmap_and": ("BITMAP_AND", "bitmap2"), "bitmap_andnot": ("BITMAP_ANDNOT", "bitmap2"), "bitmap_build": ("BITMAP_BUILD", ""),
+    "bitmap_cardinality": ("BITMAP_CARDINALITY", ""), "bitmap_from_bytes": ("BITMAP_FROM_BYTES", ""), "bitmap_or": ("BITMAP_OR", "bitmap2"),
+    "bitmap_to_array": ("BITMAP_TO_ARRAY", ""), "bitmap_to_bytes": ("BITMAP_TO_BYTES", ""), "bitmap_to_string": ("BITMAP_TO_STRING", ""),
+    "bitmap_xor": ("BITMAP_XOR", "bitmap2"), "decode": ("DECODE", "charset"), "elt": ("ELT", "expr *exprs"), "encode": ("ENCODE", "charset"), "ends_with": ("ENDSWITH", "end_expr"),
     "if_null": ("IFNULL", "null_replacement"), "inet_aton": ("INET_ATON", ""), "inet_ntoa": ("INET_NTOA", ""), "instr": ("INSTR", "s"),
     "json_quote": ("JSON_QUOTE", ""), "json_unquote": ("JSON_UNQUOTE", ""), "left": ("LEFT", "length"), "lpad": ("LPAD", "length pad"),
     "ltrim": ("LTRIM", "[trim_str]"), "map_union": ("MAP_UNION", "*maps"), "object_update": ("OBJECT_UPDATE", "*kv"),
@@ -64,11 +66,11 @@ _TURNED = {
     "locate": ("LOCATE", "s [pos]"),
     "log": ("LOG", "[base]"),
 }
-_BITMAPS = (
-    "bitmap_and", "bitmap_and_agg", "bitmap_and_cardinality_agg", "bitmap_andnot", "bitmap_build", "bitmap_build_agg",
-    "bitmap_build_cardinality_agg", "bitmap_cardinality", "bitmap_from_bytes", "bitmap_or", "bitmap_or_agg", "bitmap_or_cardinality_agg",
-    "bitmap_to_array", "bitmap_to_bytes", "bitmap_to_string", "bitmap_xor", "bitmap_xor_agg", "bitmap_xor_cardinality_agg",
-)  # fmt: skip
+_AGGREGATE_METHODS = {
+    f"bitmap_{kind}_{more}agg": f"BITMAP_{kind.upper()}_{more.upper()}AGG"
+    for kind in ("build", "and", "or", "xor")
+    for more in ("", "cardinality_")
+}
 
 
 def _property(template: str, name: str) -> property:
@@ -77,6 +79,16 @@ def _property(template: str, name: str) -> property:
 
 def _aggregate(function: str) -> property:
     return property(lambda self: Aggregate(function, (self,)), doc=f"{function} of a group.")
+
+
+def _aggregate_method(name: str, function: str) -> Callable[[Expression], Expression]:
+    def call(self: Expression) -> Expression:
+        return Aggregate(function, (self,))
+
+    call.__name__ = name
+    call.__qualname__ = f"Expression.{name}"
+    call.__doc__ = f"{function} of a group."
+    return call
 
 
 def _interval_property(unit: str, factor: int) -> property:
@@ -148,10 +160,8 @@ def fill() -> None:
         setattr(Expression, name, _method(name, function, operands))
     for name, (function, operands) in _TURNED.items():
         setattr(Expression, name, _method(name, function, operands, turned=name == "log"))
-    for name in _BITMAPS:
-        missing = not_implemented("there are no bitmaps in Penstock's SQL")
-        missing.qualified_name = f"Expression.{name}"
-        setattr(Expression, name, missing)
+    for name, function in _AGGREGATE_METHODS.items():
+        setattr(Expression, name, _aggregate_method(name, function))
 
 
 fill()

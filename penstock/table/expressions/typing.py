@@ -74,6 +74,11 @@ def is_interval(data_type: t.DataType) -> bool:
     return isinstance(data_type, t.DayTimeIntervalType | t.YearMonthIntervalType)
 
 
+def is_ordered(data_type: t.DataType) -> bool:
+    """Whether one value can be less than another."""
+    return not isinstance(data_type, t.BitmapType)
+
+
 def is_null(rex: Rex) -> bool:
     """Whether an expression is the NULL without a type."""
     return isinstance(rex.type, t.NullType)
@@ -291,6 +296,11 @@ def parts_of(data_type: t.DataType) -> list[t.DataType]:
     if isinstance(data_type, t.MapType):
         return [data_type.key_type, data_type.value_type]
     return data_type.field_types() if isinstance(data_type, t.RowType) else []
+
+
+def holds(data_type: t.DataType, kind: type[t.DataType]) -> bool:
+    """Whether a type is of this kind, or has one inside that is."""
+    return isinstance(data_type, kind) or any(holds(each, kind) for each in parts_of(data_type))
 
 
 def cast_to(rex: Rex, target: t.DataType) -> Rex:

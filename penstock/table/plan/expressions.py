@@ -18,6 +18,7 @@ from penstock.table.errors import (
 )
 from penstock.table.expressions import functions
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, Symbol, UserCall
+from penstock.table.expressions.typing import is_ordered
 from penstock.table.plan.literals import interval_type, literal_of
 from penstock.table.plan.scope import AmbiguousNameError, Found, Scope
 from penstock.table.sql import trees
@@ -110,6 +111,11 @@ class Expressions:
         if not isinstance(rex.type, BooleanType):
             self.fail(tree, f"{where} must be BOOLEAN, got {rex.type}")
         return rex
+
+    def check_order(self, tree: Any, kind: DataType) -> None:
+        """Refuse to order rows by values that have no order."""
+        if not is_ordered(kind):
+            self.fail(tree, f"rows cannot be ordered by values of type {kind.nullable()}")
 
     def intercept(self, tree: Any) -> Rex | None:
         """Return what a tree means here in particular; None if it means what it means everywhere."""

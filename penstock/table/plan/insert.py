@@ -10,6 +10,7 @@ from sqlglot import exp
 from penstock.table.catalog.tables import ResolvedTable
 from penstock.table.errors import SqlError, ValidationError, did_you_mean
 from penstock.table.expressions import typing
+from penstock.table.expressions.casts import can_cast
 from penstock.table.expressions.nodes import InputRef, Literal, Rex
 from penstock.table.plan import tables
 from penstock.table.plan.context import Context
@@ -145,7 +146,9 @@ def _column(
             tree,
             f"column types of query result and sink '{'.'.join(statement.table)}' do not match: "
             f"column '{column.name}' at position {index} is {column.type}, the query gives {source.type}",
-            hint=f"use CAST(... AS {column.type.nullable()})",
+            hint=f"use CAST(... AS {column.type.nullable()})"
+            if can_cast(source.type, column.type)
+            else None,
         )
     if isinstance(source.type, NullType):
         return Literal(column.type.nullable(), None)

@@ -101,8 +101,12 @@ def _read(
     )
     # A projection dedups by expression, so that constants in PARTITION BY are columns, too.
     keys = tuple(dict.fromkeys(projection.add(block.convert(each)) for each in partition))
+    sorted_by = [block.convert(each.this) for each in order]
+    for each, rex in zip(order, sorted_by, strict=True):
+        block.check_order(each.this, rex.type)
     sort = tuple(
-        SortKey(projection.add(block.convert(each.this)), *direction(each)) for each in order
+        SortKey(projection.add(rex), *direction(each))
+        for each, rex in zip(order, sorted_by, strict=True)
     )
     _check(block, tree, call, ordered=bool(sort))
     rows, preceding, following = _frame(block, spec, bool(sort), call.function)

@@ -240,6 +240,8 @@ def sorted_rows(block: Block, tree: Any, node: Node, keys: tuple[SortKey, ...]) 
     if not keys and limit is None and not offset:
         return node
     order = tree.args.get("order")
+    for each, key in zip(order.expressions if keys else (), keys, strict=True):
+        block.check_order(each.this, node.schema[key.index].type)
     return Sort(
         schema=node.schema,
         input=node,

@@ -21,6 +21,7 @@ _PLAIN: dict[str, Callable[[], types.DataType]] = {
     "BIGINT": types.BigIntType,
     "FLOAT": types.FloatType,
     "DATE": types.DateType,
+    "BITMAP": types.BitmapType,
     "NULL": types.NullType,
     "STRING": lambda: types.VarCharType(MAX_LENGTH),
     "BYTES": lambda: types.VarBinaryType(MAX_LENGTH),

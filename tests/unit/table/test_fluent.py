@@ -123,7 +123,6 @@ def test_every_property_is_sql_that_can_be_read(name: str) -> None:
         (lambda: str(e.with_columns(col("a"))), ArgumentError),
         (lambda: col("a").substring(), TypeError),
         (lambda: col("a").flatten(), UnsupportedOperationError),
-        (lambda: col("a").bitmap_and(col("b")), UnsupportedOperationError),
         (lambda: e.map_(1, 2, 3), ArgumentError),
         (lambda: udtaf(None), UnsupportedOperationError),
         (lambda: udf(lambda a: a, result_type="INT", func_type="arrow"), ArgumentError),

@@ -10,6 +10,7 @@ from penstock.errors import ArgumentError, UnsupportedOperationError
 from penstock.table import types as t
 from penstock.table.expressions.casts import cast
 from penstock.table.expressions.functions import (
+    bitmaps,
     collections,
     json,
     numbers,
@@ -26,7 +27,15 @@ from penstock.table.expressions.functions.definitions import ALIASES, DEFINITION
 from penstock.table.expressions.functions.missing import MISSING
 from penstock.table.expressions.nodes import Rex
 
-_GROUPS = (operators, numbers, texts, times, collections, json)  # importing them defines functions
+_GROUPS = (
+    operators,
+    numbers,
+    texts,
+    times,
+    collections,
+    json,
+    bitmaps,
+)  # importing them defines functions
 
 
 def is_function(name: str) -> bool:

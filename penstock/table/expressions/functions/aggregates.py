@@ -74,6 +74,8 @@ def _ordered(operands: Sequence[Rex]) -> t.DataType | None:
     given = operands[0].type
     if isinstance(given, t.MapType | t.MultisetType | t.RowType | t.ArrayType):
         return None
+    if not ty.is_ordered(given):
+        return None
     return given.nullable()
 
 
@@ -87,6 +89,11 @@ def _text(operands: Sequence[Rex]) -> t.DataType | None:
     )
 
 
+def _json(operands: Sequence[Rex]) -> t.DataType | None:
+    unknown = any(ty.holds(each.type, t.BitmapType) for each in operands)
+    return None if unknown else ty.STRING.not_null()
+
+
 def _percentile(operands: Sequence[Rex]) -> t.DataType | None:
     if not ty.is_number(operands[0].type):
         return None
@@ -94,6 +101,18 @@ def _percentile(operands: Sequence[Rex]) -> t.DataType | None:
     if isinstance(wanted, t.ArrayType):
         return t.ArrayType(ty.DOUBLE)
     return ty.DOUBLE if ty.is_number(wanted) else None
+
+
+def _bitmaps(
+    kind: str, result: t.DataType
+) -> tuple[str, int, int, Callable[[Sequence[Rex]], t.DataType | None]]:
+    """Return what an aggregate of bitmaps takes, BITMAP_BUILD_AGG one of integers, and what it gives."""
+    taken = (t.TinyIntType, t.SmallIntType, t.IntType) if kind == "BUILD" else (t.BitmapType,)
+
+    def returns(operands: Sequence[Rex]) -> t.DataType | None:
+        return result if isinstance(operands[0].type, taken) else None
+
+    return "integer" if kind == "BUILD" else "bitmap", 1, 1, returns
 
 
 def _lag(operands: Sequence[Rex]) -> t.DataType | None:
@@ -119,8 +138,11 @@ _define("LISTAGG", "text [, separator]", 1, 2, _text)
 _define("COLLECT", "value", 1, 1, lambda o: t.MultisetType(o[0].type, False))
 _define("ARRAY_AGG", "value", 1, 1, lambda o: t.ArrayType(o[0].type))
 _define("PERCENTILE", "number, percentage [, frequency]", 2, 3, _percentile)
-_define("JSON_OBJECTAGG", "KEY key VALUE value", 2, 3, lambda _: ty.STRING.not_null())
-_define("JSON_ARRAYAGG", "value", 1, 2, lambda _: ty.STRING.not_null())
+_define("JSON_OBJECTAGG", "KEY key VALUE value", 2, 3, _json)
+_define("JSON_ARRAYAGG", "value", 1, 2, _json)
+for _kind in ("BUILD", "AND", "OR", "XOR"):
+    _define(f"BITMAP_{_kind}_AGG", *_bitmaps(_kind, t.BitmapType()))
+    _define(f"BITMAP_{_kind}_CARDINALITY_AGG", *_bitmaps(_kind, ty.BIGINT))
 _define("SINGLE_VALUE", "value", 1, 1, _same)
 _define("GROUPING", "column, ...", 1, 63, _count)
 for _name in ("ROW_NUMBER", "RANK", "DENSE_RANK"):

@@ -12,10 +12,10 @@ from penstock.errors import ArgumentError
 from penstock.table import types as t
 from penstock.table.expressions import typing as ty
 from penstock.table.expressions.functions.definitions import (
-    ANY,
     TEXT,
     Words,
     define,
+    kinds,
     register,
     wrong_count,
     wrong_operand,
@@ -110,6 +110,14 @@ def _json_exists(operands: Sequence[Rex], words: Words) -> Rex:
     return Call(ty.BOOLEAN, "JSON_EXISTS", (document, path, _symbol(behaviour)))
 
 
+def _check_values(name: str, operands: Sequence[Rex]) -> None:
+    for each in operands:
+        if not isinstance(each, Symbol) and ty.holds(each.type, t.BitmapType):
+            raise ArgumentError(
+                f"{name} does not take {each.type}", hint="JSON has no bitmaps; use BITMAP_TO_ARRAY"
+            )
+
+
 def _json_object(operands: Sequence[Rex], words: Words) -> Rex:
     usage = "JSON_OBJECT(KEY key VALUE value, ... [NULL | ABSENT ON NULL])"
     if len(operands) % 2:
@@ -118,11 +126,13 @@ def _json_object(operands: Sequence[Rex], words: Words) -> Rex:
         key = operands[at]
         if not (isinstance(key, Literal) and isinstance(key.value, str)):
             raise ArgumentError("the keys of JSON_OBJECT are constant texts", hint=usage)
+    _check_values("JSON_OBJECT", operands)
     behaviour = _behaviour("JSON_OBJECT", words, "on_null", ("NULL", "ABSENT"))
     return Call(ty.STRING.not_null(), "JSON_OBJECT", (_symbol(behaviour), *operands))
 
 
 def _json_array(operands: Sequence[Rex], words: Words) -> Rex:
+    _check_values("JSON_ARRAY", operands)
     behaviour = _behaviour("JSON_ARRAY", words, "on_null", ("ABSENT", "NULL"))
     return Call(ty.STRING.not_null(), "JSON_ARRAY", (_symbol(behaviour), *operands))
 
@@ -150,5 +160,9 @@ register("JSON_OBJECT", "JSON_OBJECT(KEY key VALUE value, ...)", _json_object)
 register("JSON_ARRAY", "JSON_ARRAY(value, ...)", _json_array)
 register("IS JSON", "json IS JSON", _is_json, "IS_JSON")
 register("IS NOT JSON", "json IS NOT JSON", _is_not_json)
-define("JSON_STRING", ANY, returns=ty.STRING)
+define(
+    "JSON_STRING",
+    kinds("any but BITMAP", lambda kind: not ty.holds(kind, t.BitmapType)),
+    returns=ty.STRING,
+)
 define("JSON", TEXT, returns=ty.STRING)

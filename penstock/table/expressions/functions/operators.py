@@ -39,6 +39,9 @@ define("IS NOT NULL", _VALUE, returns=ty.BOOLEAN, nullable=False)
 # --- comparison --------------------------------------------------------------------------------------
 
 
+_ORDER = frozenset(["<", "<=", ">", ">="])
+
+
 def comparable(name: str, left: Rex, right: Rex) -> tuple[Rex, Rex]:
     """Return two operands as they are compared.
 
@@ -55,11 +58,20 @@ def comparable(name: str, left: Rex, right: Rex) -> tuple[Rex, Rex]:
             f"{left.type} and {right.type} cannot be compared by {name}",
             hint="convert one of them with CAST",
         )
+    if name in _ORDER:
+        _check_order(common)
     return ty.cast_to(left, common), ty.cast_to(right, common)
 
 
+def _check_order(data_type: t.DataType) -> None:
+    if not ty.is_ordered(data_type):
+        raise ArgumentError(
+            f"values of type {data_type} have no order", hint="they are equal, or they are not"
+        )
+
+
 def _read_from_text(data_type: t.DataType, name: str) -> bool:
-    if name in {"<", "<=", ">", ">="} and ty.is_number(data_type):
+    if name in _ORDER and ty.is_number(data_type):
         return True
     return ty.is_time_point(data_type)
 
@@ -281,6 +293,7 @@ def _extreme(name: str) -> None:
         if not operands:
             raise wrong_count(name, operands, f"{name}(value, value, ...)")
         converted = common_operands(name, operands)
+        _check_order(converted[0].type)
         nullable = ty.any_nullable(converted)
         return Call(ty.with_nullable(converted[0].type, nullable), name, tuple(converted))
 

@@ -93,7 +93,7 @@ define(
 define("PARSE_URL", TEXT, TEXT, TEXT, optional=1, returns=ty.STRING, nullable=True)
 define("URL_ENCODE", TEXT, returns=ty.STRING, nullable=True)
 define("URL_DECODE", TEXT, returns=ty.STRING, nullable=True)
-define("TO_BASE64", TEXT, returns=ty.STRING)
+define("TO_BASE64", one_of(TEXT, BINARY), returns=ty.STRING)
 define("FROM_BASE64", TEXT, returns=ty.STRING)
 define("ENCODE", TEXT, TEXT, returns=ty.BYTES)
 define("DECODE", BINARY, TEXT, returns=ty.STRING)

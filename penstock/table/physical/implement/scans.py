@@ -9,11 +9,12 @@ from typing import Any
 from penstock.columnar.specs.changes import ChangelogNormalizeSpec
 from penstock.columnar.specs.stateless import RowsToColumnsSpec, WatermarkSpec
 from penstock.common.types import RowKind
-from penstock.table.catalog.tables import MetadataColumn, PhysicalColumn
+from penstock.table.catalog.tables import ComputedColumn, MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.providers import TableContext
 from penstock.table.errors import UnsupportedQueryError, ValidationError, nearest
 from penstock.table.expressions.nodes import Call, InputRef, Rex, inputs_of
+from penstock.table.expressions.typing import holds
 from penstock.table.physical import options
 from penstock.table.physical.implement.context import Context
 from penstock.table.physical.make import calc, exchange, operator, project
@@ -30,6 +31,7 @@ from penstock.table.physical.nodes import (
 from penstock.table.plan.nodes import AssignWatermark, Field, Scan, Schema, StreamScan, Values
 from penstock.table.plan.tables import SOURCE_WATERMARK
 from penstock.table.rules.expressions import all_of, remap
+from penstock.table.types import BitmapType
 
 
 def changes_of(mode: ChangelogMode) -> Changes:
@@ -64,7 +66,15 @@ def factory_of(table: Any, given: dict[str, str], context: Context) -> Any:
             if near
             else "give it one: WITH ('connector' = '...')",
         )
-    return context.settings.factories.find(name)
+    factory = context.settings.factories.find(name)
+    if not getattr(factory, "takes_all_types", False):
+        for column in table.columns:
+            if not isinstance(column, ComputedColumn) and holds(column.type, BitmapType):
+                raise ValidationError(
+                    f"column '{column.name}' of table {table.path} is {column.type}, for which the connector '{name}' has no values",
+                    hint="declare it as BYTES, and use BITMAP_TO_BYTES and BITMAP_FROM_BYTES",
+                )
+    return factory
 
 
 def table_context(table: Any, given: dict[str, str], context: Context) -> TableContext:
