@@ -13,9 +13,11 @@ from pyroaring import BitMap
 
 from penstock.columnar.aggregates.bitmaps import BitmapAggregate
 from penstock.columnar.bitmaps import normal, numbers_of, of_numbers, read, text_of, written
+from penstock.columnar.specs.aggregates import GroupAggregateSpec
 from penstock.errors import RecordError
 from penstock.table.expressions.nodes import AggregateCall, InputRef
 from penstock.table.types import BigIntType, BitmapType, IntType
+from tests.unit.columnar.changes import ColumnDriver, cut, table_of
 
 RUNS = st.lists(st.tuples(st.integers(0, 300_000), st.integers(1, 40)), max_size=12)
 SINGLE = st.lists(st.integers(0, 300_000), max_size=20)
@@ -110,3 +112,37 @@ def test_what_is_not_there_any_more_cannot_be_taken_back():
         function.add(accumulator, (written(BitMap([1, 2])),))
     function.retract(accumulator, (written(BitMap([2, 3])),))
     assert text_of(function.result(accumulator)) == "{1,2}"
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
+def test_groups_go_on_from_a_snapshot(backend, retracts):
+    chance = random.Random(4)
+    types = (IntType(), IntType(), BitmapType())
+    calls = tuple(
+        AggregateCall(f"BITMAP_{kind}_AGG", (InputRef(types[at], at),), BitmapType())
+        for kind, at in (("BUILD", 1), ("AND", 2), ("OR", 2), ("XOR", 2))
+    )
+    rows, changes = [], []
+    for _ in range(80):
+        if retracts and rows and chance.random() < 0.4:
+            changes.append(("-D", rows.pop(chance.randrange(len(rows)))))
+            continue
+        number = chance.choice([None, *range(5)])
+        bitmap = chance.choice([None, written(BitMap(chance.sample(range(5), 3)))])
+        rows.append((chance.randrange(3), number, bitmap))
+        changes.append(("+I", rows[-1]))
+    driver = ColumnDriver(
+        GroupAggregateSpec(types, (0,), calls, retracts=retracts), types, backend=backend
+    )
+    for at, part in enumerate(cut(changes, 4)):
+        driver.feed(part)
+        if at % 4 == 3:
+            driver = driver.restarted()
+    expected = []
+    for key in {row[0] for row in rows}:
+        numbers = [frozenset([row[1]]) for row in rows if row[0] == key and row[1] is not None]
+        bitmaps = [frozenset(read(row[2])) for row in rows if row[0] == key and row[2] is not None]
+        sets = [wanted("BUILD", numbers), *(wanted(kind, bitmaps) for kind in ("AND", "OR", "XOR"))]
+        expected.append((key, *(None if each is None else written(BitMap(each)) for each in sets)))
+    assert table_of(driver.changes) == Counter(tuple(map(repr, row)) for row in expected)
