@@ -501,6 +501,7 @@ __all__ = [
     "AtomicType",
     "BigIntType",
     "BinaryType",
+    "BitmapType",
     "BooleanType",
     "CharType",
     "DataType",

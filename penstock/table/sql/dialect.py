@@ -156,6 +156,11 @@ class FlinkGenerator(glot_generator.Generator):
         """Write X'...'."""
         return f"X'{expression.args['this']}'"
 
+    def _difference(self, expression: trees.Difference) -> str:
+        """Write (a - b) DAY TO SECOND."""
+        difference = f"({self.sql(expression, 'this')} - {self.sql(expression, 'expression')})"
+        return f"{difference} {self.sql(expression, 'unit')}"
+
     def _descriptor(self, expression: trees.Descriptor) -> str:
         """Write DESCRIPTOR(...)."""
         return f"DESCRIPTOR({self.expressions(expression, flat=True)})"
@@ -314,6 +319,7 @@ class FlinkGenerator(glot_generator.Generator):
         trees.TypeName: _type_name,
         trees.TypedLiteral: _typed_literal,
         trees.HexLiteral: _hex_literal,
+        trees.Difference: _difference,
         trees.Descriptor: _descriptor,
         trees.TableArgument: _table_argument,
         trees.DefaultArgument: _default_argument,

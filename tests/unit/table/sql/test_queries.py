@@ -84,6 +84,10 @@ def test_a_query_is_read_and_written_as_the_same_tree(text: str, again: str | No
 EXPRESSIONS: list[tuple[str, str | None]] = [
     ("a + b * c - d / e % f", None),
     ("a OR b AND NOT c = d", None),
+    ("(a - b - c) DAY TO SECOND", None),
+    ("(a - b) months + c", "(a - b) MONTH + c"),
+    ("CAST((a - b) HOUR(3) AS STRING)", "CAST((a - b) HOUR AS STRING)"),
+    ("f(x, (SELECT a FROM t), (TABLE t))", "f(x, (SELECT a FROM t), (SELECT * FROM t))"),
     ("NOT a IS NULL", "a IS NOT NULL"),
     ("a IS NOT NULL", None),
     ("a IS NOT NULL IS TRUE", None),
