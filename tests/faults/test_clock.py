@@ -6,11 +6,12 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from fault_harness import LedgerRun, NewRun, judge
 
 import clockwork  # isort: skip - fault_harness puts the jobs' folder on the path
 from penstock.testing.clock_shift import clock_shift_environment
-from tests.builders.modes import Way
+from tests.builders.modes import SOME_WAYS, Way
 
 PORTION = 200  # records of each split that are released at a time
 PATIENCE_S = 60.0  # far from an hour
@@ -68,6 +69,7 @@ class ClockworkRun(LedgerRun):
         self.wait_for_output("held", lambda line: int(line.rpartition("-")[2]) >= before)
 
 
+@pytest.mark.parametrize("way", SOME_WAYS, ids=str)
 def test_a_clock_that_jumps_back_and_on_again_loses_and_repeats_nothing(
     way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:

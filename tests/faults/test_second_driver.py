@@ -6,11 +6,13 @@ import os
 import random
 import signal
 
+import pytest
 from fault_harness import TIMEOUT_S, LedgerRun, NewRun, computed, judge
 
-from tests.builders.modes import Way
+from tests.builders.modes import SOME_WAYS, Way
 
 
+@pytest.mark.parametrize("way", SOME_WAYS, ids=str)
 def test_a_second_driver_is_refused_and_the_first_goes_on(
     way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:

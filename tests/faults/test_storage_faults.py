@@ -13,12 +13,13 @@ import pytest
 from fault_harness import LedgerRun, NewRun, computed, judge
 
 from penstock.testing.storage_faults import StorageFaults
-from tests.builders.modes import Way
+from tests.builders.modes import SOME_WAYS, Way
 
 EPISODES = 2  # of a full disk, on state files and on manifests each
 TMPFS_SIZE = 4 * 1024 * 1024
 
 
+@pytest.mark.parametrize("way", SOME_WAYS, ids=str)
 def test_storage_that_fails_every_third_write_costs_time_only(
     way: Way, new_run: NewRun, seed: str
 ) -> None:
@@ -33,6 +34,7 @@ def test_storage_that_fails_every_third_write_costs_time_only(
     assert way.flows or run.restarts() == 0, run.story()
 
 
+@pytest.mark.parametrize("way", SOME_WAYS, ids=str)
 def test_a_job_goes_on_when_the_disk_is_no_longer_full(
     way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
@@ -59,6 +61,7 @@ def test_a_job_goes_on_when_the_disk_is_no_longer_full(
     assert run.said("checkpoint storage is full") >= 2 * EPISODES, run.story()
 
 
+@pytest.mark.parametrize("way", SOME_WAYS, ids=str)
 def test_a_job_goes_on_when_a_real_disk_is_no_longer_full(
     way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
