@@ -13,13 +13,9 @@ from penstock.table.errors import SqlError
 from penstock.table.expressions import functions
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, rewrite, walk
 from penstock.table.plan import subqueries
+from penstock.table.plan.conditions import conjunction, conjuncts, tree_conjuncts
 from penstock.table.plan.context import Context
-from penstock.table.plan.expressions import (
-    Expressions,
-    conjunction,
-    conjuncts,
-    tree_conjuncts,
-)
+from penstock.table.plan.expressions import Expressions
 from penstock.table.plan.nodes import Join, Node, Schema
 from penstock.table.plan.schemas import filtered, join, project
 from penstock.table.plan.scope import OuterRef, Scope

@@ -21,7 +21,7 @@ from penstock.table.expressions.nodes import (
     rewrite,
     walk,
 )
-from penstock.table.plan.expressions import conjunction, conjuncts, simple_call
+from penstock.table.plan.conditions import conjunction, conjuncts, simple_call
 from penstock.table.plan.nodes import (
     Aggregate,
     Correlate,

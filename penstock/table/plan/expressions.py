@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,27 +19,24 @@ from penstock.table.errors import (
 from penstock.table.expressions import functions
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, Symbol, UserCall
 from penstock.table.expressions.typing import is_ordered
-from penstock.table.plan.literals import interval_type, literal_of
+from penstock.table.plan.conditions import field_access
+from penstock.table.plan.literals import interval_type, literal_of, text_literal
 from penstock.table.plan.scope import AmbiguousNameError, Found, Scope
 from penstock.table.sql import trees
 from penstock.table.types import (
     BigIntType,
     BinaryType,
     BooleanType,
-    CharType,
     DataType,
     DecimalType,
     DoubleType,
     IntType,
     NullType,
     RowType,
-    VarCharType,
 )
 
 if TYPE_CHECKING:
     from penstock.table.plan.context import Context
-
-TRUE = Literal(BooleanType(nullable=False), True)
 
 # trees of sqlglot with two operands -> the name of the function
 BINARY = {
@@ -582,62 +579,6 @@ WINDOW_PROPERTIES = {
     for kind in ("TUMBLE", "HOP", "SESSION")
     for what in ("START", "END", "ROWTIME", "PROCTIME")
 }
-
-
-def field_access(rex: Rex, position: int) -> Rex:
-    """Return a field of a row; of a row that can be NULL, it can be, too."""
-    kind = rex.type
-    assert isinstance(kind, RowType)
-    found = kind.fields[position].data_type
-    if kind.is_nullable:
-        found = found.nullable()
-    return Call(found, "FIELD", (rex, Literal(IntType(nullable=False), position)))
-
-
-def text_literal(value: str) -> Literal:
-    """Return a text as a constant: CHAR of its length.
-
-    >>> str(text_literal("abc").type)
-    'CHAR(3) NOT NULL'
-    """
-    if not value:
-        return Literal(VarCharType(1, nullable=False), value)
-    return Literal(CharType(len(value), nullable=False), value)
-
-
-def tree_conjuncts(tree: Any) -> Iterator[Any]:
-    """Go through the parts of a condition that AND connects."""
-    waiting = [tree]
-    while waiting:
-        each = waiting.pop()
-        while isinstance(each, exp.Paren):
-            each = each.this
-        if isinstance(each, exp.And):
-            waiting += [each.expression, each.this]
-        else:
-            yield each
-
-
-def conjuncts(rex: Rex) -> list[Rex]:
-    """Return the parts of a condition that are connected by AND."""
-    if isinstance(rex, Call) and rex.function == "AND":
-        return [part for each in rex.operands for part in conjuncts(each)]
-    if isinstance(rex, Literal) and rex.value is True:
-        return []
-    return [rex]
-
-
-def conjunction(parts: Sequence[Rex]) -> Rex:
-    """Return conditions connected by AND; TRUE if there are none."""
-    if len(parts) < 2:
-        return parts[0] if parts else TRUE
-    nullable = any(each.type.is_nullable for each in parts)
-    return Call(BooleanType(nullable=nullable), "AND", tuple(parts))
-
-
-def simple_call(name: str, operands: Sequence[Rex]) -> Rex:
-    """Return a call that cannot fail to be typed."""
-    return functions.resolve(name, operands)
 
 
 def _said(symbols: dict[str, Any]) -> dict[str, Any]:

@@ -12,12 +12,14 @@ from penstock.table.expressions.nodes import Literal
 from penstock.table.sql import trees
 from penstock.table.sql.literals import interval_of, units_of
 from penstock.table.types import (
+    CharType,
     DataType,
     DateType,
     DayTimeIntervalType,
     LocalZonedTimestampType,
     TimestampType,
     TimeType,
+    VarCharType,
     YearMonthIntervalType,
 )
 
@@ -87,3 +89,14 @@ def _read(kind: str, parts: tuple[Any, ...], zone: str) -> tuple[Any, DataType]:
         return moment, TimestampType(digits, nullable=False)
     moment = moment.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
     return moment, LocalZonedTimestampType(digits, nullable=False)
+
+
+def text_literal(value: str) -> Literal:
+    """Return a text as a constant: CHAR of its length.
+
+    >>> str(text_literal("abc").type)
+    'CHAR(3) NOT NULL'
+    """
+    if not value:
+        return Literal(VarCharType(1, nullable=False), value)
+    return Literal(CharType(len(value), nullable=False), value)

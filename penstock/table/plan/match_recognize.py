@@ -12,8 +12,9 @@ from penstock.errors import PenstockError
 from penstock.table.errors import UnsupportedQueryError, did_you_mean
 from penstock.table.expressions import functions
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, Symbol, walk
+from penstock.table.plan.conditions import TRUE
 from penstock.table.plan.context import Context
-from penstock.table.plan.expressions import TRUE, Expressions
+from penstock.table.plan.expressions import Expressions
 from penstock.table.plan.nodes import Field, MatchRecognize, Node, PatternNode, Schema
 from penstock.table.plan.over import direction
 from penstock.table.plan.schemas import PROCTIME

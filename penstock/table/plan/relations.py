@@ -11,14 +11,9 @@ from sqlglot import exp
 from penstock.table.errors import UnsupportedQueryError, did_you_mean
 from penstock.table.expressions.nodes import InputRef, Rex
 from penstock.table.plan import correlates, tables, windows
+from penstock.table.plan.conditions import TRUE, conjunction, simple_call, tree_conjuncts
 from penstock.table.plan.context import Context
-from penstock.table.plan.expressions import (
-    TRUE,
-    Expressions,
-    conjunction,
-    simple_call,
-    tree_conjuncts,
-)
+from penstock.table.plan.expressions import Expressions
 from penstock.table.plan.hints import state_ttl
 from penstock.table.plan.nodes import Node, Schema
 from penstock.table.plan.schemas import join, one_row, project, references, rename, renamed

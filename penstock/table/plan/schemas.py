@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, inputs_of, walk
-from penstock.table.plan.expressions import conjuncts
+from penstock.table.plan.conditions import conjuncts
 from penstock.table.plan.nodes import Field, Filter, Join, Node, Place, Project, Schema, Values
 from penstock.table.types import IntType, LocalZonedTimestampType, TimestampType
 

@@ -13,8 +13,8 @@ from penstock.table.errors import did_you_mean
 from penstock.table.expressions.nodes import InputRef, Rex
 from penstock.table.plan.aggregation import aggregate
 from penstock.table.plan.blocks import Block, aggregates_in
+from penstock.table.plan.conditions import field_access
 from penstock.table.plan.context import Context
-from penstock.table.plan.expressions import field_access
 from penstock.table.plan.hints import about_tables, check_names, state_ttl
 from penstock.table.plan.nodes import Aggregate, Node, Sort
 from penstock.table.plan.over import add_over, direction, named_windows

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from sqlglot import exp
 
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal, Rex, rewrite
+from penstock.table.plan.conditions import TRUE, conjunction, simple_call
 from penstock.table.plan.decorrelation import (
     Frame,
     Pulled,
@@ -16,7 +17,7 @@ from penstock.table.plan.decorrelation import (
     keyed,
     pulled,
 )
-from penstock.table.plan.expressions import BINARY, TRUE, conjunction, simple_call
+from penstock.table.plan.expressions import BINARY
 from penstock.table.plan.nodes import Aggregate, Field, Filter, Node, Project, Sort, Values
 from penstock.table.plan.schemas import filtered, join, project, references
 from penstock.table.plan.scope import OuterRef, Scope
