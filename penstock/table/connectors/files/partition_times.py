@@ -119,4 +119,6 @@ def wrong_formatter(formatter: str) -> str | None:
         return f"the letter '{unknown[0]}' cannot be read"
     if not letters & {"y", "u"} or not (letters >= {"M", "d"} or "D" in letters):
         return "it does not tell a day: it needs a year, a month and a day"
+    if letters & {"h", "K"} and "a" not in letters:
+        return "hours of half a day (h, K) need to be told apart by 'a'; H counts to 23"
     return None

@@ -238,5 +238,7 @@ def test_wrong_patterns_are_told_from_right_ones() -> None:
     assert wrong_pattern("2024-01-01", ["dt"]) is not None
     assert wrong_formatter("yyyyMMdd HH:mm:ss") is None
     assert wrong_formatter("uuuuDDD") is None
+    assert wrong_formatter("yyyy-MM-dd hh a") is None
     assert wrong_formatter("yyyy-MM") is not None
+    assert wrong_formatter("yyyy-MM-dd hh") is not None
     assert "'Z'" in str(wrong_formatter("yyyy-MM-dd Z"))
