@@ -29,18 +29,17 @@ from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.source import MoreSplits, Polled, SourceOperator
 from penstock.runtime.records import MIN_WATERMARK, Batch
-from penstock.runtime.state.operator_state import EMITTED, IDLE, OperatorStateBackend
+from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.state.redistribution import restore_local
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.task.chain import ChainOutput
 from penstock.runtime.task.chain_metrics import ChainMetrics
-from penstock.runtime.task.context import RuntimeContext
 from penstock.runtime.task.environment import TaskEnvironment
 from penstock.runtime.task.gates import Channel, InputGates, PolicyOf, epoch_time
 from penstock.runtime.task.in_flight import Capture, RestoredInFlight
+from penstock.runtime.task.operator_contexts import about_the_job, create_context
 from penstock.runtime.task.snapshots import KeyedSnapshots, Snapshot, pack_local
 from penstock.runtime.time.pace import WALL, Pace, RecordingPace, WallPace, wall_clock
-from penstock.runtime.time.timers import TimerManager
 from penstock.runtime.time.valve import ValveOutput
 
 
@@ -155,53 +154,19 @@ class Subtask:
     def _create_context(
         self, task: TaskEnvironment, position: int, state: dict[str, Any] | None
     ) -> OperatorContext:
-        deployment, info = self.deployment, self.deployment.operators[position]
-        keyed = self._keyed.get(position)
-        operator_state = OperatorStateBackend(state)
-        timers = None
-        if keyed is not None:
-            timers = TimerManager(keyed)
-            timers.watermark = operator_state.get("timer watermark", self.gates.timers_watermark)
-        runtime_context = RuntimeContext(
-            task_name=info.name,
-            subtask=self.index,
-            parallelism=deployment.parallelism,
-            max_parallelism=deployment.max_parallelism,
-            attempt_number=task.attempt_number,
-            keyed_state=keyed,
-            operator_state=operator_state,
-            job_parameters=task.settings.job_parameters,
+        return create_context(
+            task,
+            self.deployment,
+            self.index,
+            position,
+            operator=self.operators[position],
+            output=self._outputs[position],
+            keyed_state=self._keyed.get(position),
+            state=state,
+            timers_watermark=self.gates.timers_watermark,
+            pace=self.pace,
             metrics=self.metrics.groups[position],
         )
-        context = OperatorContext(
-            job_name=task.settings.job_name,
-            operator_id=info.operator_id,
-            operator_name=info.name,
-            task_name=deployment.name,
-            subtask=self.index,
-            parallelism=deployment.parallelism,
-            max_parallelism=deployment.max_parallelism,
-            attempt_number=task.attempt_number,
-            epoch=task.epoch,
-            output=self._outputs[position],
-            runtime_context=runtime_context,
-            keyed_state=keyed,
-            operator_state=operator_state,
-            timers=timers,
-            clock=self.pace.clock,
-            pace=self.pace,
-            auto_watermark_interval=task.settings.auto_watermark_interval,
-            batch_mode=task.settings.batch_mode,
-            job_parameters=task.settings.job_parameters,
-            extras=_extras(task),
-        )
-        if task.live is not None:
-            operator = self.operators[position]
-            context.pipelined = True
-            context.wake = functools.partial(task.live.wake, operator)
-            context.watch = functools.partial(task.live.watch, operator)
-            context.tell = functools.partial(task.live.tell, info.operator_id)
-        return context
 
     def connect(self, task: TaskEnvironment, neighbours: Mapping[int, Receiver]) -> None:
         """Send to the writers of `task`, and to neighbours in the same slot, from now on; channels count from 0 again."""
@@ -227,7 +192,7 @@ class Subtask:
         for operator, context in zip(self.operators, self._contexts, strict=True):
             if context.epoch != task.epoch:
                 context.epoch = task.epoch
-                context.extras = _extras(task)
+                context.extras = about_the_job(task)
                 operator.open_epoch(context)
 
     def announce_time(self) -> None:
@@ -618,12 +583,3 @@ def _user_code(operator: StreamOperator) -> Iterator[None]:
         raise
     except Exception as error:
         raise operator.guard(error) from error
-
-
-def _extras(task: TaskEnvironment) -> dict[str, Any]:
-    return {
-        "job_id": task.settings.job_id,
-        "attempt": task.attempt,
-        "staging": task.staging,
-        "checkpointed": task.settings.checkpointed,
-    }

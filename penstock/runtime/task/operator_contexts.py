@@ -1,0 +1,87 @@
+"""What an operator of a chain knows of where it runs."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from penstock.graph.deployment import VertexDeployment
+from penstock.runtime.metrics import MetricGroup
+from penstock.runtime.operators.base import OperatorContext, Output, StreamOperator
+from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.runtime.task.context import RuntimeContext
+from penstock.runtime.task.environment import TaskEnvironment
+from penstock.runtime.time.pace import Pace
+from penstock.runtime.time.timers import TimerManager
+
+
+def create_context(
+    task: TaskEnvironment,
+    deployment: VertexDeployment,
+    index: int,
+    position: int,
+    *,
+    operator: StreamOperator,
+    output: Output,
+    keyed_state: Any,
+    state: dict[str, Any] | None,
+    timers_watermark: int,
+    pace: Pace,
+    metrics: MetricGroup,
+) -> OperatorContext:
+    """Return the context of the operator at a position of the chain of a subtask; `state` is what was restored of its operator state."""
+    info, settings = deployment.operators[position], task.settings
+    operator_state = OperatorStateBackend(state)
+    timers = None
+    if keyed_state is not None:
+        timers = TimerManager(keyed_state)
+        timers.watermark = operator_state.get("timer watermark", timers_watermark)
+    runtime_context = RuntimeContext(
+        task_name=info.name,
+        subtask=index,
+        parallelism=deployment.parallelism,
+        max_parallelism=deployment.max_parallelism,
+        attempt_number=task.attempt_number,
+        keyed_state=keyed_state,
+        operator_state=operator_state,
+        job_parameters=settings.job_parameters,
+        metrics=metrics,
+    )
+    context = OperatorContext(
+        job_name=settings.job_name,
+        operator_id=info.operator_id,
+        operator_name=info.name,
+        task_name=deployment.name,
+        subtask=index,
+        parallelism=deployment.parallelism,
+        max_parallelism=deployment.max_parallelism,
+        attempt_number=task.attempt_number,
+        epoch=task.epoch,
+        output=output,
+        runtime_context=runtime_context,
+        keyed_state=keyed_state,
+        operator_state=operator_state,
+        timers=timers,
+        clock=pace.clock,
+        pace=pace,
+        auto_watermark_interval=settings.auto_watermark_interval,
+        batch_mode=settings.batch_mode,
+        job_parameters=settings.job_parameters,
+        extras=about_the_job(task),
+    )
+    if task.live is not None:
+        context.pipelined = True
+        context.wake = functools.partial(task.live.wake, operator)
+        context.watch = functools.partial(task.live.watch, operator)
+        context.tell = functools.partial(task.live.tell, info.operator_id)
+    return context
+
+
+def about_the_job(task: TaskEnvironment) -> dict[str, Any]:
+    """Return what some operators want to know of the job and its attempt."""
+    return {
+        "job_id": task.settings.job_id,
+        "attempt": task.attempt,
+        "staging": task.staging,
+        "checkpointed": task.settings.checkpointed,
+    }
