@@ -66,7 +66,6 @@ ALLOWED = {
         "from_row",
         "list_parts",
         "next_batch",
-        "write_batch",
     ],
     "one of several, of which tests use another": ["BLUE"],
     "methods of functions and readers that user code has, and these programs too": [
