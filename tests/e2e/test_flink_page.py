@@ -78,7 +78,9 @@ def test_flinks_page_shows_jobs_graph_back_pressure_checkpoints_and_cancels(page
     expect(body).to_contain_text("currency conversion")
 
     # The graph, with figures that subtasks told
+    expect(body).to_contain_text("Available Task Slots")
     page.goto(f"http://{address}/#/job/running")
+    expect(body).not_to_contain_text("Available Task Slots")  # the overview lists applications
     page.get_by_text("fraud detection").first.click()
     graph = page.locator("svg").filter(has_text="fraud detector")
     expect(graph).to_contain_text("Source: card payments")

@@ -454,9 +454,10 @@ PROGRAM = """
 import sys
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.datagen import DataGeneratorSource
-from penstock.common import WatermarkStrategy
+from penstock.common import Configuration, WatermarkStrategy
 
-env = StreamExecutionEnvironment.get_execution_environment()
+options = Configuration.from_dict({"penstock.execution.mode": "pipelined"})  # an epoch in a thread cannot be ended
+env = StreamExecutionEnvironment.get_execution_environment(options)
 source = DataGeneratorSource(lambda index, rng: index, count=10**9, rate_per_second=100)
 stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
 stream.filter(lambda number: False).name("nothing").print()
