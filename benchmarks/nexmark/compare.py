@@ -182,14 +182,14 @@ def _in_turns(
     homes: tuple[Path, Path],
     args: argparse.Namespace,
 ) -> list[Measured]:
-    """Run a query on the engines in turns; of several rounds the best counts."""
+    """Run a query on the engines in turns; of several rounds the best counts, and of two starts in each."""
     best: dict[tuple[str, Path], Took] = {}
+    few, many = homes
     for _ in range(args.rounds):
         for engine in engines:
-            for home in homes:
+            for home in (few, many, few):
                 took = runner.took(engine, query, home)
                 best[engine, home] = took.least(best.get((engine, home), took))
-    few, many = homes
     return [
         Measured(
             query,
