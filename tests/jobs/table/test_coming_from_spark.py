@@ -46,6 +46,7 @@ WRITTEN: dict[str, tuple[str, list[object] | None]] = {
     "FLOOR(ts TO HOUR)": ("SELECT {} FROM (VALUES (TIMESTAMP '2024-01-01 10:20:30')) AS v(ts)", [dt.datetime(2024, 1, 1, 10)]),
     "d + INTERVAL '1' DAY": ("SELECT {} FROM (VALUES (DATE '2024-02-28')) AS v(d)", [dt.date(2024, 2, 29)]),
     "TIMESTAMPDIFF(DAY, b, a)": ("SELECT {} FROM (VALUES (DATE '2024-03-01', DATE '2024-02-28')) AS v(a, b)", [2]),
+    "(a - b) DAY": ("SELECT {} FROM (VALUES (DATE '2024-03-01', DATE '2024-02-28')) AS v(a, b)", [dt.timedelta(days=2)]),
     "CURRENT_TIMESTAMP": ("SELECT {} IS NOT NULL", [True]),
     "JSON_VALUE(j, '$.a')": ("SELECT {} FROM (VALUES ('{{\"a\": 1}}')) AS v(j)", ["1"]),
     "JSON_STRING(x)": ("SELECT {} FROM (VALUES (5)) AS v(x)", ["5"]),
