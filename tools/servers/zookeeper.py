@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,11 +54,21 @@ class ZooKeeperServer(ServerProcess):
             "tickTime": TICK_MS,
             "minSessionTimeout": 2 * TICK_MS,
             "maxSessionTimeout": 60_000,
+            "4lw.commands.whitelist": "srvr",
             # What is written is on disk when the process dies; only a machine that dies would need this.
             "forceSync": "no",
         }
         lines = "".join(f"{key}={value}\n" for key, value in settings.items())
         self._configuration.write_text(lines)
+
+    def is_ready(self) -> bool:
+        """Whether it serves: it listens some time before, and who connects then may wait for its answer in vain."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+                connection.sendall(b"srvr")
+                return connection.makefile("rb").read().startswith(b"Zookeeper version")
+        except OSError:
+            return False
 
     @property
     def _configuration(self) -> Path:
