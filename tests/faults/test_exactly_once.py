@@ -50,8 +50,8 @@ def test_a_driver_that_dies_again_and_again_goes_on_where_it_was(
     assert run.wait() == 0, run.story()
     again = redelivered(run)
     judge(run, computed(run.records), seed)
-    # Except before the first checkpoint.
-    assert again > len(deaths) / 2
+    # Except before the first checkpoint, and where no record came.
+    assert again > len(deaths) / 6
 
 
 def die(run: LedgerRun, death: str, rng: random.Random, seed: str) -> None:
@@ -120,7 +120,8 @@ def test_python_workers_that_are_killed_are_replaced(
     again = redelivered(run)
     judge(run, computed(run.records), seed)
     assert killed == WORKER_KILLS, f"only {killed} kills, seed {seed}"
-    assert again > WORKER_KILLS / 2
+    # One that dies before records come has nothing delivered again.
+    assert again > WORKER_KILLS / 6
 
 
 @pytest.mark.parametrize("way", SOME_WAYS, ids=str)
