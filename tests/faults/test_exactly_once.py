@@ -50,8 +50,8 @@ def test_a_driver_that_dies_again_and_again_goes_on_where_it_was(
     assert run.wait() == 0, run.story()
     again = redelivered(run)
     judge(run, computed(run.records), seed)
-    # Except before the first checkpoint, and where no record came.
-    assert again > len(deaths) / 6
+    # Except before the first checkpoint.
+    assert again > len(deaths) / 2
 
 
 def die(run: LedgerRun, death: str, rng: random.Random, seed: str) -> None:
