@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import polars as pl
+
 from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.keys import keys_of
 from penstock.columnar.specs.changes import DropKindsSpec, NotNullSpec
 from penstock.columnar.specs.common import DELETE, INSERT, KIND, UPDATE_BEFORE, column
 from penstock.errors import RecordError
@@ -28,12 +33,26 @@ class DropKindsOperator(StreamOperator):
         """Send on what is left."""
         frame = batch.frame
         if KIND in frame.columns:
-            kinds = frame[KIND]
-            frame = frame.filter(~kinds.is_in(self._dropped))
+            if self.spec.keys is not None:
+                frame = self._with_deletes(frame, self.spec.keys)
+            frame = frame.filter(~frame[KIND].is_in(self._dropped))
             if (frame[KIND] == INSERT).all():
                 frame = frame.drop(KIND)
         if frame.height:
             self.output.emit(ColumnBatch(frame, batch.timestamps if frame is batch.frame else None))
+
+    def _with_deletes(self, frame: pl.DataFrame, keys: tuple[int, ...]) -> pl.DataFrame:
+        """Turn -U rows into -D rows where no row that replaces them follows."""
+        kinds = frame[KIND].to_list()
+        if UPDATE_BEFORE not in kinds:
+            return frame
+        followed: set[Any] = set()
+        names = keys_of(frame, keys)
+        for at in range(len(kinds) - 1, -1, -1):
+            if kinds[at] == UPDATE_BEFORE and names[at] not in followed:
+                kinds[at] = DELETE
+            followed.add(names[at])
+        return frame.with_columns(pl.Series(KIND, kinds, pl.Int8))
 
 
 class NotNullOperator(StreamOperator):

@@ -57,13 +57,17 @@ class FinalTableSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class DropKindsSpec(OperatorSpec):
-    """Leaves out -U rows, and turns -D into nothing where `deletes` says so."""
+    """Leaves out -U rows, and turns -D into nothing where `deletes` says so.
+
+    `keys`: a filter may have left out the +U row of a key, so a -U row that no other row of its key follows in the batch becomes -D.
+    """
 
     operator = "penstock.columnar.operators.drop_kinds:DropKindsOperator"
     checks_output = False
 
     update_before: bool = True
     deletes: bool = False
+    keys: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

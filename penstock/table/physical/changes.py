@@ -51,7 +51,7 @@ def needs_before(node: Physical, wanted: bool) -> bool:
     if isinstance(node, Exchange | Union):
         return wanted
     if isinstance(node, TableSink):
-        return node.takes_before
+        return node.takes_before or node.deletes_by is not None
     if isinstance(node, Result):
         return node.before
     if not isinstance(node, Operator):
@@ -101,11 +101,14 @@ def _settled(node: Physical, inputs: tuple[Physical, ...], wanted: bool) -> Phys
     if not changes.updates or not inputs:
         return replace(node, inputs=inputs)
     if isinstance(node, TableSink) and not node.takes_before and _has_before(inputs[0]):
-        inputs = (_without_before(inputs[0]),)
+        inputs = (_without_before(inputs[0], node.deletes_by),)
     if isinstance(node, Result) and not node.before and _has_before(inputs[0]):
         inputs = (_without_before(inputs[0]),)
     before = changes.before and any(_has_before(each) for each in inputs)
-    traits = replace(node.traits, changes=replace(changes, before=before))
+    changes = replace(changes, before=before)
+    if isinstance(node, TableSink | Result):
+        changes = replace(changes, deletes=inputs[0].traits.changes.deletes)
+    traits = replace(node.traits, changes=changes)
     return replace(node, inputs=inputs, traits=traits)
 
 
@@ -120,7 +123,22 @@ def _has_before(node: Physical) -> bool:
     return changes.updates and changes.before
 
 
-def _without_before(node: Physical) -> Physical:
-    changes = replace(node.traits.changes, before=False)
+def loses_updates(node: Physical) -> bool:
+    """Whether a filter may leave out the +U row of an update and not its -U row, which then stands for a delete."""
+    if isinstance(node, Exchange | Union):
+        return any(map(loses_updates, node.inputs))
+    if not isinstance(node, Operator) or not node.traits.changes.updates:
+        return False
+    if isinstance(node.spec, CalcSpec):
+        return not _filters_by_key(node, node.spec) or loses_updates(node.inputs[0])
+    return isinstance(node.spec, _PASS_ON) and loses_updates(node.inputs[0])
+
+
+def _without_before(node: Physical, keys: tuple[int, ...] | None = None) -> Physical:
+    if keys is None and loses_updates(node):
+        known = min(node.traits.keys, key=lambda key: (len(key), sorted(key)), default=None)
+        keys = tuple(range(len(node.schema)) if known is None else sorted(known))
+    deletes = node.traits.changes.deletes or keys is not None
+    changes = replace(node.traits.changes, before=False, deletes=deletes)
     traits = replace(node.traits, changes=changes)
-    return operator(DropKindsSpec(update_before=False), (node,), node.schema, traits)
+    return operator(DropKindsSpec(keys=keys), (node,), node.schema, traits)

@@ -121,11 +121,15 @@ class Union(Physical):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableSink(Physical):
-    """Writes to a table of a catalog. `written` is a penstock.table.connectors.providers.Written; `takes_before`: -U rows are written, too."""
+    """Writes to a table of a catalog. `written` is a penstock.table.connectors.providers.Written; `takes_before`: -U rows are written, too.
+
+    `deletes_by`: an update may have another primary key (these columns) than its former row, which is deleted by it then.
+    """
 
     table: Any
     written: Any
     takes_before: bool = True
+    deletes_by: tuple[int, ...] | None = None
     options: dict[str, str] = field(default_factory=dict)
 
 

@@ -165,12 +165,12 @@ def _rank_keys(
     function: str,
 ) -> Keys:
     part = frozenset(partition)
-    found = [key | part for key in below.traits.keys]
     if function == "ROW_NUMBER" and bounds[0] == bounds[1]:
-        found.append(part)
+        return frozenset([part])
     if function == "ROW_NUMBER" and numbered:
-        found.append(part | {len(below.schema)})
-    return smallest(found)
+        # Updates are of places: the row that had the place before is not deleted by its own key.
+        return frozenset([part | {len(below.schema)}])
+    return smallest(key | part for key in below.traits.keys)
 
 
 def implement_sort(node: Sort, context: Context) -> Physical:

@@ -13,6 +13,7 @@ from penstock.table.catalog.tables import ComputedColumn, MetadataColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.errors import ValidationError
 from penstock.table.physical import options
+from penstock.table.physical.changes import loses_updates
 from penstock.table.physical.implement.context import Context
 from penstock.table.physical.implement.scans import factory_of, table_context
 from penstock.table.physical.make import calc, exchange, final_table, operator
@@ -65,12 +66,15 @@ def implement_write(node: Write, context: Context) -> Physical:
     below = calc(below, schema, zone=context.zone)
     changes = below.traits.changes
     accepted = sink.changelog_mode(mode_of(replace(changes, before=True)))
-    _check(table, below, accepted)
-    key = _primary_key(table, schema)
     takes_before = not changes.updates or accepted.contains(RowKind.UPDATE_BEFORE)
-    below = _not_null(table, below, context)
-    if changes.retracts and not takes_before and key is not None:
-        below = _materialized(below, key, context)
+    key = None if takes_before else _primary_key(table, schema)
+    kept = _not_null(table, below, context)
+    stored = kept if key is None else _materialized(kept, key, context)
+    # Where the query's key is another, the former row of an update has another primary key, too.
+    deletes_by = key if stored is kept and key and frozenset(key) not in kept.traits.keys else None
+    loses = not takes_before and (deletes_by is not None or loses_updates(below))
+    _check(table, below, accepted, deletes=changes.deletes or loses)
+    below = stored
     written = sink.write(overwrite=node.overwrite, partition=dict(node.partition))
     if written.needs_watermarks and not below.traits.bounded and not _has_watermarks(below):
         raise ValidationError(
@@ -85,6 +89,7 @@ def implement_write(node: Write, context: Context) -> Physical:
         table=table,
         written=written,
         takes_before=takes_before,
+        deletes_by=deletes_by,
     )
 
 
@@ -122,11 +127,10 @@ def _primary_key(table: Any, schema: Schema) -> tuple[int, ...] | None:
     return tuple(names.index(name) for name in table.primary_key)
 
 
-def _check(table: Any, below: Physical, accepted: ChangelogMode) -> None:
-    changes = below.traits.changes
-    if changes.updates and not accepted.contains(RowKind.UPDATE_AFTER):
+def _check(table: Any, below: Physical, accepted: ChangelogMode, *, deletes: bool) -> None:
+    if below.traits.changes.updates and not accepted.contains(RowKind.UPDATE_AFTER):
         raise _refused(table, below, "update")
-    if changes.deletes and not accepted.contains(RowKind.DELETE):
+    if deletes and not accepted.contains(RowKind.DELETE):
         raise _refused(table, below, "delete")
 
 
