@@ -55,6 +55,8 @@ class Application:
         limits: Limits,
         flights: Flights,
         audit: Audit,
+        *,
+        turnstile: Turnstile | None = None,
     ) -> None:
         self._services = services
         self._access = access
@@ -62,7 +64,7 @@ class Application:
         self._limits = limits
         self._flights = flights
         self._audit = audit
-        self._turnstile = Turnstile(limits)
+        self._turnstile = turnstile or Turnstile(limits)
         self._threads = anyio.CapacityLimiter(limits.threads)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -181,17 +183,15 @@ class Application:
         length = incoming.headers.get("content-length", "0")
         if length.isdigit() and int(length) > route.max_body_bytes:
             raise _too_large(route)
-        started, received = time.monotonic(), bytearray()
+        started, received = asyncio.get_running_loop().time(), bytearray()
         try:
             async with asyncio.timeout(self._limits.arrival_s) as arriving:
                 async for part in incoming.stream():
                     received += part
                     if len(received) > route.max_body_bytes:
                         raise _too_large(route)
-                    allowed_s = (
-                        self._limits.arrival_s + len(received) / self._limits.bytes_per_s
-                    ) - (time.monotonic() - started)
-                    arriving.reschedule(asyncio.get_running_loop().time() + allowed_s)
+                    allowed_s = self._limits.arrival_s + len(received) / self._limits.bytes_per_s
+                    arriving.reschedule(started + allowed_s)
         except TimeoutError as error:
             raise _closing(
                 HttpError(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time")

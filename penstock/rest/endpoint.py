@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -76,6 +77,8 @@ class Endpoint:
         self.token = os.environ.get(TOKEN_VARIABLE) or tokens.create_token()
         self.server: RestServer | None = None
         self._file: Path | None = None
+        self._closed = False
+        self._registering = threading.Lock()  # one that closes leaves no file behind
 
     def ensure_started(self, binding: Binding) -> None:
         """Listen and serve, unless that is so. A port that is taken is only worth a warning."""
@@ -114,7 +117,9 @@ class Endpoint:
             address, self.token, program, None if tls is None else tls.certificate
         )
         try:
-            self._file = processes.write(record)
+            with self._registering:
+                if not self._closed:
+                    self._file = processes.write(record)
         except OSError as error:
             _log.warning(
                 "the command line finds the jobs of this process only by -m %s: cannot write to %s: %s",
@@ -124,8 +129,10 @@ class Endpoint:
     def close(self, patience_s: float = 0.0) -> None:
         """Remove the file and wait for clients to get what they wait for. The server ends with the process."""
         self.reporters.close()
-        if self._file is not None:
-            processes.remove(self._file)
+        with self._registering:
+            self._closed = True
+            if self._file is not None:
+                processes.remove(self._file)
         if self.server is not None:
             self.server.wait_until_idle(patience_s)  # the request that ended the job is one of them
             self.services.operations.wait_until_fetched(patience_s)

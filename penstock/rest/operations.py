@@ -36,8 +36,13 @@ class Operation:
 class Operations:
     """The operations of this process, the last 1000 of them."""
 
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        changed: threading.Condition | None = None,
+    ) -> None:
+        self._clock = clock
+        self._changed = changed or threading.Condition()
         self._operations: dict[str, Operation] = {}
 
     def start(
@@ -82,7 +87,7 @@ class Operations:
         else:
             operation.result.set_result(future.result())
         with self._changed:
-            operation.done_at = time.monotonic()
+            operation.done_at = self._clock()
             self._changed.notify_all()
 
     def status(
@@ -113,9 +118,9 @@ class Operations:
 
     def wait_until_fetched(self, patience_s: float) -> None:
         """Wait for clients to see the results of what is under way or ended just now, but not longer than that."""
-        started = time.monotonic()
+        started = self._clock()
         with self._changed:
-            while (now := time.monotonic()) < started + patience_s and any(
+            while (now := self._clock()) < started + patience_s and any(
                 operation.awaits_its_client(now, patience_s)
                 for operation in self._operations.values()
             ):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # How long the end of the process waits for a client that has asked for a savepoint and polls for its path
 EXIT_PATIENCE_S = 2.0
+# How long it waits for a job that is just being published
+PUBLISHING_PATIENCE_S = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +67,8 @@ class Publisher:
 
         if self.endpoint is None:
             self.endpoint = Endpoint()
+        if self._closed:  # `close` may have come before there was an endpoint to close
+            return
         self.endpoint.services.jobs.publish(controller)
         self.endpoint.ensure_started(Binding.from_configuration(configuration))
         self._served.set()
@@ -103,14 +107,16 @@ class Publisher:
 
     def close(self, patience_s: float = EXIT_PATIENCE_S) -> None:
         """Publish no more, remove what leads clients here, and wait for those who wait for a result."""
-        if self.pid != os.getpid() or not self._working.acquire(timeout=1):
+        if self.pid != os.getpid():
             return
+        self._closed = True
+        idle = self._working.acquire(timeout=PUBLISHING_PATIENCE_S)
         try:
-            self._closed = True
             if self.endpoint is not None:
-                self.endpoint.close(patience_s)
+                self.endpoint.close(patience_s if idle else 0.0)
         finally:
-            self._working.release()
+            if idle:
+                self._working.release()
 
 
 _creating = threading.Lock()

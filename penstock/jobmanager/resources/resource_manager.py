@@ -21,8 +21,13 @@ class ResourceManager:
     How many slots there are is asked whenever somebody waits: executors come and go.
     """
 
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        changed: threading.Condition | None = None,
+    ) -> None:
+        self._clock = clock
+        self._changed = changed or threading.Condition()
         self._pool = SlotPool()
 
     def acquire(
@@ -38,7 +43,7 @@ class ResourceManager:
         A job that needs more than there are in all is refused as soon as no more are on their way (`arriving_s`), one that others
         leave no room for when it has waited for so long as it may: `slot.request.timeout` is for both, where it is set.
         """
-        started = time.monotonic()
+        started = self._clock()
         total = capacity()
         request = SlotRequest(demand.job_id, demand.name, demand.slots, demand.preferred)
         with self._changed:
@@ -51,7 +56,7 @@ class ResourceManager:
                         return granted
                     if interrupted():
                         raise JobCancelledError(f"job '{demand.name}' was cancelled before it ran")
-                    waited = time.monotonic() - started
+                    waited = self._clock() - started
                     if waited >= self._patience(demand, arriving_s):
                         raise self._refusal(demand, waited)
                     self._changed.wait(_POLL_S)

@@ -280,7 +280,9 @@ class Network:
             for connection in self._connections.closed():
                 if connection in self._heard_of:
                     self._gone.setdefault(self._heard_of[connection], time.monotonic())
-        elif self._driver is not None and not sockets.has_message(self._driver):
+        elif self._driver is not None and not (
+            self._commands or sockets.has_message(self._driver)
+        ):  # what the driver said last comes before its end: it may be that the slot is to leave
             self._check_driver()
 
     def _check_driver(self) -> None:
