@@ -16,6 +16,7 @@ from penstock.common.job_client import JobClient
 from penstock.connectors.sink import CommitRequest, Committer, Sink, SinkWriter, WriterContext
 from penstock.connectors.source import (
     Boundedness,
+    OneLook,
     ReadLimits,
     Source,
     SourceBatch,
@@ -89,15 +90,22 @@ def wait_until(
 class Steps(Source):
     """The kit's own source: given records in a few splits, a batch at a time, with pauses in which checkpoints come.
 
-    While the file `hold` exists, the last batch of each split is kept back, so that the job does not end.
+    While the file `hold` exists, the last batch of each split is kept back, so that the job does not end. With `paced`, no checkpoint
+    has more than one batch of a split, however long it takes.
     """
 
     def __init__(
-        self, records: Sequence[Any], hold: Path | None = None, pause_s: float = 0.01
+        self,
+        records: Sequence[Any],
+        hold: Path | None = None,
+        pause_s: float = 0.01,
+        *,
+        paced: bool = False,
     ) -> None:
         self.splits = [list(records[start::2]) for start in range(2)]
         self.hold = None if hold is None else str(hold)
         self.pause_s = pause_s
+        self.paced = paced
 
     def get_boundedness(self) -> Boundedness:
         """It ends."""
@@ -133,17 +141,28 @@ class _StepsReader(SourceReader):
 
     def __init__(self, source: Steps) -> None:
         self._source = source
+        self._durable: dict[str, int] = {}  # positions that checkpoints hold, by split
 
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
         records = self._source.splits[split.payload]
         hold = self._source.hold
+        begun = position
+        self._durable.setdefault(split.split_id, position)
         while position < len(records):
             time.sleep(self._source.pause_s)
             end = min(position + self.BATCH, len(records))
             if end == len(records) and hold is not None and Path(hold).exists():
                 end = position
+            if self._source.paced:
+                # A read of an epoch is all that its checkpoint has; where records flow, checkpoints are told.
+                flows = isinstance(limits, OneLook)
+                last = self._durable[split.split_id] if flows else begun
+                end = end if position == last else position
             yield SourceBatch(records[position:end], end)
             position = end
+
+    def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
+        self._durable[split.split_id] = position
 
 
 class Folder(Sink):

@@ -229,7 +229,8 @@ def _expect_quiet(tap: Tap, splits: int) -> None:
     while time.monotonic() < end:
         begun, before = time.monotonic(), tap.calls["reader.read"]
         time.sleep(_MOMENT_S)
-        passed, read = time.monotonic() - begun, tap.calls["reader.read"] - before
+        # The clock last: the time in which this thread had to wait belongs to the reads.
+        read, passed = tap.calls["reader.read"] - before, time.monotonic() - begun
         if read > splits * (1 + _MOST_READS_A_SECOND * passed):
             raise broken(
                 "an idle source",
