@@ -1,25 +1,49 @@
-// Server-sent events: the page says which resources it shows, the server sends each when it has changed.
+// @ts-check
+// Server-sent events: the page says which resources it shows, the server sends each when it has
+// changed.
 // By fetch and not by EventSource, which cannot send a token.
-import { useEffect, useState } from "./lib.js";
+
 import { ApiError, elsewhere, errorOf, getToken, headers, login, onToken, url } from "./api.js";
+import { parseEvent, retryDelay, splitEvents } from "./events.js";
+import { useEffect, useState } from "./lib.js";
 
-const resources = new Map(); // path -> {data, error, users: number, listeners: Set}
+/** @import { Answer } from "../../types.d.ts" */
+/**
+ * @template T
+ * @typedef {{data?: T, error?: ApiError | null}} Live
+ */
+/** @typedef {(news: Live<unknown>) => void} Listener */
+/** @typedef {Live<unknown> & {users: number, listeners: Set<Listener>}} Shown */
+/** @typedef {"live" | "waiting"} Connection */
+
+/** @type {Map<string, Shown>} by path */
+const resources = new Map();
+/** @type {Set<(state: Connection) => void>} */
 const stateListeners = new Set();
-const SILENCE_MS = 15_000; // the server says something every few seconds; if not, the connection is dead
+// The server says something every few seconds; if not, the connection is dead.
+const SILENCE_MS = 15_000;
 
-let state = "waiting"; // "live" or "waiting"
-let current = null; // the AbortController of the stream that is open
+/** @type {Connection} */
+let state = "waiting";
+/** @type {AbortController | null} of the stream that is open */
+let current = null;
 let opened = ""; // what it was opened for
-let planned = null;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let planned;
 let failures = 0;
 
+/** @type {(failures: number) => Promise<void>} */
 let onFailure = async () => {};
 
-// What else is to be done when the server does not answer.
+/**
+ * What else is to be done when the server does not answer.
+ * @param {typeof onFailure} handler
+ */
 export function whenFailing(handler) {
   onFailure = handler;
 }
 
+/** @param {Connection} next */
 function setState(next) {
   if (state === next) return;
   state = next;
@@ -31,11 +55,17 @@ export function useConnection() {
   useEffect(() => {
     set(state);
     stateListeners.add(set);
-    return () => stateListeners.delete(set);
+    return () => {
+      stateListeners.delete(set);
+    };
   }, []);
   return value;
 }
 
+/**
+ * @param {string} path
+ * @param {Live<unknown>} change
+ */
 function tell(path, change) {
   const resource = resources.get(path);
   if (!resource) return;
@@ -43,25 +73,40 @@ function tell(path, change) {
   for (const each of resource.listeners) each({ data: resource.data, error: resource.error });
 }
 
-// Returns {data, error} of a resource, and again whenever it changes. No path: nothing is asked for.
+/**
+ * Returns {data, error} of a resource, and again whenever it changes.
+ * @template {string} P
+ * @param {P} path
+ * @returns {Live<Answer<P>>}
+ */
 export function useLive(path) {
   const [value, set] = useState({ path, ...peek(path) });
   useEffect(() => {
-    if (!path) { set({ path }); return undefined; }
     set({ path, ...peek(path) });
     return watch(path, (news) => set({ path, ...news }));
   }, [path]);
-  return value.path === path ? value : { path, ...peek(path) };
+  const shown = value.path === path ? value : peek(path);
+  return /** @type {Live<Answer<P>>} */ (shown);
 }
 
+/**
+ * @param {string} path
+ * @returns {Live<unknown>}
+ */
 function peek(path) {
-  const resource = path && resources.get(path);
+  const resource = resources.get(path);
   return resource ? { data: resource.data, error: resource.error } : {};
 }
 
+/**
+ * @param {string} path
+ * @param {Listener} listener
+ * @returns {() => void}
+ */
 export function watch(path, listener) {
-  let resource = resources.get(path);
-  if (!resource) resources.set(path, (resource = { users: 0, listeners: new Set() }));
+  /** @type {Shown} */
+  const resource = resources.get(path) ?? { users: 0, listeners: new Set() };
+  resources.set(path, resource);
   resource.users += 1;
   resource.listeners.add(listener);
   plan();
@@ -73,7 +118,10 @@ export function watch(path, listener) {
 }
 
 function wanted() {
-  return [...resources].filter(([, each]) => each.users > 0).map(([path]) => path).sort();
+  return [...resources]
+    .filter(([, each]) => each.users > 0)
+    .map(([path]) => path)
+    .sort();
 }
 
 function plan(delay = 20) {
@@ -92,29 +140,47 @@ function refresh() {
   if (paths.length) open(paths);
 }
 
-onToken(() => { opened = ""; failures = 0; plan(0); });
-addEventListener("online", () => { opened = ""; plan(0); });
+onToken(() => {
+  opened = "";
+  failures = 0;
+  plan(0);
+});
+addEventListener("online", () => {
+  opened = "";
+  plan(0);
+});
 document.addEventListener("visibilitychange", () => {
   // A page that nobody sees costs the JobManager nothing.
-  if (document.hidden) { current?.abort(); current = null; opened = ""; } else plan(0);
+  if (document.hidden) {
+    current?.abort();
+    current = null;
+    opened = "";
+  } else plan(0);
 });
 
+/** @param {string[]} paths */
 async function open(paths) {
-  const controller = (current = new AbortController());
+  const controller = new AbortController();
+  current = controller;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
   let watchdog;
   const alive = () => {
     clearTimeout(watchdog);
     watchdog = setTimeout(() => controller.abort(), SILENCE_MS);
   };
+  /** @type {unknown} */
   let error = null;
   try {
     alive();
     const query = encodeURIComponent(JSON.stringify(paths));
     const response = await fetch(url(`/penstock/live?paths=${query}`), {
-      headers: headers({ Accept: "text/event-stream" }), signal: controller.signal, cache: "no-store", redirect: "manual",
+      headers: headers({ Accept: "text/event-stream" }),
+      signal: controller.signal,
+      cache: "no-store",
+      redirect: "manual",
     });
     if (response.type === "opaqueredirect") throw elsewhere();
-    if (!response.ok) throw await errorOf(response);
+    if (!response.ok || !response.body) throw await errorOf(response);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let buffer = "";
     for (;;) {
@@ -123,9 +189,8 @@ async function open(paths) {
       alive();
       failures = 0;
       setState("live");
-      buffer += value;
-      const events = buffer.split("\n\n");
-      buffer = events.pop();
+      const { events, rest } = splitEvents(buffer + value);
+      buffer = rest;
       for (const event of events) take(event);
     }
   } catch (caught) {
@@ -139,24 +204,32 @@ async function open(paths) {
   if (document.hidden) return;
   setState("waiting");
   if (error instanceof ApiError && error.status === 401) {
-    const reason = getToken() ? "This token was refused." : "Reading this page needs the token of the JobManager.";
+    const reason = getToken()
+      ? "This token was refused."
+      : "Reading this page needs the token of the JobManager.";
     for (const path of paths) tell(path, { error });
     if (!(await login(reason))) return; // until there is a token
   } else if (error instanceof ApiError && error.status >= 400 && error.status < 500) {
     for (const path of paths) tell(path, { error });
   } else if (failures >= 2) {
-    const gone = new ApiError(0, ["the JobManager does not answer", "the page tries again by itself"]);
+    const gone = new ApiError(0, [
+      "the JobManager does not answer",
+      "the page tries again by itself",
+    ]);
     for (const path of paths) if (!resources.get(path)?.data) tell(path, { error: gone });
   }
   failures += 1;
   await onFailure(failures);
-  plan(Math.min(250 * 2 ** failures, 5000));
+  plan(retryDelay(failures));
 }
 
+/** @param {string} event */
 function take(event) {
-  const data = event.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trim()).join("\n");
-  if (!data) return; // a sign of life
-  const { path, status, content } = JSON.parse(data);
-  if (status >= 400) tell(path, { error: new ApiError(status, content.errors || []) });
-  else tell(path, { data: content, error: null });
+  const news = parseEvent(event);
+  if (!news) return; // a sign of life
+  const { path, status, content } = news;
+  if (status >= 400) {
+    const { errors } = /** @type {{errors?: string[]}} */ (content);
+    tell(path, { error: new ApiError(status, errors ?? []) });
+  } else tell(path, { data: content, error: null });
 }

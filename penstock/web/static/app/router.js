@@ -1,11 +1,11 @@
-// Where the page is, in the part of the address after '#': /jobs/<id>/<tab>?vertex=<id>
+// @ts-check
+// Where the page is, and going elsewhere.
+import { href, parseRoute } from "./address.js";
 import { useEffect, useState } from "./lib.js";
 
-function parse() {
-  const [path, query = ""] = (location.hash.slice(1) || "/").split("?");
-  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
-  return { path, parts, query: Object.fromEntries(new URLSearchParams(query)) };
-}
+export { href };
+
+const parse = () => parseRoute(location.hash);
 
 export function useRoute() {
   const [route, setRoute] = useState(parse);
@@ -18,12 +18,10 @@ export function useRoute() {
   return route;
 }
 
-export function href(parts, query = {}) {
-  const known = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  const text = new URLSearchParams(known).toString();
-  return `#/${parts.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
-}
-
+/**
+ * @param {string[]} parts
+ * @param {Record<string, string | null | undefined>} [query]
+ */
 export function go(parts, query) {
   location.hash = href(parts, query);
 }

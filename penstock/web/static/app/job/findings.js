@@ -1,29 +1,45 @@
-// What the doctor says about a running job. Looking closely has a price, so it is asked only now and then.
+// @ts-check
+// What the doctor says about a running job. Looking closely has a price, so it is asked only now
+// and then.
+import { asApiError, get, wasAborted } from "../api.js";
 import { html, useEffect, useState } from "../lib.js";
-import { get } from "../api.js";
 import { href } from "../router.js";
 import { Notice } from "../ui.js";
 
+/** @import { Finding, Timer } from "../../../types.d.ts" */
+
 const EVERY_MS = 20_000;
+/** @type {Record<string, string>} */
 const TONES = { critical: "bad", warning: "warn", info: "info" };
 
+/** @param {{id: string, running: boolean}} props */
 export function Findings({ id, running }) {
-  const [findings, setFindings] = useState([]);
+  const [findings, setFindings] = useState(/** @type {Finding[]} */ ([]));
   const [all, setAll] = useState(false);
   useEffect(() => {
-    if (!running) { setFindings([]); return undefined; }
+    if (!running) {
+      setFindings([]);
+      return undefined;
+    }
     const stop = new AbortController();
+    /** @type {Timer} */
     let timer;
     const load = async () => {
       try {
-        setFindings((await get(`/penstock/jobs/${id}/diagnosis`, { signal: stop.signal, mayAsk: false })).findings ?? []);
+        const options = { signal: stop.signal, mayAsk: false };
+        const answer = await get(`/penstock/jobs/${id}/diagnosis`, options);
+        setFindings(answer.findings ?? []);
       } catch (error) {
-        if (error.name === "AbortError" || error.status === 404) return; // gone, or nobody here makes diagnoses
+        // The page has gone elsewhere, or nobody here makes diagnoses.
+        if (wasAborted(error) || asApiError(error).status === 404) return;
       }
       timer = setTimeout(load, EVERY_MS);
     };
     load();
-    return () => { stop.abort(); clearTimeout(timer); };
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+    };
   }, [id, running]);
   if (!findings.length) return null;
   // What is only worth knowing takes one line of the page, unless it is asked for.
@@ -31,13 +47,31 @@ export function Findings({ id, running }) {
   const few = Math.min(Math.max(serious, 1), 2);
   const shown = all ? findings : findings.slice(0, few);
   return html`<section class="findings" aria-label="Diagnosis">
-    ${shown.map((finding, n) => html`<${Notice} key=${`${finding.rule}-${n}`} tone=${TONES[finding.severity] ?? "info"}>
-      <details open=${finding.severity !== "info"}><summary>${finding.title}</summary>
-        ${finding.detail && html`<div>${finding.detail}</div>`}
-        ${finding.hint && html`<div class="small">${finding.hint}</div>`}
-        ${finding.vertex && html`<a class="small" href=${href(["jobs", id, "graph"], { vertex: finding.vertex })}>Show the vertex</a>`}
-      </details>
-    <//>`)}
-    ${findings.length > few && html`<div><button type="button" class="plain" aria-expanded=${all} onClick=${() => setAll(!all)}>${all ? "Show less" : `${findings.length - few} more`}</button></div>`}
+    ${shown.map(
+      (finding, n) => html`<${Notice}
+        key=${`${finding.rule}-${n}`}
+        tone=${TONES[finding.severity] ?? "info"}
+      >
+        <details open=${finding.severity !== "info"}>
+          <summary>${finding.title}</summary>
+          ${finding.detail && html`<div>${finding.detail}</div>`}
+          ${finding.hint && html`<div class="small">${finding.hint}</div>`}
+          ${
+            finding.vertex &&
+            html`<a class="small" href=${href(["jobs", id, "graph"], { vertex: finding.vertex })}>
+              Show the vertex
+            </a>`
+          }
+        </details>
+      <//>`,
+    )}
+    ${
+      findings.length > few &&
+      html`<div>
+        <button type="button" class="plain" aria-expanded=${all} onClick=${() => setAll(!all)}>
+          ${all ? "Show less" : `${findings.length - few} more`}
+        </button>
+      </div>`
+    }
   </section>`;
 }
