@@ -5,49 +5,57 @@ VENV := .venv
 PY := $(VENV)/bin/python
 # The JDK that set-up found; read when a recipe runs, because set-up may have just written it.
 JAVA = JAVA_HOME="$$(cat $(VENV)/java_home)"
-PYTEST = $(JAVA) $(PY) -m pytest -q
+# Containers often forbid bytecode files. Every process would then compile all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo demo-kafka test soak check bench clean
+.PHONY: help setup servers demo demo-kafka test test-full test-changed soak check check-types check-style bench clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## make .venv, install penstock and its tools, find (or install) a JDK
 	@tools/setup.sh
 
-servers: setup # install what the tests of connectors run against
-	@tools/install_servers.sh
+servers: # set up, and install the servers that tests run against
+	@tools/setup.sh servers
 
 demo: setup ## run the fraud detection demo (RESUME=dir goes on, DEMO="--help" shows its options)
 	@$(JAVA) $(PY) examples/fraud_demo.py $(if $(RESUME),--resume "$(RESUME)") $(DEMO)
 
-demo-kafka: setup servers ## orders from Kafka, enriched from PostgreSQL, exactly once; starts and stops both (DEMO="--help")
+demo-kafka: servers ## orders from Kafka, enriched from PostgreSQL, exactly once; starts and stops both (DEMO="--help")
 	@$(JAVA) $(PY) examples/kafka_demo.py $(DEMO)
 
-# Without Spark in several processes, then one suite after another: only one Spark session lives at a time.
-test: setup servers ## run all tests: unit, jobs, SQL and zoo, connectors, spark, faults, e2e
-	$(PYTEST) tests/unit tests/jobs tests/sql tests/zoo -n logical --maxprocesses 4
-	$(PYTEST) tests/connectors -n 2 --dist loadgroup
-	$(PYTEST) tests/spark
-	$(PYTEST) tests/faults
-	$(PYTEST) tests/e2e
+test: servers ## run the tests that continuous integration runs, in a few minutes
+	@$(JAVA) $(PY) tools/run_tests.py $(PYTEST)
 
-soak: setup servers ## hours of tests: faults and random programs with new seeds, a long run (SOAK=3 rounds)
+test-full: servers ## run all tests: every connector, Spark, faults, e2e, all combinations (PYTEST="..." for pytest)
+	@$(JAVA) $(PY) tools/run_tests.py --full $(PYTEST)
+
+test-changed: servers ## run the tests that your change can affect, by the import graph (CHANGED="--base main --list")
+	@$(JAVA) $(PY) tools/changed_tests.py $(CHANGED)
+
+soak: servers ## hours of tests: faults and random programs with new seeds, a long run (SOAK=3 rounds)
 	@tools/soak.sh $(SOAK)
 
-check: setup ## lint, format check, types, dead code, import rules
+check: setup ## lint, format check, types, dead code, import rules; the same for the page's JavaScript
+	@$(MAKE) --no-print-directory -j2 check-types check-style
+
+check-types:
+	@$(PY) -m mypy
+
+check-style:
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
-	@$(PY) -m mypy
 	@$(PY) tools/dead_code.py
 	@$(PY) -m pytest tests/unit/test_import_rules.py -q
+	@tools/check_js.sh
 
 bench: setup ## measure against PyFlink, Flink SQL and others in the same run (BENCH="--help" for its options)
 	@tools/setup.sh bench
 	@$(JAVA) $(PY) -m benchmarks $(BENCH)
 
 clean: ## remove everything that the other verbs made
-	rm -rf $(VENV) build dist out spark-warehouse benchmarks/.work benchmarks/.pyflink-venv benchmarks/.peers
+	rm -rf $(VENV) node_modules build dist out spark-warehouse benchmarks/.work benchmarks/.pyflink-venv benchmarks/.peers
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,28 +8,35 @@ venv=.venv
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
-# ensure_debian COMMAND_OR_FILE PACKAGE...: install packages unless the command or the file is there.
-ensure_debian() {
-  local wanted=$1
-  shift
-  if command -v "$wanted" >/dev/null || [ -e "$wanted" ]; then return; fi
+missing=() # Debian packages to install
+
+# want COMMAND_OR_FILE PACKAGE: note a package unless the command or the file is there.
+want() {
+  if ! command -v "$1" >/dev/null && ! compgen -G "$1" >/dev/null; then missing+=("$2"); fi
+}
+
+install_debian() {
+  if [ ${#missing[@]} = 0 ]; then return; fi
   if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
-    say "$wanted is missing, tests that need it cannot run; try: sudo apt-get install $*"
+    say "tests that need these packages cannot run; try: sudo apt-get install ${missing[*]}"
     return
   fi
-  say "installing $*"
+  say "installing ${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
-  apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1 ||
-    { apt-get update -qq >/dev/null && apt-get install -y -qq --no-install-recommends "$@" >/dev/null; } ||
-    say "$* cannot be installed: tests that need it cannot run"
+  local options=(-y -qq --no-install-recommends -o Dpkg::Options::=--force-unsafe-io)
+  apt-get install "${options[@]}" "${missing[@]}" >/dev/null 2>&1 ||
+    { apt-get update -qq >/dev/null && apt-get install "${options[@]}" "${missing[@]}" >/dev/null; } ||
+    say "${missing[*]} cannot be installed: tests that need them cannot run"
 }
 
 # ensure_jars NAME: fetch what tools/servers/NAME.pom.xml depends on, with Maven, into $venv/servers/NAME.
 ensure_jars() {
   local pom="tools/servers/$1.pom.xml" home="$venv/servers/$1"
   if [ -e "$home/.fetched" ] && [ ! "$pom" -nt "$home/.fetched" ]; then return; fi
-  if ! command -v mvn >/dev/null; then ensure_debian mvn maven; fi
-  if ! command -v mvn >/dev/null; then return; fi
+  if ! command -v mvn >/dev/null; then
+    say "Maven is missing, tests that need $1 cannot run"
+    return
+  fi
   say "fetching the jars of $1"
   rm -rf "$home"
   mkdir -p "$home"
@@ -47,7 +54,7 @@ ensure_flink() {
   if [ -e "$home/pyflink/lib/flink-dist-$1.jar" ]; then return; fi
   say "installing the clients of Flink $1"
   rm -rf "$home"
-  if "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --target "$home" \
+  if "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --target "$home" \
     "apache-flink-libraries==$1" >&2; then
     rm -rf "$home/pyflink/opt" "$home/pyflink/plugins"
   else
@@ -56,15 +63,29 @@ ensure_flink() {
   fi
 }
 
-if ! compgen -G "/usr/lib/postgresql/*/bin/initdb" >/dev/null; then ensure_debian initdb postgresql; fi
-ensure_jars kafka
-ensure_debian redis-server redis-server
-ensure_debian prometheus prometheus
-ensure_jars opensearch
-ensure_jars zookeeper
+want "/usr/lib/postgresql/*/bin/initdb" postgresql
+want redis-server redis-server
+want prometheus prometheus
+want mvn maven
 # The browser that opens the web page in the tests, and a font that desktops have
-ensure_debian chromium chromium
-ensure_debian zsh zsh
-ensure_debian fish fish
-ensure_debian /usr/share/fonts/truetype/noto/NotoSans-Regular.ttf fonts-noto-core
-ensure_flink 2.3.0
+want chromium chromium
+want /usr/share/fonts/truetype/noto/NotoSans-Regular.ttf fonts-noto-core
+want zsh zsh
+want fish fish
+
+fetch_jars() {
+  ensure_jars kafka
+  ensure_jars zookeeper
+  ensure_jars opensearch
+}
+
+# Side by side, as all of it is waiting for downloads; but Maven may have to be installed first.
+ensure_flink 2.3.0 &
+if command -v mvn >/dev/null; then
+  fetch_jars &
+  install_debian
+else
+  install_debian
+  fetch_jars
+fi
+wait

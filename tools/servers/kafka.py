@@ -1,12 +1,16 @@
-"""A Kafka cluster of one broker, with a controller beside it."""
+"""A Kafka cluster of one broker, which is its own controller or has one beside it."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -14,10 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
-from tools.servers.process import MissingServerError, ServerProcess
+from tools.servers.process import MissingServerError, ServerProcess, free_port
 
 JARS = Path(sys.prefix) / "servers" / "kafka"
 BROKER_ID = 1
+CONTROLLER_ID = 100  # where it is a process of its own
 PATIENCE_S = 120.0  # for what takes seconds at most, unless the machine is very busy
 
 
@@ -39,17 +44,44 @@ class _Node(ServerProcess):
 
     def prepare(self) -> None:
         """Write the configuration and format the storage."""
-        lines = {"log.dirs": str(self.directory / "data"), **self.settings()}
+        lines = {"log.dirs": str(self._data), **self.settings()}
         self._configuration.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
-        tool = [
-            "kafka.tools.StorageTool",
-            "format",
-            f"--cluster-id={self.cluster}",  # an id may begin with a dash
-            "-c",
-            str(self._configuration),
-            *self.format_options,
-        ]
-        subprocess.run([*self._java(), *tool], check=True, stdout=subprocess.DEVNULL)
+        self._data.mkdir()
+        formatted = self._formatted(lines["process.roles"], lines["node.id"])
+        for file in formatted.iterdir():
+            shutil.copyfile(file, self._data / file.name)
+        properties = self._data / "meta.properties"
+        text = re.sub(
+            "(?m)^cluster.id=.*", lambda _: f"cluster.id={self.cluster}", properties.read_text()
+        )
+        properties.write_text(text)
+
+    def _formatted(self, roles: str, node: str) -> Path:
+        """Return what the tool writes into the storage of such a node. It is kept: the tool takes as long as half a start."""
+        key = hashlib.sha256("\0".join([roles, node, *self.format_options]).encode()).hexdigest()
+        kept = JARS / "formatted" / key[:16]
+        if kept.exists():
+            return kept
+        kept.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as directory:
+            made = Path(directory) / "data"
+            configuration = Path(directory) / "server.properties"
+            text = self._configuration.read_text()
+            configuration.write_text(text.replace(f"log.dirs={self._data}", f"log.dirs={made}"))
+            # An id may begin with a dash.
+            tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={self.cluster}"]
+            command = [*self._java(), *tool, "-c", str(configuration), *self.format_options]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            try:
+                made.rename(kept)
+            except OSError:  # somebody else was faster
+                if not kept.exists():
+                    raise
+        return kept
+
+    @property
+    def _data(self) -> Path:
+        return self.directory / "data"
 
     @property
     def _configuration(self) -> Path:
@@ -86,8 +118,8 @@ class _Controller(_Node):
         address = f"127.0.0.1:{self.port}"
         return {
             "process.roles": "controller",
-            "node.id": "100",
-            "controller.quorum.voters": f"100@{address}",
+            "node.id": str(CONTROLLER_ID),
+            "controller.quorum.voters": f"{CONTROLLER_ID}@{address}",
             "controller.listener.names": "CONTROLLER",
             "listeners": f"CONTROLLER://{address}",
             "broker.session.timeout.ms": str(self.session_ms),
@@ -100,13 +132,10 @@ class _Controller(_Node):
 
 
 class KafkaBroker(_Node):
-    """A broker without authentication on a free port of the loopback address.
+    """A broker without authentication on a free port of the loopback address. It is the controller, too: one process starts sooner than two.
 
-    Topics are made by `create_topic` only. What a test needs of the broker beyond that is in `settings`, lines of server.properties.
-
-    The controller is a process of its own, and lives on when the broker is killed. The broker is started again only when the controller has noticed
-    its death. One that is back earlier may forget the markers of transactions that it was about to write: it takes their partitions for deleted,
-    because it still takes itself for the leader that it was before, which does not answer ("Couldn't find leader endpoint").
+    Topics are made by `create_topic` only. What a test needs of the broker beyond that is in `settings`, lines of server.properties. One that is to
+    be killed is a MortalBroker.
     """
 
     name = "kafka"
@@ -120,37 +149,7 @@ class KafkaBroker(_Node):
         super().__init__()
         self.cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._settings = dict(settings or {})
-        self._controller = _Controller()
-        self._controller.cluster = self.cluster
-        self._controller.session_ms = self.session_ms
-        self._deaths = 0  # that the controller had noticed when the broker ended
-
-    def start(self) -> Self:
-        """Start it, and its controller, and wait until it answers."""
-        if self._controller.running:
-            self._until_taken_for_dead()
-            return super().start()
-        with ThreadPoolExecutor(1) as beside:  # the broker waits for it, so both can start at once
-            controller = beside.submit(self._controller.start)
-            super().start()
-            controller.result()
-        return self
-
-    def _end(self, number: signal.Signals) -> None:
-        if self._controller.running:
-            self._deaths = self._controller.deaths()
-        super()._end(number)
-
-    def _until_taken_for_dead(self) -> None:
-        # One that was taken for dead while it lived does not die again, so this ends in any case.
-        end = time.monotonic() + self.session_ms / 1000 + 20
-        while self._controller.deaths() == self._deaths and time.monotonic() < end:
-            time.sleep(0.05)
-
-    def close(self) -> None:
-        """Stop it and its controller, and delete their data."""
-        super().close()
-        self._controller.close()
+        self._controller_port = free_port()
 
     def settings(self) -> Mapping[str, str]:
         """Return the lines of server.properties."""
@@ -231,15 +230,31 @@ class KafkaBroker(_Node):
         # What clients print while a broker is down is no news to those who took it down.
         return {"bootstrap.servers": self.bootstrap, "log_level": "0", **self.client_settings}
 
-    def _defaults(self) -> dict[str, str]:
-        client, controller = f"127.0.0.1:{self.port}", f"127.0.0.1:{self._controller.port}"
+    def _controlling(self) -> dict[str, str]:
+        """Return which controller it has: itself."""
         return {
-            "process.roles": "broker",
+            "process.roles": "broker,controller",
+            "controller.quorum.voters": f"{BROKER_ID}@127.0.0.1:{self._controller_port}",
+            "broker.session.timeout.ms": str(self.session_ms),
+        }
+
+    def _listeners(self, protocol: str) -> dict[str, str]:
+        """Return where it listens, for clients that speak a protocol and for brokers."""
+        client = f"{protocol}://127.0.0.1:{self.port}"
+        controller = f"CONTROLLER://127.0.0.1:{self._controller_port}"
+        return {
+            "listeners": f"{client},{controller}",
+            "advertised.listeners": client,
+            "listener.security.protocol.map": f"{protocol}:{protocol},CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": protocol,
+        }
+
+    def _defaults(self) -> dict[str, str]:
+        return {
+            **self._controlling(),
+            **self._listeners("PLAINTEXT"),
             "node.id": str(BROKER_ID),
-            "controller.quorum.voters": f"100@{controller}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://{client}",
-            "advertised.listeners": f"PLAINTEXT://{client}",
             "auto.create.topics.enable": "false",
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "2",
@@ -249,6 +264,8 @@ class KafkaBroker(_Node):
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
+            # Messages of tests have times of long ago. They would be deleted as too old, half a minute after the start.
+            "log.retention.ms": "-1",
             # Data is on disk when the process dies; only a machine that dies would need these.
             "log.flush.interval.messages": str(2**62),
             "num.network.threads": "2",
@@ -260,6 +277,56 @@ class KafkaBroker(_Node):
 
 
 class MortalBroker(KafkaBroker):
-    """A broker that is to be killed: its controller notices its death soon, and a start after it need not wait for long."""
+    """A broker that is to be killed.
+
+    Its controller is a process of its own, and lives on. The broker is started again only when the controller has noticed its death, which it does
+    soon. One that is back earlier may forget the markers of transactions that it was about to write: it takes their partitions for deleted,
+    because it still takes itself for the leader that it was before, which does not answer ("Couldn't find leader endpoint").
+    """
 
     session_ms = 2000
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(settings)
+        self._controller = _Controller()
+        self._controller.cluster = self.cluster
+        self._controller.session_ms = self.session_ms
+        self._controller_port = self._controller.port
+        self._deaths = 0  # that the controller had noticed when the broker ended
+
+    def start(self) -> Self:
+        """Start it, and its controller, and wait until it answers."""
+        if self._controller.running:
+            self._until_taken_for_dead()
+            return super().start()
+        with ThreadPoolExecutor(1) as beside:  # the broker waits for it, so both can start at once
+            controller = beside.submit(self._controller.start)
+            super().start()
+            controller.result()
+        return self
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._controller.running:
+            self._deaths = self._controller.deaths()
+        super()._end(number)
+
+    def _until_taken_for_dead(self) -> None:
+        # One that was taken for dead while it lived does not die again, so this ends in any case.
+        end = time.monotonic() + self.session_ms / 1000 + 20
+        while self._controller.deaths() == self._deaths and time.monotonic() < end:
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        """Stop it and its controller, and delete their data."""
+        super().close()
+        self._controller.close()
+
+    def _controlling(self) -> dict[str, str]:
+        return {
+            "process.roles": "broker",
+            "controller.quorum.voters": f"{CONTROLLER_ID}@127.0.0.1:{self._controller_port}",
+        }
+
+    def _listeners(self, protocol: str) -> dict[str, str]:
+        found = super()._listeners(protocol)
+        return {**found, "listeners": found["advertised.listeners"]}

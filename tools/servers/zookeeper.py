@@ -53,7 +53,7 @@ class ZooKeeperServer(ServerProcess):
             "clientPortAddress": "127.0.0.1",
             "tickTime": TICK_MS,
             "minSessionTimeout": 2 * TICK_MS,
-            "maxSessionTimeout": 60_000,
+            "maxSessionTimeout": 600_000,
             "4lw.commands.whitelist": "srvr",
             # What is written is on disk when the process dies; only a machine that dies would need this.
             "forceSync": "no",
