@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
+from tests.builders import cases, examples, quarantine, selection
 from tests.builders.clusters import own_cluster
 
-# The same examples every time, however busy the machine is. `--hypothesis-profile=explore` looks for new ones.
-settings.register_profile(
-    "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile("explore", settings.get_profile("same"), derandomize=False)
-settings.load_profile("same")
+examples.register_profiles()
 
 _MEMORY = Path("/dev/shm")
 _NEEDED_BYTES = 4 << 30  # twice what the tests have at a time
@@ -29,6 +26,41 @@ if (
     and shutil.disk_usage(_MEMORY).free > _NEEDED_BYTES
 ):
     os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--case", metavar="NAME", help="of tests with many cases, run this one alone")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    cases.choose(config.getoption("--case"))
+    config.addinivalue_line(
+        "markers", "ci: `make test` runs this test, although its suite starts processes"
+    )
+    config.addinivalue_line("markers", "full: only `make test-full` runs this test")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in quarantine.report():
+        terminalreporter.write_line(line)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None]:
+    """Keep the garbage collector away from what stays until the end: it would search all tests again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Choose what `make test` runs, before `-m` drops the rest."""
+    selection.mark_full(items)
+    quarantine.mark(items)
 
 
 @pytest.fixture(scope="session", autouse=True)

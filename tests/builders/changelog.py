@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -12,6 +11,7 @@ from penstock.connectors import Committer, Sink, SinkWriter
 from penstock.connectors.cdc import PostgresCdcSource
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import runs_in
+from tests.builders.waiting import wait_until
 
 PATIENCE_S = 120.0  # for what happens within seconds, unless the machine is very busy
 
@@ -140,8 +140,4 @@ def cancel_all():
 
 def until(condition, seconds=PATIENCE_S):
     """Wait for a condition, and say so if it does not come true."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.01)
-    return found
+    return wait_until(condition, seconds=seconds)

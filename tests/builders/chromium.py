@@ -26,7 +26,7 @@ def chromium():
     from playwright.sync_api import expect, sync_playwright
 
     assert CHROMIUM is not None, MISSING
-    expect.set_options(timeout=30_000)
+    expect.set_options(timeout=90_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]

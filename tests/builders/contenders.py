@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 
 
 class Recorder:
@@ -25,11 +23,3 @@ class Recorder:
     @property
     def tokens(self) -> list[int]:
         return [token for token in self.told if token is not None]
-
-
-def wait_until(condition: Callable[[], object], within_s: float = 60.0) -> None:
-    """Wait for something to become true."""
-    end = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)

@@ -70,6 +70,8 @@ class _Reader(SourceReader):
 class Slowly(Counting):
     """Ten numbers in a millisecond or two, for jobs that read all the time."""
 
+    read_up_to = 0  # in this process
+
     def create_reader(self) -> SourceReader:
         return _SlowReader()
 
@@ -78,6 +80,7 @@ class _SlowReader(SourceReader):
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
         time.sleep(0.001)
         numbers = list(range(position * 10, position * 10 + 10))
+        Slowly.read_up_to = numbers[-1]
         yield SourceBatch(numbers, position + 1, numbers)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -12,6 +11,7 @@ from penstock.connectors import Committer, Sink, SinkWriter
 from penstock.datastream.connectors.kafka import KafkaSource
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import runs_in
+from tests.builders.waiting import wait_until
 
 PATIENCE_S = 120.0  # for what happens within seconds, unless the machine is very busy
 
@@ -108,11 +108,7 @@ def run(env, kafka_source, name, **options):
 
 def until(condition, seconds=PATIENCE_S):
     """Wait for a condition, and say so if it does not come true."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.01)
-    return found
+    return wait_until(condition, seconds=seconds)
 
 
 def produce(broker, topic, messages, partition=None, **settings):

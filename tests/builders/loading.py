@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from pathlib import Path
+from types import ModuleType
+
+TOOLS = Path(__file__).parents[2] / "tools"
 
 
 def load(path):
@@ -13,3 +17,8 @@ def load(path):
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
+
+
+def load_tool(name: str) -> ModuleType:
+    """Return a module of `tools`. All tests share it: tools find each other by name, and pickle compares classes."""
+    return sys.modules.get(name) or load(TOOLS / f"{name}.py")

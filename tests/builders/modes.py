@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import pytest
 
 EPOCHS = "epochs"
 PIPELINED = "pipelined"
@@ -50,5 +54,9 @@ WAYS = (
     Way(PIPELINED, "rocksdb"),
     *((Way(PIPELINED, "hashmap"), Way(PIPELINED, "rocksdb", unaligned=True)) if SOAKS else ()),
 )
-# Where a fault takes long: each mode and each backend once, all in the soak.
-SOME_WAYS = WAYS if SOAKS else (WAYS[0], WAYS[-1])
+
+
+def ways(*in_ci: Way) -> Sequence[Any]:
+    """Return all ways as parameters of a test; `make test` runs those that are given."""
+    assert set(in_ci) <= set(WAYS)
+    return [pytest.param(way, marks=[pytest.mark.ci] if way in in_ci else []) for way in WAYS]

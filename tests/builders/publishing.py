@@ -16,7 +16,7 @@ class SettlingPublisher(Publisher):
     def settle(self):
         for thread in threading.enumerate():
             if thread.name == "penstock-publish":
-                thread.join(10)
+                thread.join(60)
 
 
 @pytest.fixture

@@ -10,10 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
-from moto.moto_server.werkzeug_app import MotoRequestHandler
-from moto.server import create_backend_app
 from pyarrow import fs
-from werkzeug.serving import make_server
 
 BUCKET = "streams"
 KEY, SECRET = "penstock", "very-secret"
@@ -36,6 +33,11 @@ class S3Server:
     """Serves one bucket on a port of its own."""
 
     def __init__(self):
+        # moto takes half a second to load, so only workers that start a server load it.
+        from moto.moto_server.werkzeug_app import MotoRequestHandler
+        from moto.server import create_backend_app
+        from werkzeug.serving import make_server
+
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         self._application = create_backend_app("s3")
         self._asked = []

@@ -29,6 +29,7 @@ from penstock.runtime.task.stage_messages import (
 from tests.builders import pipes
 
 _ATTEMPTS = itertools.count()
+PATIENCE_S = 120.0  # before a test fails instead of hanging
 
 
 def stage(*vertices, slots=None, settings=None, elsewhere=None, **options):
@@ -72,6 +73,7 @@ class Running:
         self.deployment = dataclasses.replace(deployment, driver=address)
         self.reports = []
         self.listening = {}
+        self._gone = set()
         self.stop = StopSignal()
         self._thread = threading.Thread(
             target=run_stage_locally, args=(self.deployment, self.stop), daemon=True
@@ -87,7 +89,7 @@ class Running:
 
     def __exit__(self, *_):
         self.stop.set()
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
         self.endpoint.close()
         assert not self._thread.is_alive()
 
@@ -109,10 +111,12 @@ class Running:
         for arrival in self.endpoint.poll(seconds):
             if isinstance(arrival.message, SlotListening):
                 self.listening[arrival.slot] = arrival.message.address
-            elif not isinstance(arrival.message, ConnectionLost):
+            elif isinstance(arrival.message, ConnectionLost):
+                self._gone.add(arrival.slot)
+            else:
                 self.reports.append(arrival.message)
 
-    def until(self, condition, seconds=20.0):
+    def until(self, condition, seconds=PATIENCE_S):
         """Take reports until a condition holds; fail if a slot does, unless that is what is waited for."""
         end = time.monotonic() + seconds
         while not condition():
@@ -143,9 +147,9 @@ class Running:
     def leave(self):
         """Let all slots leave, and wait for their end."""
         self.tell_all(Leave())
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
-        self.poll(0.2)
+        self.until(lambda: len(self._gone) == self.deployment.slots)  # after their last reports
 
 
 class NoNetwork:
@@ -255,7 +259,7 @@ class Stepped:
 
     def acks(self, checkpoint, count=None):
         """Return the ACKs of a checkpoint; wait for so many of them."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + PATIENCE_S
         while True:
             found = {
                 pipes.number_of(each.ack.task): each.ack

@@ -13,12 +13,12 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 _CONTROL = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[=>()][A-Z0-9]?)")
 
 
@@ -78,10 +78,14 @@ class Terminal:
 
     def until(self, wanted: str, after: int = 0) -> None:
         """Wait until something was written, behind so many letters."""
+        self.until_it_shows(lambda: wanted in self.text[after:], wanted)
+
+    def until_it_shows(self, condition: Callable[[], bool], what: str = "it") -> None:
+        """Wait until what was written fulfils a condition."""
         deadline = time.monotonic() + PATIENCE_S
-        while wanted not in self.text[after:]:
-            assert time.monotonic() < deadline, f"{wanted!r} never came:\n{self.text}"
-            assert self._read(), f"it ended without {wanted!r}:\n{self.text}"
+        while not condition():
+            assert time.monotonic() < deadline, f"{what!r} never came:\n{self.text}"
+            assert self._read(), f"it ended without {what!r}:\n{self.text}"
 
     def end(self) -> int:
         """Wait for its end; return the exit code."""

@@ -12,7 +12,7 @@ import pytest
 from penstock.cli import main
 from penstock.cli.reach import find_jobs
 
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 
 PROGRAM = """
 from penstock.common import Types, WatermarkStrategy

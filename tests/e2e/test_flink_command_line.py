@@ -12,7 +12,6 @@ from penstock.rest.server import RestServer
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders import page_jobs
 from tests.builders.flink_home import flink_home
-from tests.builders.modes import SOAKS
 
 TOKEN = "the token of this test"
 PATIENCE_S = 60
@@ -69,7 +68,6 @@ def test_flinks_command_line_lists_saves_stops_and_cancels_jobs(home, start, tmp
     assert second.get_job_status().result().name == "CANCELED"
 
 
-@pytest.mark.skipif(not SOAKS, reason="with PENSTOCK_SOAK=1")
 def test_flinks_command_line_takes_savepoints_and_deletes_them(home, start, tmp_path):
     def flink(command, *arguments):
         return home.run(tmp_path, command, "-m", start.address, *arguments, token=TOKEN)

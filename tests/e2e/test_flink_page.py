@@ -54,7 +54,7 @@ def page(address):
             extra_http_headers={"Authorization": f"Bearer {TOKEN}"},
         )
         page = context.new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(90_000)
         page.troubles = []
         page.on("pageerror", lambda error: page.troubles.append(str(error)))
         page.on(

@@ -21,7 +21,7 @@ from penstock.rest.server import RestServer
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders import page_jobs
 from tests.builders.chromium import Visit, axe_findings, chromium, needs_chromium
-from tests.builders.modes import SOAKS
+from tests.builders.waiting import wait_until
 
 pytestmark = needs_chromium
 
@@ -32,16 +32,9 @@ TABS = (
     "configuration", "plan",
 )  # fmt: skip
 PHONE = {"width": 390, "height": 844}
-LOOKED_AT_IN_THE_DARK = (
-    "/",
-    "/graph",
-    "/checkpoints",
-    "/flame",
-)  # colours differ, the rest is the same
 PATIENCE_S = 60
 NOTHING = "\N{EN DASH}"
 WANTED = "PENSTOCK_SCREENSHOTS" in os.environ  # then there is more to see in them
-in_soak = pytest.mark.skipif(not SOAKS, reason="with PENSTOCK_SOAK=1")
 
 
 def expect(thing):
@@ -166,7 +159,8 @@ def test_the_numbers_of_a_running_job_move_without_a_reload(visit, jobs):
     page.evaluate("window.loaded_once = true")
     expect(page.get_by_role("heading", name="fraud detection")).to_be_visible()
     expect(stat(page, "Records from sources")).to_have_text(re.compile(r"^[1-9][\d.,]*"))
-    assert 100 < number(stat(page, "Records from sources").inner_text()) < 6_000
+    # Of 500 records a second, more or less.
+    wait_until(lambda: 100 < number(stat(page, "Records from sources").inner_text()) < 6_000)
     before = stat(page, "Duration").inner_text()
     expect(stat(page, "Duration")).not_to_have_text(before)
     expect(page.locator(".edge-label").first).to_have_text(re.compile(r"[\d.,]+.*/s"))
@@ -216,6 +210,7 @@ def test_all_can_be_reached_with_the_keyboard(visit, jobs):
     expect(page.get_by_role("complementary")).to_have_count(0)
 
 
+@pytest.mark.ci
 def test_a_savepoint_is_taken_by_click_after_logging_in(visit, jobs):
     page = visit().go(place(jobs["running"], "checkpoints"))
     page.get_by_role("button", name="Take a savepoint").click()
@@ -383,8 +378,8 @@ def test_fifty_vertices_stay_readable(visit, options, request):
     [
         ("light", {}),
         ("dark", PHONE),
-        pytest.param("dark", {}, marks=in_soak),
-        pytest.param("light", PHONE, marks=in_soak),
+        ("dark", {}),
+        ("light", PHONE),
     ],
     ids=["light", "dark phone", "dark", "light phone"],
 )
@@ -397,8 +392,7 @@ def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_window(visit, j
         page.evaluate("hash => { location.hash = hash }", each)
         expect(page.locator("main h1")).to_be_visible()
         expect(page.locator("[aria-busy=true]")).to_have_count(0)
-        if SOAKS or theme == "light" or each.endswith(LOOKED_AT_IN_THE_DARK):
-            found[each] = axe_findings(page)
+        found[each] = axe_findings(page)
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0, f"{each} is {wide} px too wide"
     assert {each: what for each, what in found.items() if what} == {}
@@ -473,7 +467,7 @@ def session(tmp_path, monkeypatch):
 
     def penstock(*arguments):
         command = [sys.executable, "-m", "penstock", "session", *arguments]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=180)
         return json.loads(done.stdout)
 
     started = penstock("start", "--no-spark", "--json")

@@ -15,7 +15,7 @@ import pytest
 from penstock.rest.client import RestClient
 from penstock.rest.session_client import sessions
 
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 PROGRAM = b"""
 import logging
 import sys

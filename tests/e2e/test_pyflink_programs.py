@@ -22,7 +22,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 NAMES = sorted(path.stem for path in (PROGRAMS / "expected").glob("*.txt"))
 # The order of results is not defined here: several inputs, BATCH mode, unordered answers.
 IN_ANY_ORDER = {"word_count", "async_inference", "basic_operations", "connected_streams"}
-ON_SPARK = ["process_json", "main_and_neighbour"]
+ON_SPARK = ["process_json", pytest.param("main_and_neighbour", marks=pytest.mark.ci)]
 
 
 def by_prefix(text: str, *, ordered: bool) -> dict[str, list[str]]:
@@ -45,6 +45,7 @@ def test_every_program_has_an_expected_output():
     assert programs == set(NAMES)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", NAMES)
 def test_a_program_prints_what_it_prints_on_flink(name, capsys):
     assert main(["run", "--no-spark", str(PROGRAMS / f"{name}.py")]) == 0
@@ -61,7 +62,7 @@ def test_a_program_prints_the_same_on_spark(name, tmp_path):
         env={**os.environ, "PYTHONPATH": str(root)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,9 @@ import pytest
 from penstock.cli.reach import find_jobs
 from penstock.rest.client import RestClient
 from penstock.rest.session_client import sessions
+from tests.builders.waiting import wait_until
 
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 
 ENDLESS = """
 from penstock.common import WatermarkStrategy
@@ -49,14 +49,6 @@ def penstock(*arguments: str, code: int = 0, cwd: Path | None = None) -> str:
     )  # fmt: skip
     assert done.returncode == code, f"{done.returncode}: {done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr
-
-
-def eventually(condition, what):
-    until = time.monotonic() + PATIENCE_S
-    while not (found := condition()):
-        assert time.monotonic() < until, f"{what} did not happen"
-        time.sleep(0.05)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +84,7 @@ def log_of(session) -> str:
     return Path(session["log"]).read_text()
 
 
+@pytest.mark.ci
 def test_a_session_is_there_when_its_start_returns(session):
     told = penstock("session", "status")
 
@@ -100,6 +93,7 @@ def test_a_session_is_there_when_its_start_returns(session):
     assert "no jobs" in told
 
 
+@pytest.mark.ci
 def test_a_job_runs_in_the_session_and_its_client_waits_for_it(session, tmp_path):
     helper = "def mark(n):\n    return f'first {n}'\n"
     script = program(tmp_path, SHORT, helper, name="short")
@@ -139,11 +133,11 @@ def test_of_three_jobs_one_fails_for_ever_and_the_others_go_on(session, tmp_path
     client = RestClient(session["address"], sessions()[0].token)
     jobs = {job.name: job for job in find_jobs() if job.runs}
     assert set(jobs) == {"bad", "left", "right"}
-    eventually(
+    wait_until(
         lambda: client.get(f"/jobs/{jobs['bad'].id}")["penstock"]["restarts"] > 5, "five restarts"
     )
     for name in ("left", "right"):
-        eventually(lambda name=name: f"{name} 50\n" in log_of(session), f"record 50 of {name}")
+        wait_until(lambda name=name: f"{name} 50\n" in log_of(session), f"record 50 of {name}")
     states = {job.name: job.state for job in find_jobs() if job.runs}
     assert states["left"] == states["right"] == "RUNNING"
     for name in ("left", "right"):
@@ -163,17 +157,18 @@ def test_of_three_jobs_one_fails_for_ever_and_the_others_go_on(session, tmp_path
         [sys.executable, "-m", "penstock", "run", "--session", str(script)],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    eventually(
+    wait_until(
         lambda: client.get("/penstock/session")["slots"]["waiting"] == 1, "the fourth job waits"
     )
     penstock("cancel", "bad")
     assert "ended after True" in waiting.communicate(timeout=PATIENCE_S)[0]
 
 
+@pytest.mark.ci
 def test_a_session_that_is_stopped_cancels_its_jobs_and_is_gone(session):
     assert "has ended" in penstock("session", "stop")
 
-    eventually(lambda: not Path(f"/proc/{session['pid']}").exists(), "the end of the process")
+    wait_until(lambda: not Path(f"/proc/{session['pid']}").exists(), "the end of the process")
     assert "no session runs here" in penstock("session", "status", code=1)
     assert sessions() == []
 
@@ -193,7 +188,7 @@ def test_a_detached_program_goes_on_without_the_command(home, tmp_path):
     assert [job["name"] for job in told["jobs"]] == ["alone"]
     assert [job.name for job in find_jobs() if job.runs] == ["alone"]
     penstock("cancel", "alone")
-    eventually(lambda: not find_jobs(), "the end of the process")
+    wait_until(lambda: not find_jobs(), "the end of the process")
 
 
 def test_a_detached_program_that_fails_at_once_says_why(home, tmp_path):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
-import time
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
 from tests.builders.rest_fakes import NOW, FakeController
 from tests.builders.terminal import PATIENCE_S, Terminal
+from tests.builders.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 CLICKS = "ab" + "1" * 30
@@ -47,11 +48,17 @@ def clicks():
 def test_who_waits_sees_for_what(clicks):
     clicks.answers["trigger_savepoint"] = result = Future()
     with Terminal([*PENSTOCK, "savepoint", "clicks"]) as terminal:
-        terminal.until("a savepoint of job 'clicks' is being written (0 s)")
-        terminal.until("(1 s)")
+        terminal.until("a savepoint of job 'clicks' is being written (")
+        first = seconds_shown(terminal)[0]
+        terminal.until_it_shows(lambda: seconds_shown(terminal)[-1] > first)
         result.set_result("/d/savepoint-9")
         assert terminal.end() == 0
         assert terminal.raw.endswith("\r\x1b[K/d/savepoint-9\r\n")  # the progress is wiped away
+
+
+def seconds_shown(terminal):
+    """The seconds of progress that a terminal has shown, one after another."""
+    return [int(seconds) for seconds in re.findall(r"\((\d+) s\)", terminal.text)] or [0]
 
 
 def test_ctrl_c_ends_the_command_and_not_the_savepoint(clicks):
@@ -70,10 +77,7 @@ def test_what_is_piped_has_no_progress(clicks):
     command = subprocess.Popen(
         [*PENSTOCK, "savepoint", "clicks"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    deadline = time.monotonic() + PATIENCE_S
-    while not clicks.calls:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: bool(clicks.calls), seconds=PATIENCE_S)
     with pytest.raises(subprocess.TimeoutExpired):
         command.wait(1)  # in which a terminal would see progress
     result.set_result("/d/savepoint-9")

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fault_harness import LedgerRun
+from fault_harness import TIMEOUT_S, LedgerRun
 from fault_log import KillLog
 
-from tests.builders.modes import SOAKS, Way
+from tests.builders.modes import Way
 from tools.servers.kafka import KafkaBroker
 from tools.servers.postgres import PASSWORD, USER, PostgresServer
 from tools.servers.process import ServerProcess
@@ -25,6 +25,8 @@ KEYS = 13
 PARTITIONS = 3
 _PAUSE_S = 0.02
 _BURST = 5
+_AWAY_S = 0.5  # how long a server is away, at least
+_LAST = "last"  # the key of messages after all others
 
 
 class Feeder:
@@ -73,6 +75,19 @@ class Feeder:
         """End feeding; return the lines that the job has to put out."""
         self._stop.set()
         self._thread.join(150)
+        return self._lines()
+
+    def send_last(self) -> Counter[str]:
+        """Write one more message to each partition; return the lines that the job has to put out for them."""
+        before = self._lines()
+        for partition in range(PARTITIONS):
+            self._producer.produce(
+                self._topic, _LAST, partition=partition, on_delivery=self._delivered
+            )
+        self._producer.flush(120)
+        return self._lines() - before
+
+    def _lines(self) -> Counter[str]:
         assert not self._failed, self._failed[:3]
         return Counter(
             f"{key} number {number}"
@@ -117,8 +132,6 @@ class SystemsRun(LedgerRun):
             topic=self._source,
             sink=sink,
         )
-        if SOAKS:
-            self._deadline += 1200  # dozens of faults, and a broker takes its time to start
         self.feeder = Feeder(broker, self._source)
         self._watcher: subprocess.Popen[bytes] | None = None
 
@@ -135,7 +148,7 @@ class SystemsRun(LedgerRun):
         """Kill a server and start it again on its data, while the job runs."""
         server.kill()
         self.strike(f"{server.name} killed")
-        time.sleep(0.5)
+        time.sleep(_AWAY_S)
         server.start()
 
     def found(self) -> Counter[str]:
@@ -154,10 +167,13 @@ class SystemsRun(LedgerRun):
         """Feed no more, wait until all is out, stop the job, and judge."""
         expected = self.feeder.stop()
         assert expected.total() > 0
-        self._wait_for(lambda: self.found().total() >= expected.total(), 120)
-        time.sleep(1.5)  # several checkpoints, in which what is doubled would come
+        self._wait_for(lambda: self.found().total() >= expected.total())
+        # What is doubled would come in the next checkpoints, before these.
+        ended = self.wait_for_epochs(3)
+        expected += self.feeder.send_last()
+        self._wait_for(lambda: self.found().total() >= expected.total())
         (self.directory / "stop").touch()
-        ended = self.is_running and self.wait() == 0
+        ended = ended and self.is_running and self.wait() == 0
         found = self.found()
         lost, twice = expected - found, found - expected
         for fault in self.faults:
@@ -172,8 +188,9 @@ class SystemsRun(LedgerRun):
         if problems:
             raise AssertionError("\n".join([f"seed {seed}", *problems, self.story()]))
 
-    def _wait_for(self, condition: Callable[[], bool], seconds: float) -> None:
-        end = time.monotonic() + seconds
+    def _wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait for something, not for ever: what is lost is told later."""
+        end = time.monotonic() + TIMEOUT_S
         while not condition() and time.monotonic() < end:
             self._observe()
             time.sleep(0.1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,21 @@ from fault_harness import LedgerRun, NewRun
 from fault_log import KillLog
 
 from tests.builders.modes import WAYS, Way
+from tests.builders.patience import be_patient
 
 DEFAULT_SEED = "7"
+HERE = Path(__file__).parent
 
 _log = KillLog()
+_left_out: list[str] = []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    be_patient(items, HERE)
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    _left_out.extend(item.name for item in items if item.path.parent == HERE)
 
 
 @pytest.fixture(params=WAYS, ids=str)
@@ -39,6 +50,15 @@ def rng(seed: str, request: pytest.FixtureRequest) -> random.Random:
 @pytest.fixture(scope="session")
 def kill_log() -> KillLog:
     return _log
+
+
+@pytest.fixture
+def whole_suite(request: pytest.FixtureRequest) -> bool:
+    """Whether all tests of the suite run in this process, not a part that was selected."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return False
+    modules = {item.path for item in request.session.items}
+    return not _left_out and set(HERE.glob("test_*.py")) <= modules
 
 
 @pytest.fixture

@@ -34,7 +34,8 @@ import ledger  # noqa: E402 - the job itself, for its job id and its expected ou
 
 LOCAL = "local[2,4]"
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
-TIMEOUT_S = 240.0
+TIMEOUT_S = 240.0  # for each thing that is waited for
+AHEAD = 120  # records beyond the last checkpoint, of a job that is fed
 _POLL_S = 0.01
 _TAG = "PENSTOCK_FAULT_RUN"  # an environment variable that all processes of a run inherit
 _RESTART = "job failed, restart"
@@ -50,8 +51,6 @@ class LedgerRun:
     script = LEDGER
     job_id = ledger.JOB_ID
     sinks: tuple[str, ...] = ("windows", "counts")
-
-    lasts_s = 0.0  # for how long it is watched, beyond what a run takes
 
     def __init__(
         self,
@@ -74,7 +73,9 @@ class LedgerRun:
         self.restarts_are: str | None = None  # the kind of fault that each restart in place is
         self._restarts_seen = 0
         self._id = uuid.uuid4().hex
-        self._deadline = time.monotonic() + self.lasts_s + TIMEOUT_S
+        self._fed_at: int | None = (
+            None  # the checkpoint at which the job was last fed, while it is fed
+        )
         self._output = directory / "driver.log"
 
     # Life of the driver
@@ -134,12 +135,59 @@ class LedgerRun:
 
     @contextlib.contextmanager
     def without_end(self) -> Iterator[None]:
-        """Let the input have no end meanwhile, so that nothing depends on how fast the job is."""
-        hold = self.directory / "hold"
+        """Let the input have no end meanwhile, so that nothing depends on how fast the job is.
+
+        With the option `released`, there are new records after each checkpoint.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
-        hold.touch()
-        yield
-        hold.unlink()
+        with existing(self.directory / "hold"):
+            if self.options.get("released"):
+                self.records = 0
+                self._feed(0)
+            yield
+            self._fed_at = None
+
+    def _feed(self, epoch: int) -> None:
+        self.release(max(self.records, self._position() + AHEAD))
+        self._fed_at = epoch
+
+    def release(self, records: int) -> None:
+        """Let the job read so many records of its first split, in all."""
+        self.records = records
+        temporary = self.directory / "released.tmp"
+        temporary.write_text(str(records))
+        temporary.replace(self.directory / "released")
+
+    def _position(self) -> int:
+        """How many records of the first split the newest checkpoint has."""
+        store = ManifestStore(CheckpointStorage(str(self.checkpoints.parent)), self.job_id)
+        manifest = store.latest() if self.epoch() else None
+        if manifest is None:
+            return 0
+        positions = [
+            progress.position
+            for source in manifest.sources.values()
+            for subtask in range(source.parallelism)
+            for progress in source.load_splits(subtask)
+            if progress.split.split_id == "0"
+        ]
+        return max(positions, default=0)
+
+    def redeliveries(self) -> int:
+        """How often records were delivered again, over all drivers."""
+        noted = self.directory / "redelivered"
+        return len(noted.read_text().splitlines()) if noted.exists() else 0
+
+    def note_redeliveries(self) -> int:
+        """Take note of how often records were delivered again."""
+        times = self.redeliveries()
+        self.strike("records again", times, interrupts=False)
+        return times
+
+    def wait_for_redelivery(self) -> bool:
+        """Wait until records are delivered once more again; False if the driver ended before."""
+        before = self.redeliveries()
+        return self.wait_until(lambda: self.redeliveries() > before)
 
     def kill_driver(self) -> bool:
         """Kill the driver, and nothing else; False if it was over already."""
@@ -166,7 +214,7 @@ class LedgerRun:
         self, condition: Callable[[], bool], *, or_end: bool = True, within_s: float = TIMEOUT_S
     ) -> bool:
         """Wait for something to happen; False if the driver ended before it did."""
-        deadline = min(self._deadline, time.monotonic() + within_s)
+        deadline = time.monotonic() + within_s
         while True:
             self._observe()
             if condition():
@@ -207,8 +255,18 @@ class LedgerRun:
         for _ in range(count):
             self.faults.append(self.kills.add(Fault(kind, str(self.way), epoch, now)))
 
+    def survive(self, full: contextlib.AbstractContextManager[None]) -> None:
+        """Let the disk be full until the job has failed at least once; the time counts from when there is space again."""
+        before = self.restarts()
+        with full:
+            assert self.wait_until(lambda: self.restarts() > before), self.story()
+        self.strike("disk full")
+        assert self.wait_for_epochs(1), self.story()
+
     def _observe(self) -> None:
-        """Look for restarts and for the first checkpoint after each fault."""
+        """Look for restarts and for the first checkpoint after each fault; feed the job."""
+        if self._fed_at is not None and (epoch := self.epoch()) != self._fed_at:
+            self._feed(epoch)
         if self.restarts_are is not None:
             new = self.restarts() - self._restarts_seen
             if new:
@@ -230,6 +288,10 @@ class LedgerRun:
     def workers(self) -> list[psutil.Process]:
         """The Python workers: forks of a daemon process, which the JVM has started."""
         return [p for p in self.processes() if _runs(p, "daemon") and not _has_java_parent(p)]
+
+    def worker_of(self, subtask: int) -> psutil.Process:
+        """The Python worker that has a subtask's state, in the newest attempt."""
+        return psutil.Process(int((self.directory / f"process-{subtask}").read_text()))
 
     def daemons(self) -> list[psutil.Process]:
         """The processes that Python workers are forked from."""
@@ -321,6 +383,14 @@ class LedgerRun:
         return self._output.read_text(errors="replace").count(text)
 
 
+@contextlib.contextmanager
+def existing(switch: Path) -> Iterator[None]:
+    """Let a file exist meanwhile: faults of storage may depend on it."""
+    switch.touch()
+    yield
+    switch.unlink()
+
+
 def difference(expected: list[str], found: list[str]) -> str:
     """What is lost (-) and what is too much (+), shortened; empty if nothing is."""
     changes = [
@@ -353,7 +423,7 @@ def judge(run: LedgerRun, expected: Expected, seed: object) -> None:
             problems.append(f"sink '{sink}':\n{difference(lines, found)}")
     for fault in run.faults:
         fault.lost, fault.duplicated = lost, duplicated
-    left = run.leftovers(patience_s=30)
+    left = run.leftovers(patience_s=TIMEOUT_S)
     if left:
         problems.append("processes that did not end:\n" + "\n".join(left))
     if hidden := run.hidden_files():

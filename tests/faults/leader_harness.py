@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fault_harness import LedgerRun
+from fault_harness import TIMEOUT_S, LedgerRun
 
 from penstock.common.configuration import Configuration
 from penstock.jobmanager.high_availability.election import LeaderElection
 from penstock.jobmanager.high_availability.services import HighAvailability
 from tests.builders.fake_kubernetes import FakeKubernetes
-from tests.builders.modes import SOAKS, Way
+from tests.builders.modes import Way
 from tests.connectors.conftest import serving
 from tools.servers.zookeeper import ZooKeeperServer
 
@@ -59,7 +59,6 @@ class LeaderRun(LedgerRun):
     """One job, and at any time two or more processes that would run it."""
 
     members = 2
-    lasts_s = 1500.0 if SOAKS else 0.0
 
     def __init__(
         self, directory: Path, log: Any, *, service: Mapping[str, str], way: Way, **options: Any
@@ -126,7 +125,7 @@ class LeaderRun(LedgerRun):
         """Let it end in order: it gives up its place."""
         process = self.living.pop(pid)
         process.terminate()
-        assert process.wait(30) == 128 + signal.SIGTERM, self.story()
+        assert process.wait(TIMEOUT_S) == 128 + signal.SIGTERM, self.story()
         self.strike("leader ends")
 
     def pause_leader(self, pid: int) -> None:

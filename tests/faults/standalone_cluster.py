@@ -9,22 +9,26 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import psutil
 
-_PATIENCE_S = 90.0
+_PATIENCE_S = 240.0
+_LISTENS_AT = re.compile(r"Starting Spark master at (spark://\S+)")
+_IS_SEEN_AT = re.compile(r"MasterWebUI.* started at (http://\S+)")
 _NETWORK = "10.231.77"  # of the namespaces; nobody else can reach it
 _BRIDGE = "penstock0"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -121,11 +125,11 @@ class StandaloneCluster:
         self.url = ""
 
     def __enter__(self) -> Self:
-        port, web = _free_port(self._master.address), _free_port(self._master.address)
-        self.url = f"spark://{self._master.address}:{port}"
-        where = ["--host", self._master.address, "--port", str(port), "--webui-port", str(web)]
+        where = ["--host", self._master.address, "--port", "0", "--webui-port", "0"]
         try:
             self._start("master", self._master, "master.Master", where)
+            self.url = self._said_by_master(_LISTENS_AT)
+            web = self._said_by_master(_IS_SEEN_AT)
             self._wait_for(web, "status", "ALIVE")
             for number, host in enumerate(self._hosts):
                 where = ["--host", host.address, "--webui-port", "0", "-c", "1", "-m", "1g"]
@@ -176,27 +180,39 @@ class StandaloneCluster:
             )
         self._processes.append(process)
 
-    def _wait_for(self, web: int, name: str, value: Any) -> None:
+    def _said_by_master(self, pattern: re.Pattern[str]) -> str:
+        """Wait until the master has said where it is."""
+
+        def look() -> str | None:
+            log = (self._directory / "master.log").read_text(errors="replace")
+            found = pattern.search(log)
+            return found[1] if found else None
+
+        return self._until(look)
+
+    def _wait_for(self, web: str, name: str, value: Any) -> None:
+        """Wait until the master's page tells something."""
+
+        def look() -> bool:
+            try:
+                with urllib.request.urlopen(f"{web}/json/", timeout=60) as answer:
+                    return bool(json.load(answer)[name] == value)
+            except (OSError, ValueError):
+                return False
+
+        self._until(look)
+
+    def _until(self, look: Callable[[], T | None]) -> T:
+        """Look again and again until something is found."""
         deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            with contextlib.suppress(OSError, ValueError):
-                page = f"http://{self._master.address}:{web}/json/"
-                with urllib.request.urlopen(page, timeout=5) as answer:
-                    if json.load(answer)[name] == value:
-                        return
+        while not (found := look()):
             assert time.monotonic() < deadline, self._story()
             time.sleep(0.1)
+        return found
 
     def _story(self) -> str:
         logs = sorted(self._directory.glob("*.log"))
         return "\n".join(f"--- {log}\n{log.read_text(errors='replace')[-2000:]}" for log in logs)
-
-
-def _free_port(address: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _command_line(process: psutil.Process) -> list[str]:

@@ -6,15 +6,13 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from fault_harness import LedgerRun, NewRun, judge
 
 import clockwork  # isort: skip - fault_harness puts the jobs' folder on the path
 from penstock.testing.clock_shift import clock_shift_environment
-from tests.builders.modes import SOME_WAYS, Way
+from tests.builders.modes import Way
 
 PORTION = 200  # records of each split that are released at a time
-PATIENCE_S = 60.0  # far from an hour
 
 
 class ClockworkRun(LedgerRun):
@@ -41,15 +39,8 @@ class ClockworkRun(LedgerRun):
     def jump_while_reading(self) -> None:
         """Let a reader put the clock back while it waits for records."""
         (self.directory / "jump-while-reading").touch()
-        assert self.wait_until((self.directory / "jump").exists, within_s=PATIENCE_S), self.story()
+        assert self.wait_until((self.directory / "jump").exists), self.story()
         self.strike("clock jumps")
-
-    def release(self) -> None:
-        """Let the job read more."""
-        self.records += PORTION
-        temporary = self.directory / "released.tmp"
-        temporary.write_text(str(self.records))
-        temporary.replace(self.directory / "released")
 
     def nudge(self, number: int) -> None:
         """Let the silent split have a record, and wait for it to be in the output: it is not idle now."""
@@ -57,25 +48,24 @@ class ClockworkRun(LedgerRun):
         self.wait_for_output("counts", lambda line: line == f"quiet number {number + 1}\n")
 
     def wait_for_output(self, sink: str, is_it: Callable[[str], bool]) -> None:
-        """Wait for a line; an hour is too long."""
-        reached = self.wait_until(lambda: any(map(is_it, self.lines(sink))), within_s=PATIENCE_S)
+        """Wait for a line, for some minutes: an hour is too long."""
+        reached = self.wait_until(lambda: any(map(is_it, self.lines(sink))))
         assert reached, self.story()
 
     def goes_on(self) -> None:
         """See that what is read now arrives, that windows close, and that timers fire."""
         before = self.records
-        self.release()
+        self.release(before + PORTION)
         self.wait_for_output("windows", lambda line: int(line.split()[2]) > before * 100)
         self.wait_for_output("held", lambda line: int(line.rpartition("-")[2]) >= before)
 
 
-@pytest.mark.parametrize("way", SOME_WAYS, ids=str)
 def test_a_clock_that_jumps_back_and_on_again_loses_and_repeats_nothing(
     way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
     run = new_run(ClockworkRun, way=way, records=0)
     run.directory.mkdir(parents=True)
-    run.release()
+    run.release(PORTION)
     run.begin()
     run.goes_on()
 

@@ -13,7 +13,6 @@ import pytest
 from fault_harness import LOCAL_CLUSTER, ROOT
 from standalone_cluster import Host, StandaloneCluster
 
-from tests.builders.modes import SOAKS
 from tests.builders.wheels import requirements_of, write_wheel
 
 TIMEOUT_S = 240
@@ -49,9 +48,6 @@ def master(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield cluster.url
 
 
-@pytest.mark.skipif(
-    not SOAKS, reason="with PENSTOCK_SOAK=1; on a local master it is in tests/spark"
-)
 @pytest.mark.timeout(2 * TIMEOUT_S)
 def test_tasks_in_executors_have_what_their_job_asks_for(master: str, tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages", "greeting", "1.5", "VERSION = '1.5'\n")

@@ -69,7 +69,7 @@ def strike(run: SystemsRun, what: str, rng: random.Random, seed: str) -> None:
         run.restart_server(run.database if what == "postgres" else run.broker)
 
 
-@pytest.mark.timeout(1500 if SOAKS else 300)
+@pytest.mark.timeout(1500 if SOAKS else 900)
 def test_each_message_counts_once_whatever_is_killed(
     way: Way,
     servers: tuple[KafkaBroker, PostgresServer | None],
@@ -90,7 +90,7 @@ def test_each_message_counts_once_whatever_is_killed(
     assert len(run.faults) >= len(faults)
 
 
-@pytest.mark.timeout(900 if SOAKS else 300)
+@pytest.mark.timeout(900)
 def test_each_message_counts_once_when_executors_are_killed(
     broker: KafkaBroker, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:

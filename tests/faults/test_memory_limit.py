@@ -22,19 +22,19 @@ def run(
         env={**os.environ, "WORKER_MEMORY_MB": str(memory_mb)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_rocksdb_holds_more_state_than_a_worker_has_memory(tmp_path):
     done = run(tmp_path, "rocksdb")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == "1000 keys came again"
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 def test_the_limit_is_one_that_hashmap_does_not_fit_into(tmp_path):
     """Where memory runs out is chance, and a C library may end the process without a word: the control tells why."""
     enough = run(tmp_path / "enough", "hashmap", memory_mb=10 * WORKER_MEMORY_MB)

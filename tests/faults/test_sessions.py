@@ -1,4 +1,4 @@
-"""A session of three jobs on Spark, one of which fails for ever: on one machine, and with PENSTOCK_SOAK=1 on a standalone cluster.
+"""A session of three jobs on Spark, one of which fails for ever: on one machine, and on a standalone cluster.
 
 The cluster's master and workers are real ones, from the pip package.
 """
@@ -183,7 +183,6 @@ def test_three_jobs_share_a_session_and_one_fails_for_ever(session):
     end(running)
 
 
-@pytest.mark.skipif("PENSTOCK_SOAK" not in os.environ, reason="with PENSTOCK_SOAK=1")
 def test_a_session_on_a_standalone_cluster_survives_the_death_of_an_executor(session, tmp_path):
     workers = [Host("127.0.0.1")] * 3
     with StandaloneCluster(tmp_path / "cluster", Host("127.0.0.1"), workers) as cluster:

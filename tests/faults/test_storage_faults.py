@@ -10,20 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fault_harness import LedgerRun, NewRun, computed, judge
+from fault_harness import NewRun, computed, existing, judge
 
 from penstock.testing.storage_faults import StorageFaults
-from tests.builders.modes import SOME_WAYS, Way
+from tests.builders.modes import WAYS, Way, ways
 
 EPISODES = 2  # of a full disk, on state files and on manifests each
 TMPFS_SIZE = 4 * 1024 * 1024
 
 
-@pytest.mark.parametrize("way", SOME_WAYS, ids=str)
+@pytest.mark.parametrize("way", ways(WAYS[0]), ids=str)
 def test_storage_that_fails_every_third_write_costs_time_only(
     way: Way, new_run: NewRun, seed: str
 ) -> None:
-    run = new_run(way=way, records=600)
+    run = new_run(way=way, released=True)
     with run.without_end():
         run.start(environment=StorageFaults(every=3).environment())
         assert run.wait_until(lambda: run.said("it is tried again") >= 20), run.story()
@@ -34,26 +34,18 @@ def test_storage_that_fails_every_third_write_costs_time_only(
     assert way.flows or run.restarts() == 0, run.story()
 
 
-@pytest.mark.parametrize("way", SOME_WAYS, ids=str)
 def test_a_job_goes_on_when_the_disk_is_no_longer_full(
     way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
-    run = new_run(way=way, records=1000)
+    run = new_run(way=way, released=True)
     is_full = run.directory / "is-full"
-
-    @contextlib.contextmanager
-    def full() -> Iterator[None]:
-        is_full.touch()
-        yield
-        is_full.unlink()
-
     with run.without_end():
         for path in ("/shared/", "/_metadata"):  # tasks write the former, the driver the latter
             faults = StorageFaults(full=True, path=path, while_exists=str(is_full))
             run.start(environment=faults.environment())
             for _ in range(EPISODES):
                 assert run.wait_for_epochs(rng.randint(1, 3)), run.story()
-                survive(run, full())
+                run.survive(existing(is_full))
             if path == "/shared/":
                 assert run.kill_driver(), run.story()
     assert run.wait() == 0, run.story()
@@ -61,29 +53,19 @@ def test_a_job_goes_on_when_the_disk_is_no_longer_full(
     assert run.said("checkpoint storage is full") >= 2 * EPISODES, run.story()
 
 
-@pytest.mark.parametrize("way", SOME_WAYS, ids=str)
 def test_a_job_goes_on_when_a_real_disk_is_no_longer_full(
     way: Way, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:
-    run = new_run(way=way, records=800)
+    run = new_run(way=way, released=True)
     with small_disk(run.directory / "checkpoints") as disk:
         with run.without_end():
             run.start()
             for _ in range(EPISODES):
                 assert run.wait_for_epochs(rng.randint(1, 3)), run.story()
-                survive(run, filled(disk))
+                run.survive(filled(disk))
         assert run.wait() == 0, run.story()
         judge(run, computed(run.records), seed)
     assert run.said("checkpoint storage is full") >= EPISODES, run.story()
-
-
-def survive(run: LedgerRun, full: contextlib.AbstractContextManager[None]) -> None:
-    """Let the disk be full until the job has failed at least once; the time counts from when there is space again."""
-    before = run.restarts()
-    with full:
-        assert run.wait_until(lambda: run.restarts() > before), run.story()
-    run.strike("disk full")
-    assert run.wait_for_epochs(1), run.story()
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.state import ValueStateDescriptor
 from tests.builders.endless import EndlessSource
+from tests.builders.waiting import wait_until
 
-PATIENCE_S = 60
+PATIENCE_S = 240
 
 
 class Ticks(EndlessSource):
@@ -83,14 +84,6 @@ def process_of(directory: Path, name: str) -> int:
     return int((directory / f"{name}.pid").read_text())
 
 
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    """Wait for something."""
-    until = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until, f"{what} did not happen"
-        time.sleep(0.01)
-
-
 def checkpoints(client: Any, more: int) -> None:
     """Wait for more checkpoints."""
     master = master_of(client)
@@ -99,7 +92,7 @@ def checkpoints(client: Any, more: int) -> None:
         return 0 if master.manifest is None else master.manifest.epoch
 
     target = epoch() + more
-    eventually(lambda: epoch() >= target, f"checkpoint {target}")
+    wait_until(lambda: epoch() >= target, f"checkpoint {target}")
 
 
 def check_exactly_once(directory: Path) -> int:

@@ -54,7 +54,7 @@ def test_a_driver_whose_jvm_dies_at_the_start_recovers():
         capture_output=True,
         text=True,
         check=False,
-        timeout=200,
+        timeout=240,
         env={**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
     )
     died = "the JVM for Spark ended while the context was made, with exit code -9"
@@ -82,14 +82,14 @@ def test_a_jvm_whose_driver_is_killed_while_it_starts_ends_although_the_next_dri
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         check=False,
-        timeout=60,
+        timeout=240,
         env={**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
     )
     assert killed.returncode == -signal.SIGKILL
     jvm = psutil.Process(int(started.read_text()))
     monkeypatch.setattr(temporary, "_swept", set())
     temporary.sweep()
-    gone, alive = psutil.wait_procs([jvm], timeout=60)
+    gone, alive = psutil.wait_procs([jvm], timeout=240)
     for each in alive:
         each.kill()
     assert (gone, alive) == ([jvm], [])

@@ -16,7 +16,6 @@ from penstock.runtime.inspection.requests import (
     TaskDetails,
     ThreadDump,
 )
-from tests.builders.modes import SOAKS
 from tests.spark.pipelined_jobs import checkpoints, master_of, process_of, start
 
 PATIENCE_S = 60
@@ -58,7 +57,6 @@ def test_a_worker_tells_its_stacks_threads_memory_keys_and_states(client, tmp_pa
     assert {each.name for each in ask(TaskDetails(task)).states} == {"count"}
 
 
-@pytest.mark.skipif(not SOAKS, reason="with PENSTOCK_SOAK=1")
 def test_a_question_to_a_frozen_worker_is_given_up_when_it_is(client, tmp_path):
     controller = client._controller
     (slot,) = controller.slots()

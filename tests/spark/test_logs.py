@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ from penstock.common.logs.book import log_book
 from penstock.rest.routes import Services
 from penstock.rest.taskmanagers import TaskManagers
 from tests.builders.environments import configured
+from tests.builders.waiting import wait_until
 
-PATIENCE_S = 30
 _log = logging.getLogger("of.the.user")
 
 
@@ -36,13 +35,11 @@ class DiesOnce:
 
 
 def lines_of(job_id, message):
-    until = time.monotonic() + PATIENCE_S
-    while not (
-        found := [e for e in log_book().entries(job_id=job_id) if e.line.message == message]
-    ):
-        assert time.monotonic() < until, f"'{message}' did not arrive"
-        time.sleep(0.02)
-    return found
+    def arrived():
+        return [e for e in log_book().entries(job_id=job_id) if e.line.message == message]
+
+    wait_until(lambda: bool(arrived()), seconds=120)
+    return arrived()
 
 
 @pytest.mark.parametrize("mode", ["pipelined", "epochs"])

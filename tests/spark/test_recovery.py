@@ -65,6 +65,7 @@ def counting_job(env, out, function=None, last=200):
 EXPECTED = sorted(f"{key} {count}" for key in range(10) for count in range(1, 21))
 
 
+@pytest.mark.ci
 def test_a_failed_job_restarts_and_writes_everything_once(env, tmp_path, capfd):
     env.set_parallelism(2)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 0))
@@ -74,6 +75,7 @@ def test_a_failed_job_restarts_and_writes_everything_once(env, tmp_path, capfd):
     assert "bad record 150" in capfd.readouterr().err
 
 
+@pytest.mark.ci
 def test_a_job_that_fails_for_good_reports_the_users_exception_first(env, tmp_path):
     env.set_parallelism(2)
     counting_job(env, tmp_path / "out", lambda x: 1 // (x - 77))

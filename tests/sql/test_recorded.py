@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,24 @@ from penstock.common import Configuration, RowKind
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.udf import udf, udtf
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.cases import check_all, part
 from tests.sql.more_tables import write_more_tables
 from tests.sql.random_queries import FinalTable, write_tables
 
 ADDS = (RowKind.INSERT, RowKind.UPDATE_AFTER)
-RECORDED: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parent / "recorded.json").read_text(encoding="utf-8")
-)
+#: The queries run in so many tests, so that workers can share them.
+PARTS = 8
 # Flink leaves out the rows that take others away, although the columns that would tell which are not selected.
 _PLACES = "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC, id) AS place FROM orders"
 NOT_COMPARED = {f"SELECT id, ts, place FROM ({_PLACES}) WHERE place <= 1"}
-ANSWERED = [each for each in RECORDED if "rows" in each and each["query"] not in NOT_COMPARED]
+
+
+@cache
+def answered() -> dict[str, dict[str, Any]]:
+    """The queries that Flink answered, by number and kind."""
+    recorded = json.loads((Path(__file__).parent / "recorded.json").read_text(encoding="utf-8"))
+    compared = (each for each in recorded if "rows" in each and each["query"] not in NOT_COMPARED)
+    return {f"{number}-{each['kind']}": each for number, each in enumerate(compared)}
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +52,17 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableEnvironmen
         yield environment
 
 
-@pytest.mark.parametrize(
-    "recorded", ANSWERED, ids=[f"{n}-{each['kind']}" for n, each in enumerate(ANSWERED)]
-)
-def test_a_query_gives_what_flink_gives(tables: TableEnvironment, recorded: dict[str, Any]) -> None:
-    final = FinalTable()
-    with tables.execute_sql(recorded["query"]).collect() as rows:
-        for row in rows:
-            final.add(row, comes=row.get_row_kind() in ADDS)
-    assert final.rows() == recorded["rows"], recorded["query"]
+@pytest.mark.parametrize("number", range(PARTS))
+def test_queries_give_what_flink_gives(tables: TableEnvironment, number: int) -> None:
+    def check(recorded: dict[str, Any]) -> None:
+        final = FinalTable()
+        with tables.execute_sql(recorded["query"]).collect() as rows:
+            for row in rows:
+                final.add(row, comes=row.get_row_kind() in ADDS)
+        assert final.rows() == recorded["rows"], recorded["query"]
+
+    check_all(part(answered(), number, PARTS), check)
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(ANSWERED) >= 700
+    assert len(answered()) >= 700

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import penstock
+from tests.builders.cases import by_name, check_all
+from tests.builders.loading import load_tool
 
 ROOT = Path(penstock.__file__).parent
-TOOLS = ROOT.parent / "tools"
 
 
-def load(name: str) -> ModuleType:
-    """A tool, as a module; tools find each other by name."""
-    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-imports = load("package_imports")
+imports = load_tool("package_imports")
 When = imports.When
 
 # package -> the packages of penstock that it may import, besides itself and penstock.errors; with a package, all in it
@@ -186,12 +176,17 @@ def circles(modules) -> list[list[str]]:
     return found
 
 
-MODULES = imports.read_modules(ROOT)
+@cache
+def modules():
+    """All modules of penstock by name. Reading them takes seconds, so it waits until a test needs them."""
+    return by_name(imports.read_modules(ROOT), lambda module: module.name)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=[module.name for module in MODULES])
-def test_a_module_imports_only_what_its_package_may(module) -> None:
-    assert broken_rules(module) == []
+def test_a_module_imports_only_what_its_package_may() -> None:
+    def check(module) -> None:
+        assert broken_rules(module) == []
+
+    check_all(modules(), check)
 
 
 def test_every_package_has_a_rule() -> None:
@@ -200,11 +195,11 @@ def test_every_package_has_a_rule() -> None:
         "penstock.__main__",
         "penstock.runtime",
     }  # of these only the first lines count
-    assert [m.name for m in MODULES if package_of(m.name) is None and m.name not in roots] == []
+    assert [name for name in modules() if package_of(name) is None and name not in roots] == []
 
 
 def test_importing_penstock_loads_nothing_else() -> None:
-    roots = [m for m in MODULES if m.name in {"penstock", "penstock.runtime"}]
+    roots = [modules()[name] for name in ("penstock", "penstock.runtime")]
     assert [
         each.name for m in roots for each in m.imports if each.name.startswith("penstock")
     ] == []
@@ -212,8 +207,8 @@ def test_importing_penstock_loads_nothing_else() -> None:
 
 def test_no_packages_import_each_other_in_a_circle() -> None:
     """Not even inside functions, or for the type checker."""
-    arrows = imports.arrows(MODULES, package_of)
-    found = circles(MODULES)
+    arrows = imports.arrows(modules().values(), package_of)
+    found = circles(modules().values())
     makers = {
         arrow: sorted(by)
         for arrow, by in arrows.items()
@@ -223,15 +218,12 @@ def test_no_packages_import_each_other_in_a_circle() -> None:
     assert found == CYCLES, makers
 
 
-@pytest.mark.parametrize("module", sorted(UPWARD))
-def test_an_arrow_that_points_up_is_listed_only_while_it_is_there(module) -> None:
-    found = {
-        package_of(each.name): each.when
-        for known in MODULES
-        if known.name == module
-        for each in known.imports
-    }
-    assert set(UPWARD[module]) <= set(found)
+def test_an_arrow_that_points_up_is_listed_only_while_it_is_there() -> None:
+    def check(module: str) -> None:
+        found = {package_of(each.name) for each in modules()[module].imports}
+        assert set(UPWARD[module]) <= found
+
+    check_all(by_name(UPWARD, str), check)
 
 
 # The checker itself

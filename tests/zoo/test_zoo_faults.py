@@ -9,7 +9,16 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from zoo_runs import NONE, Results, differences, environment, follow_turns, run
+from zoo_runs import (
+    NONE,
+    WAYS,
+    Results,
+    differences,
+    each_in_turn,
+    environment,
+    follow_turns,
+    run,
+)
 
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
 from penstock.jobmanager.job_master import JobMaster
@@ -37,11 +46,6 @@ def run_with_faults(name: str, backend: str, mode: str = EPOCHS) -> tuple[Result
     return run(name, environment(backend, mode, attempts=len(faults_of(backend, mode))))
 
 
-@pytest.fixture(params=MODES)
-def mode(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
 @pytest.fixture(autouse=True)
 def _turn_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     follow_turns(monkeypatch)
@@ -61,11 +65,11 @@ def undisturbed(name: str) -> Results:
     return output_of(name)
 
 
-@pytest.mark.parametrize("backend", CHECKPOINTS)
-@pytest.mark.parametrize("name", zoo.PROGRAMS)
+@pytest.mark.parametrize(("name", "way"), each_in_turn(zoo.PROGRAMS, WAYS))
 def test_faults_between_any_two_steps_lose_and_repeat_nothing(
-    name: str, backend: str, mode: str, undisturbed: Results
+    name: str, way: tuple[str, str], undisturbed: Results
 ) -> None:
+    backend, mode = way
     with protocol_faults(*faults_of(backend, mode)) as faults:
         found, master = run_with_faults(name, backend, mode)
     assert differences(undisturbed, found) == NONE
@@ -105,7 +109,7 @@ LOSE = {
 }
 
 
-@pytest.mark.parametrize("name", zoo.PROGRAMS)
+@pytest.mark.parametrize(("name", "mode"), each_in_turn(zoo.PROGRAMS, {m: m for m in MODES}))
 def test_the_programs_would_notice_if_their_state_were_not_restored(
     name: str, mode: str, undisturbed: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,9 @@ import pytest
 from zoo_runs import (
     LAST,
     NONE,
+    WAYS,
     differences,
+    each_in_turn,
     environment,
     follow_turns,
     run,
@@ -19,7 +21,6 @@ from zoo_runs import (
 
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
 from penstock.jobmanager.job_master import JobMaster
-from tests.builders.modes import MODES
 
 STEPS = {2: 3, 4: 1, 6: 7, 8: 2}  # turn -> parallelism from the next one on
 
@@ -38,12 +39,11 @@ def _turn_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     follow_turns(monkeypatch, deadlines=False)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "way"), each_in_turn(PROGRAMS, WAYS, backwards=True))
 def test_a_job_that_is_rescaled_between_checkpoints_puts_out_the_same(
-    name: str, backend: str, mode: str, tmp_path: Path
+    name: str, way: tuple[str, str], tmp_path: Path
 ) -> None:
+    backend, mode = way
     answers: list[Any] = []
     stop, _ = stop_at(LAST, tmp_path, drain=True)
 

@@ -11,6 +11,7 @@ from zoo_runs import (
     LAST,
     NONE,
     differences,
+    each_in_turn,
     environment,
     follow_turns,
     run,
@@ -48,12 +49,16 @@ def _turn_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     follow_turns(monkeypatch, deadlines=False)
 
 
-@pytest.mark.parametrize("modes", IN_MODES.values(), ids=IN_MODES)
-@pytest.mark.parametrize("stages", STAGES.values(), ids=STAGES)
-@pytest.mark.parametrize("name", PROGRAMS)
+WAYS = {
+    f"{first}-{modes}": (STAGES[first], IN_MODES[modes]) for first in STAGES for modes in IN_MODES
+}
+
+
+@pytest.mark.parametrize(("name", "way"), each_in_turn(PROGRAMS, WAYS))
 def test_a_job_that_goes_on_from_savepoints_puts_out_the_same(
-    name: str, stages: list[tuple[int, str, int]], modes: list[str], tmp_path: Path
+    name: str, way: tuple[list[tuple[int, str, int]], list[str]], tmp_path: Path
 ) -> None:
+    stages, modes = way
     if name in BY_SUBTASK:
         stages = [(zoo.PARALLELISM, backend, turn) for _, backend, turn in stages]
     found: Counter[str] = Counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from test_zoo_faults import output_of
-from zoo_runs import NONE, differences, environment, follow_turns, run
+from zoo_runs import NONE, differences, each_in_turn, environment, follow_turns, run
 
 import zoo  # isort: skip - zoo_runs puts the programs' folder on the path
 from penstock.testing.faults import StepFault, protocol_faults
@@ -19,6 +19,7 @@ OPTIONS = {
     "execution.buffer-timeout": "0 ms",
 }
 CHECKPOINTS = (2, 4, 5, 7)
+TIMEOUTS = {"0 ms": "0 ms", "5 ms": "5 ms"}
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +27,7 @@ def _turn_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     follow_turns(monkeypatch)
 
 
-@pytest.mark.parametrize("timeout", ["0 ms", "5 ms"])
-@pytest.mark.parametrize("name", zoo.PROGRAMS)
+@pytest.mark.parametrize(("name", "timeout"), each_in_turn(zoo.PROGRAMS, TIMEOUTS))
 def test_faults_lose_and_repeat_nothing_that_is_in_flight(name: str, timeout: str) -> None:
     faults = [StepFault("after write_manifest", number) for number in CHECKPOINTS]
     options = {**OPTIONS, "execution.checkpointing.aligned-checkpoint-timeout": timeout}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from penstock.runtime.task import subtask
 from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured, restarts
-from tests.builders.modes import EPOCHS, PIPELINED, runs_in
+from tests.builders.modes import EPOCHS, MODES, PIPELINED, runs_in
 
 Results = Counter[str]
 Between = Callable[[JobMaster, int], Any]
@@ -32,6 +32,30 @@ LAST = 8  # epoch before which endless programs are asked to stop; there is no e
 QUIET = 3  # checkpoints without anything in flight
 UNALIGNED = "execution.checkpointing.unaligned.enabled"
 NONE: dict[str, list[str]] = {"lost": [], "surplus": []}
+#: State backend and mode, by name
+WAYS = {
+    f"{mode}-{backend}": (backend, mode) for mode in MODES for backend in ("hashmap", "rocksdb")
+}
+
+
+def each_in_turn(names: Iterable[str], ways: Mapping[str, Any], *, backwards: bool = False) -> Any:
+    """Return the parameters of a test that runs each program in each way.
+
+    `make test` runs each program in one way, the ways in turn; the rest is `full`. A test that takes the ways `backwards` runs a
+    program in another mode and another backend than one that does not.
+    """
+    order = [*reversed(ways)] if backwards else [*ways]
+    numbers = {name: number for number, name in enumerate(zoo.PROGRAMS)}
+    return [
+        pytest.param(
+            name,
+            ways[way],
+            id=f"{name}-{way}",
+            marks=[] if way == order[numbers[name] % len(order)] else pytest.mark.full,
+        )
+        for name in names
+        for way in ways
+    ]
 
 
 class TurnClock:

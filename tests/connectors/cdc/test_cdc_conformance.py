@@ -12,6 +12,8 @@ from penstock.connectors.cdc import PostgresCdcSource, StartupOptions
 from penstock.testing import SourceConformance, SourceSetup
 from tests.builders.changelog import cdc_source
 from tests.builders.modes import SOAKS
+from tests.builders.waiting import wait_until
+from tests.connectors.cdc.tables import reader_of_slot
 
 
 class Table(SourceSetup):
@@ -82,9 +84,10 @@ class EndlessTable(Table):
     def close(self):
         with suppress(psycopg.Error):
             self.sql.execute(
-                "SELECT pg_terminate_backend(active_pid), pg_sleep(0.2) FROM pg_replication_slots "
+                "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots "
                 "WHERE database = current_database() AND active"
             )
+            wait_until(lambda: reader_of_slot(self.sql.execute) is None)
             self.sql.execute(
                 "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
                 "WHERE database = current_database()"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import psycopg
 import pytest
@@ -12,6 +11,7 @@ from penstock.connectors.cdc import chunk_fetch, enumerator, log_reader
 from penstock.errors import PenstockError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.changelog import (
+    PATIENCE_S,
     apply,
     cdc_environment,
     cdc_source,
@@ -84,6 +84,7 @@ def test_a_job_that_fails_while_tables_are_read(database, sql, mode, tmp_path):
     run_busy(database, sql, mode, tmp_path, name, fail_in_snapshot, has_failed("snapshot"))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_a_job_that_fails_in_the_log(database, sql, mode, tmp_path):
     run_busy(database, sql, mode, tmp_path, f"in log {mode}", fail_in_log, has_failed("log"))
@@ -135,8 +136,15 @@ def test_connections_that_break_while_tables_are_read_and_in_the_log(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_server_that_is_killed_and_started_again(mode, tmp_path):
+def test_a_server_that_is_killed_and_started_again(mode, tmp_path, monkeypatch):
     name = f"server {mode}"
+    noticed, on_error = threading.Event(), log_reader.LogReader._on_error
+
+    def noting(self, error):
+        noticed.set()
+        on_error(self, error)
+
+    monkeypatch.setattr(log_reader.LogReader, "_on_error", noting)
     with serving(PostgresServer) as server:
         database = server.new_database()
         with psycopg.connect(database, autocommit=True) as connection:
@@ -148,8 +156,9 @@ def test_a_server_that_is_killed_and_started_again(mode, tmp_path):
             for number in range(2):
                 with psycopg.connect(database, autocommit=True) as connection:
                     connection.execute("UPDATE items SET v = v || 'x'")
+                noticed.clear()
                 (server.kill if number else server.stop)()
-                time.sleep(0.3)  # the job notices
+                assert noticed.wait(PATIENCE_S)
                 server.start()
                 with psycopg.connect(database, autocommit=True) as connection:
                     connection.execute("DELETE FROM items WHERE id = %s", [number + 1])
@@ -200,6 +209,7 @@ def test_a_transaction_of_many_rows_is_read_in_parts_and_goes_on_within(
     assert 100_000 < max(most) < 201_000
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_the_slot_is_never_ahead_of_what_the_last_checkpoint_has(database, sql, mode, tmp_path):
     """Every retained checkpoint that the slot is not said to be ahead of goes on without a gap."""
@@ -224,6 +234,7 @@ def test_the_slot_is_never_ahead_of_what_the_last_checkpoint_has(database, sql, 
     assert apply(committed(name)) == rows_of(sql)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_a_checkpoint_that_the_slot_has_left_behind_is_refused(database, sql, mode, tmp_path):
     make_table(sql, 20)

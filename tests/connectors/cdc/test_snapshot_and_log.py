@@ -15,6 +15,7 @@ def settled(sql, name):
     return lambda: apply(committed(name)) == rows_of(sql)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_then_changes_with_their_kinds(database, sql, mode, tmp_path):
     make_table(sql, 50)
@@ -38,6 +39,7 @@ def test_rows_then_changes_with_their_kinds(database, sql, mode, tmp_path):
     ]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(10 if SOAKS else 1))
 def test_rows_that_are_changed_all_the_time_come_to_the_state_of_the_table(

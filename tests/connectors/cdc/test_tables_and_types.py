@@ -74,6 +74,7 @@ VALUES = {
 }
 
 
+@pytest.mark.ci
 def test_values_of_all_types_are_the_same_in_the_snapshot_and_in_the_log(database, sql, tmp_path):
     sql("CREATE TYPE mood AS ENUM ('sad', 'happy')")
     sql("CREATE DOMAIN positive AS int CHECK (VALUE > 0)")
@@ -420,6 +421,7 @@ def test_a_slot_that_was_dropped_while_the_job_stood_still_is_told(database, sql
             start(env, source, "dropped").get_job_execution_result().result()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_a_savepoint_goes_on_with_another_parallelism(database, sql, mode, tmp_path):
     make_table(sql, 40)
@@ -439,6 +441,7 @@ def test_a_savepoint_goes_on_with_another_parallelism(database, sql, mode, tmp_p
     assert {row["v"] for kind, row in committed(name) if kind == "+U"} == {"while it stood still"}
 
 
+@pytest.mark.ci
 def test_a_slot_that_another_job_reads_is_told_and_one_of_a_dead_task_is_taken_over(
     database, sql, tmp_path
 ):

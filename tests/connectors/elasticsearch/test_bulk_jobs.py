@@ -15,6 +15,7 @@ from penstock.errors import JobExecutionError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import MODES, runs_in
+from tests.builders.waiting import wait_until
 
 COUNT = 3000
 failed: list[int] = []
@@ -90,12 +91,7 @@ class KillOnce:
     """Holds the stream back for a moment in the middle, and says so."""
 
     def wait(self):
-        import time
-
-        end = time.monotonic() + 120
-        while not failed:
-            assert time.monotonic() < end
-            time.sleep(0.005)
+        wait_until(lambda: bool(failed), seconds=120)
 
     def __call__(self, document):
         import time

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 import pytest
 
 from penstock.jobmanager.high_availability.election import Candidate, LeaderElection
-from tests.builders.contenders import Recorder, wait_until
+from tests.builders.contenders import Recorder
+from tests.builders.waiting import wait_until
 from tests.connectors.high_availability.conftest import Service
 from tests.connectors.high_availability.looking_leader import Look
 
@@ -79,6 +80,7 @@ def the_leader(found: list[Member]) -> tuple[Member, int]:
             return leader, token
 
 
+@pytest.mark.ci
 def test_one_of_three_leads_and_all_know_where_it_is(service: Service) -> None:
     with members(service, 3) as found:
         asking = service.election()  # whoever only asks takes no part
@@ -104,6 +106,7 @@ def test_whoever_asks_who_leads_while_it_begins_to_take_part_gets_to_lead(servic
     election.close()
 
 
+@pytest.mark.ci
 def test_leaders_that_leave_are_followed_by_others_with_larger_tokens(service: Service) -> None:
     tokens = []
     with members(service, 4) as found:
@@ -147,6 +150,7 @@ def test_a_leader_that_stood_still_does_not_lead_when_it_goes_on_after_the_next_
             process.kill()
 
 
+@pytest.mark.ci
 def test_a_leader_that_is_cut_off_gives_up_and_somebody_leads_when_the_service_is_back(
     service: Service,
 ) -> None:

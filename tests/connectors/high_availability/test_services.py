@@ -11,8 +11,9 @@ from penstock.errors import ConfigurationError, ConnectionFailedError
 from penstock.jobmanager.high_availability.election import Candidate
 from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.high_availability.zookeeper_election import ZooKeeperElection
-from tests.builders.contenders import Recorder, wait_until
+from tests.builders.contenders import Recorder
 from tests.builders.fake_kubernetes import FakeKubernetes
+from tests.builders.waiting import wait_until
 from tests.connectors.conftest import serving
 from tests.connectors.high_availability.conftest import lease
 from tools.servers.process import free_port
@@ -84,7 +85,7 @@ def test_a_zookeeper_that_is_back_in_time_ends_a_leadership_only_if_that_is_not_
         election = ZooKeeperElection(
             server.quorum,
             "/penstock/x/leader",
-            session_s=60,  # a third of it is longer than the server is away
+            session_s=300,  # a third of it is longer than the server is away, on any machine
             tolerates_suspension=tolerates,
         )
         contender = Recorder()

@@ -31,6 +31,7 @@ def environment(mode, **options):
     return configured({"execution.checkpointing.interval": "20 ms", **runs_in(mode), **options}, 2)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_every_record_is_delivered_though_the_job_fails(mode):
     env = environment(mode, **restarts(5))
@@ -67,6 +68,7 @@ def test_a_server_that_knows_keys_takes_every_record_once(mode):
     assert sorted(map(int, taken)) == list(range(COUNT))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_a_server_that_is_killed_in_the_middle_is_waited_for(mode, program):
     """What it has acknowledged is in its file; what it was killed over is sent again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -16,10 +17,12 @@ from penstock.errors import InvalidProgramError, PenstockError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import restarts
 from tests.builders.modes import MODES, PIPELINED
+from tests.connectors import noticing
 from tests.connectors.conftest import serving
 from tests.connectors.jdbc.tables import (
     INSERT,
     PAIR,
+    PATIENCE_S,
     UPSERT,
     environment,
     execution,
@@ -63,6 +66,7 @@ def kinds(committables):
     return [type(each) for each in committables]
 
 
+@pytest.mark.ci
 def test_a_transaction_that_was_lost_is_an_error_and_not_taken_for_committed(sink, table, tmp_path):
     committer = sink.create_committer()
     (prepared,) = epoch(open_writer(sink, tmp_path), 1, [(1, "a")])
@@ -74,6 +78,7 @@ def test_a_transaction_that_was_lost_is_an_error_and_not_taken_for_committed(sin
     assert "rolled back by hand" in caught.value.hint
 
 
+@pytest.mark.ci
 def test_a_committed_transaction_is_known_for_as_long_as_the_ledger_is_kept(sink, table, tmp_path):
     committer = sink.create_committer()
     request = CommitRequest(1, epoch(open_writer(sink, tmp_path), 1, [(1, "a")]))
@@ -89,6 +94,7 @@ def test_a_committed_transaction_is_known_for_as_long_as_the_ledger_is_kept(sink
         committer.commit(request)
 
 
+@pytest.mark.ci
 def test_rows_that_the_checkpoint_before_holds_are_written_when_both_are_committed(
     sink, table, tmp_path
 ):
@@ -112,6 +118,7 @@ def test_rows_that_the_checkpoint_before_holds_are_written_when_both_are_committ
     assert kinds(epoch(writer, 4, [(0, "fourth")])) == [PreparedTransaction]
 
 
+@pytest.mark.ci
 def test_rows_that_wait_are_not_overtaken_by_later_ones_that_could_be_written(
     sink, table, tmp_path
 ):
@@ -149,6 +156,7 @@ def test_while_the_checkpoint_before_is_under_way_records_wait_and_are_written_a
     assert rows_of(table) == [(1, "second")]
 
 
+@pytest.mark.ci
 def test_two_subtasks_that_write_the_same_row_do_not_wait_for_each_other(sink, table, tmp_path):
     committer = sink.create_committer()
     writers = [open_writer(sink, tmp_path, subtask) for subtask in (0, 1)]
@@ -185,6 +193,7 @@ def test_rows_that_somebody_else_does_not_let_go_of_are_an_error_that_says_so(
     assert rows_of(table) == [(4, "x")]
 
 
+@pytest.mark.ci
 def test_what_other_attempts_prepared_is_rolled_back_by_the_commit_that_makes_it_useless(
     sink, table, tmp_path
 ):
@@ -198,6 +207,7 @@ def test_what_other_attempts_prepared_is_rolled_back_by_the_commit_that_makes_it
     assert rows_of(table) == [(2, "later"), (3, "good")]
 
 
+@pytest.mark.ci
 def test_what_subtasks_left_that_start_again_alone_is_ended_and_that_of_others_is_not(
     sink, table, tmp_path
 ):
@@ -240,13 +250,16 @@ def test_what_was_prepared_survives_the_servers_death(killed, tmp_path):
         request = CommitRequest(1, epoch(writer, 1, [(1, "a")]))
         epoch(writer, 2, [(2, "no checkpoint")])
         server.kill()
-        restart = threading.Timer(0.3, server.start)
-        restart.start()
-        if killed == "before clean_up":
-            committer.clean_up([request], "job")
-            assert len(in_doubt(url)) == 1
-        committer.commit(request)  # waits for the server
-        restart.join()
+        with (
+            noticing.message("penstock.connectors.jdbc", "trying again") as noticed,
+            ThreadPoolExecutor(1) as beside,
+        ):
+            restart = beside.submit(lambda: noticed.wait(PATIENCE_S) and server.start())
+            if killed == "before clean_up":
+                committer.clean_up([request], "job")
+                assert len(in_doubt(url)) == 1
+            committer.commit(request)  # waits for the server
+            assert restart.result() is server
         committer.clean_up([], "job")
         assert rows_of(url) == [(1, "a")]
         assert in_doubt(url) == []
@@ -290,6 +303,7 @@ def fail_now_and_then(n):
     return Row(n % 300, "1")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_counts_in_a_table_are_right_although_the_job_fails_and_checkpoints_overtake(mode, table):
     """The statement adds up, and every checkpoint writes the rows of the one before."""
@@ -316,10 +330,9 @@ def test_counts_in_a_table_are_right_although_the_job_fails_and_checkpoints_over
 
 
 def kill_once(n):
-    if n == 2000 and not happened["killed"]:
-        happened["killed"] = True
+    if n == 2000 and not happened["killed"].is_set():
         happened["server"].kill()
-        threading.Timer(0.3, happened["server"].start).start()
+        happened["killed"].set()
     return Row(n, "x")
 
 
@@ -328,12 +341,14 @@ def test_a_job_whose_server_dies_writes_every_record_once(mode):
     with serving(PostgresServer) as server, MiniCluster():
         url = server.new_database()
         run(url, "CREATE TABLE t (id bigint, name text)")
-        happened.update(server=server, killed=False)
-        env = environment(mode, 2, **restarts(1000, "100 ms"))
+        happened.update(server=server, killed=threading.Event())
+        env = environment(mode, 2, **restarts(100_000, "100 ms"))
         numbers(env, 4000).map(kill_once, output_type=PAIR).sink_to(
             JdbcSink.exactly_once_sink(INSERT, PAIR, options(url), execution(50))
         )
-        env.execute()
-        assert happened["killed"]
+        client = env.execute_async()
+        assert happened["killed"].wait(PATIENCE_S)
+        server.start()
+        client.get_job_execution_result().result(PATIENCE_S)
         assert run(url, "SELECT count(*), count(DISTINCT id) FROM t") == [(4000, 4000)]
         assert in_doubt(url) == []

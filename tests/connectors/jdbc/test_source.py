@@ -55,6 +55,7 @@ def flat(parts):
     return [row for rows in parts for row in rows]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_a_job_reads_every_row_once_with_names_and_types(mode, database):
     run(database, "CREATE TABLE t (id bigint PRIMARY KEY, price numeric, at timestamp)")
@@ -116,6 +117,7 @@ def test_a_table_without_a_key_may_have_the_same_row_twice(database):
     assert sorted(row[0] for row in rows) == [0] * 30 + [1] * 30
 
 
+@pytest.mark.ci
 def test_rows_that_come_and_go_before_the_position_do_not_matter(database):
     run(database, "CREATE TABLE t (id bigint PRIMARY KEY)")
     run(database, "INSERT INTO t SELECT n * 2 FROM generate_series(1, 50) n")
@@ -197,6 +199,7 @@ def test_a_query_is_read_like_a_table(database):
     assert rows == [(n, "x%?") for n in range(11, 21)]
 
 
+@pytest.mark.ci
 def test_a_reader_connects_again_after_its_connection_was_cut(database):
     run(database, "CREATE TABLE t (id bigint PRIMARY KEY)")
     run(database, "INSERT INTO t SELECT generate_series(1, 1000)")

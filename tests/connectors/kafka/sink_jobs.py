@@ -32,6 +32,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaRecordSerializationSchema,
     KafkaSink,
 )
+from tests.builders.waiting import wait_until
 
 KEYS = "abcd"
 AT_ONCE = 20
@@ -179,10 +180,7 @@ class Watcher:
         return found
 
     def wait_until(self, condition: Callable[[Watcher], bool], seconds: float = PATIENCE_S) -> None:
-        end = time.monotonic() + seconds
-        while not condition(self):
-            assert time.monotonic() < end, f"{len(self.messages)} messages are visible"
-            time.sleep(0.02)
+        wait_until(lambda: condition(self), seconds=seconds)
 
     def _has_all(self) -> bool:
         # Markers of transactions that are being aborted may be on their way. What is left open stays so for longer than anybody waits here.

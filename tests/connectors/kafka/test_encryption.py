@@ -23,7 +23,7 @@ LENGTH = 50
 
 
 class EncryptedBroker(KafkaBroker):
-    """Keys are in PEM files. The user's password is in the cluster's metadata, which the controller formats."""
+    """Keys are in PEM files. The user's password is in the cluster's metadata, which are formatted with it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,20 +41,12 @@ class EncryptedBroker(KafkaBroker):
             "ssl.certificate.location": str(self.client_certificate),
             "ssl.key.location": str(self.client_key),
         }
-        self._controller.format_options = (
-            "--add-scram",
-            f"{SCRAM}=[name=admin,password=secret]",
-        )
+        self.format_options = ("--add-scram", f"{SCRAM}=[name=admin,password=secret]")
 
     def settings(self):
-        found = dict(super().settings())
-        address = f"SASL_SSL://127.0.0.1:{self.port}"
         return {
-            **found,
-            "listeners": address,
-            "advertised.listeners": address,
-            "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
-            "inter.broker.listener.name": "SASL_SSL",
+            **super().settings(),
+            **self._listeners("SASL_SSL"),
             "sasl.enabled.mechanisms": SCRAM,
             "sasl.mechanism.inter.broker.protocol": SCRAM,
             f"listener.name.sasl_ssl.{SCRAM.lower()}.sasl.jaas.config": (

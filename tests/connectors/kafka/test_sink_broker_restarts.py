@@ -10,6 +10,7 @@ from penstock.common import JobStatus
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.modes import EPOCHS, PIPELINED, SOAKS, runs_in
+from tests.connectors import noticing
 from tests.connectors.kafka.sink_jobs import (
     EXACTLY_ONCE,
     KEYS,
@@ -23,7 +24,7 @@ from tests.connectors.kafka.sink_jobs import (
 )
 
 LENGTH = 1000
-AWAY_S = 30.0 if SOAKS else 1.0  # and some seconds until it is back
+AWAY_S = 30.0 if SOAKS else 0.0  # and some seconds until it is back
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,9 @@ def test_a_broker_that_comes_back_is_waited_for(fragile_kafka, mode, guarantee):
     with MiniCluster():
         client = env.execute_async()
         watcher.wait_until(lambda each: len(each.messages) > LENGTH)
-        fragile_kafka.kill()
+        with noticing.message("penstock.connectors.kafka") as noticed:
+            fragile_kafka.kill()
+            assert noticed.wait(PATIENCE_S)
         time.sleep(AWAY_S)
         assert client.get_job_status().result(PATIENCE_S) is JobStatus.RUNNING
         fragile_kafka.start()

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.builders.modes import EPOCHS, MODES
+from tests.builders.modes import EPOCHS, PIPELINED
 from tests.connectors.kafka.killed_sinks import length
 from tests.connectors.kafka.sink_jobs import Watcher, expected
 
@@ -21,7 +21,8 @@ MOMENTS = [
 ]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.ci
+@pytest.mark.parametrize("mode", [pytest.param(EPOCHS, marks=pytest.mark.full), PIPELINED])
 def test_readers_see_every_record_once_and_in_order_whenever_the_job_is_killed(
     kafka, tmp_path, mode
 ):

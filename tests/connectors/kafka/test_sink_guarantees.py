@@ -72,6 +72,7 @@ class FailsAt:
         return line
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_exactly_once_holds_over_failures_of_the_job(kafka, topic, mode):
     watcher = Watcher(kafka.bootstrap, topic)
@@ -169,6 +170,7 @@ def test_headers_partitions_and_tombstones_are_written(kafka, topic):
         assert message.value() == (None if origin == b"b:1" else origin)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_exactly_once_holds_from_a_savepoint_into_another_job_with_another_parallelism(
     kafka, topic, mode, tmp_path

@@ -41,21 +41,12 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 class GuardedBroker(KafkaBroker):
     """A broker with users and passwords. Only the administrator may do anything unless it is allowed."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        plain = self._controller.settings
-        self._controller.settings = lambda: {**plain(), **AUTHORIZER}  # it keeps the rules
-
     def _defaults(self) -> dict[str, str]:
-        found = super()._defaults()
         users = 'user_admin="root" user_writer="secret"'
         login = f'{PLAIN} required username="admin" password="root" {users};'
-        for name in ("listeners", "advertised.listeners"):
-            found[name] = found[name].replace("PLAINTEXT://", "SASL_PLAINTEXT://", 1)
         return {
-            **found,
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
-            "inter.broker.listener.name": "SASL_PLAINTEXT",
+            **super()._defaults(),
+            **self._listeners("SASL_PLAINTEXT"),
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": login,

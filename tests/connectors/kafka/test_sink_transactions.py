@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from confluent_kafka import Producer
 
@@ -16,6 +14,7 @@ from penstock.connectors.sink import (
     EpochContext,
     WriterContext,
 )
+from tests.builders.waiting import wait_until
 from tests.connectors.kafka.sink_jobs import Watcher, sink
 
 OPERATOR = "sink"
@@ -91,6 +90,7 @@ def seen(watcher):
     return watcher.lines().get("a", [])
 
 
+@pytest.mark.ci
 def test_nothing_is_visible_before_the_commit_and_everything_is_after_it(steps, watcher):
     writer, committer = steps.writer(), steps.committer()
     request = steps.pre_commit(writer, 1, "a:0", "a:1")
@@ -111,6 +111,7 @@ def test_a_writer_that_was_closed_leaves_what_it_handed_over_to_the_committer(st
     assert watcher.finish() == {"a": [0]}
 
 
+@pytest.mark.ci
 def test_a_commit_that_comes_twice_does_not_commit_what_follows(steps, watcher, transactions):
     writer, committer = steps.writer(), steps.committer()
     requests = [steps.pre_commit(writer, 1, "a:0")]
@@ -143,8 +144,7 @@ def test_a_commit_that_comes_twice_does_not_commit_what_follows(steps, watcher, 
 
 def wait_for_idle(writer):
     """Wait until the pool has taken back its producers."""
-    while writer._pool._coming:
-        time.sleep(0.01)
+    wait_until(lambda: not writer._pool._coming, seconds=120)
 
 
 def test_producers_are_used_again(steps, watcher, transactions):
@@ -168,6 +168,7 @@ def test_what_an_aborted_checkpoint_was_handed_comes_with_the_next_one(steps, wa
     assert watcher.finish() == {"a": [0, 1, 2]}
 
 
+@pytest.mark.ci
 def test_an_attempt_that_does_not_count_is_aborted_when_its_writer_goes_on(steps, watcher):
     writer, other, committer = steps.writer(), steps.writer(), steps.committer()
     steps.pre_commit(writer, 1, "a:0", attempt="first")
@@ -191,6 +192,7 @@ def test_strays_are_aborted_only_while_no_writer_is_at_work(steps, transactions,
     assert state is expected
 
 
+@pytest.mark.ci
 def test_what_earlier_attempts_left_open_is_aborted_and_what_checkpoints_count_on_stays(
     steps, watcher, transactions
 ):
@@ -224,6 +226,7 @@ def test_ids_that_were_fenced_for_good_are_not_fenced_again(steps, transactions)
     assert after == before
 
 
+@pytest.mark.ci
 def test_a_writer_of_an_earlier_attempt_is_fenced(steps, watcher):
     zombie = steps.writer()
     steps.write(zombie, 2, "a:0")
@@ -261,6 +264,7 @@ def test_a_writer_that_goes_on_after_a_restart_leaves_producers_that_were_fenced
     assert watcher.finish() == {"a": [0]}
 
 
+@pytest.mark.ci
 def test_only_subtasks_that_failed_are_abandoned(steps, watcher):
     failed, healthy = steps.writer(0), steps.writer(1)
     steps.write(failed, 2, "a:7")
@@ -274,6 +278,7 @@ def test_only_subtasks_that_failed_are_abandoned(steps, watcher):
     assert watcher.finish() == {"a": [0], "b": [0]}
 
 
+@pytest.mark.ci
 def test_a_transaction_that_was_aborted_is_reported_as_a_loss(steps, kafka, topic, transactions):
     request = steps.pre_commit(steps.writer(), 1, "a:0")
     (wanted,) = request.committables
@@ -307,6 +312,7 @@ def test_a_timeout_that_the_brokers_do_not_allow_is_refused_at_the_start(kafka, 
     steps.close()
 
 
+@pytest.mark.ci
 def test_transactions_of_others_are_left_alone(steps, kafka, topic, transactions):
     foreign = f"{topic}-foreign"
     other = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": foreign})

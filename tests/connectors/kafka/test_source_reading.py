@@ -58,6 +58,7 @@ def numbers(*ends):
     return [str(number) for number in range(*ends)]
 
 
+@pytest.mark.ci
 def test_a_bounded_source_reads_all_partitions_to_the_end_and_tells_the_group(
     kafka, mode, name, tmp_path
 ):
@@ -86,6 +87,7 @@ def start_cases(topic):
     }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("case", list(start_cases("x")))
 def test_reading_begins_where_the_program_says(kafka, name, case, tmp_path):
     kafka.create_topic(name, 2)
@@ -101,6 +103,7 @@ def test_reading_begins_where_the_program_says(kafka, name, case, tmp_path):
     assert all(timestamp == 1000 + int(value) for value, timestamp in committed(name))
 
 
+@pytest.mark.ci
 def test_stop_offsets_end_before_messages_that_are_there_and_each_partition_for_itself(
     kafka, mode, name, tmp_path
 ):
@@ -141,6 +144,7 @@ def test_a_schema_of_whole_messages_sees_key_headers_and_where_they_are(
     ]
 
 
+@pytest.mark.ci
 def test_malformed_messages_are_dead_letters_with_the_bytes_and_their_place(
     kafka, mode, name, tmp_path
 ):
@@ -172,6 +176,7 @@ def test_a_malformed_message_fails_a_job_without_a_place_for_it(kafka, name, tmp
         run(env, source(kafka, name).set_bounded(LATEST).build(), name)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_a_bounded_source_ends_though_the_last_offsets_are_markers_of_transactions(
     kafka, mode, name, level, tmp_path

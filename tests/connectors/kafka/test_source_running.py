@@ -25,6 +25,7 @@ from tests.builders.kafka_jobs import (
     values,
 )
 from tests.builders.modes import MODES, SOAKS
+from tests.connectors import noticing
 from tools.servers.process import free_port
 
 LATEST = KafkaOffsetsInitializer.latest()
@@ -81,6 +82,7 @@ def no_restarts(mode, directory, **options):
     return environment(mode, directory, **{"restart-strategy.type": "none", **options})
 
 
+@pytest.mark.ci
 def test_new_partitions_are_read_from_their_first_message(kafka, mode, name, tmp_path):
     kafka.create_topic(name, 1)
     produce(kafka, name, ["before"])
@@ -154,6 +156,7 @@ def fail_late(value):
     return value
 
 
+@pytest.mark.ci
 def test_records_are_read_once_though_the_job_fails(kafka, mode, name, tmp_path):
     kafka.create_topic(name, 3)
     produce(kafka, name, numbers(9000))
@@ -168,6 +171,7 @@ def test_records_are_read_once_though_the_job_fails(kafka, mode, name, tmp_path)
     assert found == sorted(numbers(9000))
 
 
+@pytest.mark.ci
 def test_a_job_that_fails_before_its_first_checkpoint_begins_where_it_began(
     kafka, mode, name, tmp_path
 ):
@@ -188,6 +192,7 @@ def test_a_job_that_fails_before_its_first_checkpoint_begins_where_it_began(
     assert values(name) == expected
 
 
+@pytest.mark.ci
 def test_a_savepoint_goes_on_with_another_parallelism_and_new_partitions(
     kafka, mode, name, tmp_path
 ):
@@ -217,7 +222,9 @@ def test_nothing_is_lost_or_read_twice_when_the_broker_is_away_for_a_while(
     env = no_restarts(mode, tmp_path)
     client = start(env, source(fragile_kafka, topic).set_group_id(topic).build(), topic)
     wait_for(topic, 1)
-    fragile_kafka.kill()
+    with noticing.message("penstock.connectors.kafka", "tries again") as noticed:
+        fragile_kafka.kill()
+        assert noticed.wait(PATIENCE_S)
     time.sleep(30 if SOAKS else 0)  # it is away for some seconds in any case
     fragile_kafka.start()
     produce(fragile_kafka, topic, numbers(2000, 4000))

@@ -22,14 +22,10 @@ class GuardedBroker(KafkaBroker):
     client_settings = ADMIN
 
     def settings(self):
-        address = f"SASL_PLAINTEXT://127.0.0.1:{self.port}"
         users = 'user_admin="secret" user_guest="guest"'
         return {
             **super().settings(),
-            "listeners": address,
-            "advertised.listeners": address,
-            "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "inter.broker.listener.name": "SASL_PLAINTEXT",
+            **self._listeners("SASL_PLAINTEXT"),
             "sasl.enabled.mechanisms": "PLAIN",
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": (

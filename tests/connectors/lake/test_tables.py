@@ -122,6 +122,7 @@ class TestDelta:
         assert sorted(actions["max.id"].to_pylist()) == [9, 19, 29]
         assert sum(actions["null_count.shop"].to_pylist()) == 5
 
+    @pytest.mark.ci
     def test_an_epoch_that_is_run_again_after_a_fallback_is_committed(self, delta):
         sink = DeltaSink(delta, ORDERS)
         for epoch in (1, 2, 3):
@@ -153,6 +154,7 @@ class TestDelta:
 
         return more
 
+    @pytest.mark.ci
     def test_files_that_are_only_rewritten_are_not_read_again(self, delta):
         for n in range(3):
             deltalake.write_deltalake(
@@ -199,6 +201,7 @@ class TestDelta:
         writer.close()
         assert not [*tmp_path.rglob("*.parquet")]
 
+    @pytest.mark.ci
     def test_several_jobs_append_at_the_same_time(self, delta):
         sinks = [DeltaSink(delta, ORDERS)] * 4
         prepared = [write(sink, [order(n)], 1, f"{n}") for n, sink in enumerate(sinks)]
@@ -271,6 +274,7 @@ class TestIceberg:
         with pytest.raises(UnsupportedOperationError, match="bucket"):
             IcebergSink(catalog, "sales.orders")
 
+    @pytest.mark.ci
     def test_one_snapshot_is_made_of_a_checkpoint_and_says_whose_it_is(self, catalog):
         sink = IcebergSink(catalog, "sales.orders", ORDERS)
         files = write(sink, [order(1)], 1, "a") + write(sink, [order(2)], 1, "b")
@@ -280,6 +284,7 @@ class TestIceberg:
         assert snapshot.summary["penstock.epoch"] == "1"
         assert snapshot.summary["added-records"] == "2"
 
+    @pytest.mark.ci
     def test_several_jobs_append_at_the_same_time(self, catalog):
         sink = IcebergSink(catalog, "sales.orders", ORDERS)
         prepared = [write(sink, [order(n)], 1, f"{n}") for n in range(3)]
@@ -296,6 +301,7 @@ class TestIceberg:
         )
         assert read(source) == [(10,), (11,)]
 
+    @pytest.mark.ci
     def test_rows_that_are_deleted_are_not_read(self, catalog):
         table = self.create(catalog)
         table.append(pa.Table.from_pylist([{"id": n} for n in range(4)], schema=ARROW))

@@ -59,6 +59,7 @@ def test_an_epoch_number_that_comes_again_with_other_records_is_not_taken_for_do
     assert client.get("n") == "11"
 
 
+@pytest.mark.ci
 def test_two_committers_at_once_do_it_once(url, client):
     threads = [
         threading.Thread(target=lambda: sink(url).create_committer().commit(request(INCREMENT)))
@@ -71,6 +72,7 @@ def test_two_committers_at_once_do_it_once(url, client):
     assert client.get("n") == "1"
 
 
+@pytest.mark.ci
 def test_a_commit_that_was_cut_off_between_two_chunks_is_done_to_its_end(url, client, monkeypatch):
     monkeypatch.setattr(committers, "_CHUNK", 10)
     whole = [("RPUSH", "all", n) for n in range(35)]

@@ -12,6 +12,8 @@ from penstock.errors import JobExecutionError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import MODES, runs_in
+from tests.builders.waiting import wait_until
+from tests.connectors import noticing
 
 COUNT = 3000
 failed: list[int] = []
@@ -53,6 +55,7 @@ def assert_once(client, count=COUNT):
     assert sorted(int(fields["n"]) for _, fields in client.xrange("log")) == list(range(count))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_commands_that_do_not_bear_it_are_done_once_though_the_job_fails(mode, url, client):
     env = environment(mode, **restarts(5))
@@ -89,6 +92,7 @@ def test_commands_that_may_be_done_again_come_to_the_same(mode, url, client):
     assert 0 < client.ttl("n:77") <= 600
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("guarantee", list(DeliveryGuarantee)[:2], ids=lambda each: each.name)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_server_that_is_killed_and_comes_back_is_waited_for(
@@ -99,12 +103,11 @@ def test_a_server_that_is_killed_and_comes_back_is_waited_for(
     if guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         sink = exactly_once(url)
     env.from_collection(list(range(COUNT))).map(slow).sink_to(sink)
-    with MiniCluster():
+    with MiniCluster(), noticing.retry() as noticed:
         running = env.execute_async()
-        while len(seen) < COUNT // 2:
-            time.sleep(0.005)
+        wait_until(lambda: len(seen) >= COUNT // 2, seconds=120)
         redis_server.kill()
-        time.sleep(0.2)
+        assert noticed.wait(120)
         redis_server.start()
         running.get_job_execution_result().result()
     if guarantee is DeliveryGuarantee.EXACTLY_ONCE:

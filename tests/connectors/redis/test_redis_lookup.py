@@ -14,6 +14,7 @@ from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.modes import MODES, runs_in
 from tests.builders.scripted import collect
+from tests.builders.waiting import wait_until
 from tools.servers.process import free_port
 
 COUNT = 1000
@@ -34,6 +35,7 @@ def slow(n):
     return n
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_values_are_found_and_what_is_missing_is_none(mode, url, client):
     client.mset({f"k:{n}": f"v{n}" for n in range(0, COUNT, 2)})
@@ -79,8 +81,7 @@ def test_a_server_that_is_killed_and_comes_back_is_waited_for(mode, redis_server
     client.mset({f"k:{n}": n for n in range(COUNT)})
     stream = looked_up(mode, RedisLookup(url, lambda n: f"k:{n}", max_batch_size=5))
     with MiniCluster(), stream.execute_and_collect() as found:
-        while len(seen) < COUNT // 2:
-            time.sleep(0.005)
+        wait_until(lambda: len(seen) >= COUNT // 2, seconds=120)
         redis_server.kill()
         redis_server.start()
         results = list(found)

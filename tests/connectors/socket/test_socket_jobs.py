@@ -45,6 +45,7 @@ def test_a_job_reads_every_line_and_ends_when_the_server_hangs_up(mode):
     assert sorted(found) == list(range(20_000))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_a_server_that_breaks_in_the_middle_is_connected_to_again(mode):
     with (
@@ -55,6 +56,7 @@ def test_a_server_that_breaks_in_the_middle_is_connected_to_again(mode):
     assert sorted(found) == sorted(str(n) for n in range(5) for _ in range(10))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_no_line_comes_twice_after_a_failure_and_some_may_be_lost(mode):
     """A socket cannot be asked again: what the job does not promise does not happen by chance, either."""

@@ -29,6 +29,7 @@ def final(tables: TableEnvironment, query: str) -> Counter[tuple[Any, ...]]:
     return +found
 
 
+@pytest.mark.ci
 def test_inserts_are_written_and_read(tables: TableEnvironment, database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE TABLE orders (id BIGINT, price NUMERIC(10, 2), name TEXT)")
@@ -43,6 +44,7 @@ def test_inserts_are_written_and_read(tables: TableEnvironment, database: str) -
     assert rows == {("a", 2, "1.50"): 1, (None, 3, "2.25"): 1}
 
 
+@pytest.mark.ci
 def test_a_changing_table_is_upserts_and_deletes(tables: TableEnvironment, database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE TABLE counts (word TEXT PRIMARY KEY, n BIGINT)")
@@ -58,6 +60,7 @@ def test_a_changing_table_is_upserts_and_deletes(tables: TableEnvironment, datab
         assert sorted(connection.execute("SELECT * FROM counts")) == [("a", 2), ("b", 1), ("z", 9)]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "cache", ["", ", 'lookup.cache' = 'partial', 'lookup.partial-cache.max-rows' = '10'"]
 )

@@ -41,6 +41,7 @@ def final(tables: TableEnvironment, query: str) -> Counter[tuple[Any, ...]]:
     return +found
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_what_is_written_is_read(tables: TableEnvironment, kafka: KafkaBroker, form: str) -> None:
     topic = kafka.create_topic(f"orders-{uuid.uuid4().hex}", 2)
@@ -66,6 +67,7 @@ def test_what_is_written_is_read(tables: TableEnvironment, kafka: KafkaBroker, f
     assert {row[5] for row in rows} <= {0, 1}
 
 
+@pytest.mark.ci
 def test_an_upsert_table_has_the_latest_row_of_each_key(
     tables: TableEnvironment, kafka: KafkaBroker
 ) -> None:
@@ -84,6 +86,7 @@ def test_an_upsert_table_has_the_latest_row_of_each_key(
         assert final(tables, "SELECT n, COUNT(*) FROM counts GROUP BY n") == {(1, 2): 1, (2, 1): 1}
 
 
+@pytest.mark.ci
 def test_changes_of_a_database_are_a_changing_table(
     tables: TableEnvironment, kafka: KafkaBroker
 ) -> None:

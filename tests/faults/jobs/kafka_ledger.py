@@ -127,7 +127,7 @@ def run(env: StreamExecutionEnvironment, stop: Path) -> None:
     if result.done():
         result.result(0)
         raise RuntimeError("the job has ended by itself")
-    client.cancel().result(30)
+    client.cancel().result(240)
 
 
 def main(options: dict[str, Any]) -> None:

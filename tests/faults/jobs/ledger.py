@@ -5,7 +5,9 @@
 Every epoch reads one batch of each split, and the size of a batch is different each time it is read: an attempt that is
 repeated ends at another place of the input than the first one did. The output does not depend on where epochs end.
 Where there are no epochs, a batch comes every few milliseconds.
-With `threads` it runs without Spark, as `penstock run --no-spark` does. The last record of each split waits for as long as there is a file `hold` in the directory; checkpoints go on meanwhile.
+With `threads` it runs without Spark, as `penstock run --no-spark` does. The last record of each split waits for as long as there is a file
+`hold` in the directory; checkpoints go on meanwhile. With `released` the number of records is in a file of that name, and may grow while
+there is a file `hold`.
 """
 
 from __future__ import annotations
@@ -90,12 +92,13 @@ class Ledger(Source):
 
     With `forgets` its enumerator remembers nothing: after every restart it finds both splits anew. With `redelivered`, a
     file, records of the first split are delivered again, after every restart and now and then without one; a line in the
-    file stands for each time. As long as there is a file `hold`, no split ends. With `flows` batches keep their pace.
+    file stands for each time. As long as there is a file `hold`, no split ends. With `flows` batches keep their pace. The number of records
+    is in a file if `records` is its path.
     """
 
     def __init__(
         self,
-        records: int,
+        records: int | Path,
         hold: Path,
         *,
         forgets: bool = False,
@@ -139,17 +142,21 @@ class LedgerEnumerator(SplitEnumerator):
 
 
 class LedgerReader(SourceReader):
-    def __init__(self, records: int, hold: Path, *, flows: bool) -> None:
+    def __init__(self, records: int | Path, hold: Path, *, flows: bool) -> None:
         self._records = records
         self._hold = hold
         self._flows = flows
 
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
-        length = lengths(self._records)[split.payload]
         due = time.monotonic()
-        while position < length:
+        while True:
+            # In this order: what is released is final when nothing is held.
+            holds = self._hold.exists()
+            length = self._length(split)
+            if position >= length:
+                return
             end = min(position + random.randint(*BATCH_SIZES), length)
-            if end == length and self._hold.exists():
+            if end == length and holds:
                 end = length - 1
                 if position == end and not self._flows:
                     time.sleep(HELD_S)
@@ -161,11 +168,17 @@ class LedgerReader(SourceReader):
             position = end
             yield SourceBatch(rows, position, [row[2] for row in rows])
 
+    def _length(self, split: SourceSplit) -> int:
+        records = self._records
+        return lengths(records if isinstance(records, int) else int(records.read_text()))[
+            split.payload
+        ]
+
 
 class RepeatingReader(LedgerReader):
     """Talks to a broker that delivers at least once: the first split may begin anywhere before its position."""
 
-    def __init__(self, records: int, hold: Path, log: str, *, flows: bool) -> None:
+    def __init__(self, records: int | Path, hold: Path, log: str, *, flows: bool) -> None:
         super().__init__(records, hold, flows=flows)
         self._log = log
         self._began = False
@@ -223,13 +236,17 @@ class WindowLine(ProcessWindowFunction):
 
 
 class Count(KeyedProcessFunction):
-    """Numbers the records of a key; sums them up in buckets of time, put out by timers."""
+    """Numbers the records of a key; sums them up in buckets of time, put out by timers. A file `process-<subtask>` has its process."""
 
-    def __init__(self, sabotage: str | None) -> None:
+    def __init__(self, directory: str, sabotage: str | None) -> None:
+        self._directory = directory
         self._sabotage = sabotage
 
     def open(self, runtime_context: Any) -> None:
         self._subtask = runtime_context.get_index_of_this_subtask()
+        written = Path(self._directory, f".process-{self._subtask}-{os.getpid()}")
+        written.write_text(str(os.getpid()))
+        written.replace(Path(self._directory, f"process-{self._subtask}"))
         self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
         self._sums = runtime_context.get_map_state(
             MapStateDescriptor("sums", Types.LONG(), Types.LONG())
@@ -253,7 +270,7 @@ class Count(KeyedProcessFunction):
 
 
 def lose_all_executors(marker: str) -> None:
-    """Once: let the other task of this stage finish, then kill every executor, our own too.
+    """Once, until the marker is deleted: let the other task of this stage finish, then kill every executor, our own too.
 
     This task is run again, and so are the source tasks, whose output is lost. They end elsewhere in the input than the
     first time, while the finished task saw their first output: such a mixture must not become a checkpoint.
@@ -264,7 +281,7 @@ def lose_all_executors(marker: str) -> None:
         os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return
-    time.sleep(2)
+    time.sleep(2)  # if that is not enough, nothing is mixed, and the test has it done once more
     own = next(process for process in psutil.Process().parents() if is_executor(process))
     others = [p for p in own.parent().children() if is_executor(p) and p.pid != own.pid]
     doomed = [*others, own]
@@ -315,7 +332,7 @@ def main(options: dict[str, Any]) -> None:
     env.set_parallelism(PARALLELISM)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(JITTER_MS))
     source = Ledger(
-        records,
+        Path(directory, "released") if options.get("released") else records,
         Path(directory, "hold"),
         forgets=options.get("forgets", False),
         redelivered=f"{directory}/redelivered" if options.get("redelivers") else None,
@@ -330,7 +347,7 @@ def main(options: dict[str, Any]) -> None:
         .with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=3_000))
         .build()
     )
-    keyed.process(Count(options.get("sabotage"))).sink_to(
+    keyed.process(Count(directory, options.get("sabotage"))).sink_to(
         FileSink.for_row_format(f"{directory}/counts", Encoder.simple_string_encoder())
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         .build()

@@ -24,7 +24,7 @@ def watch_topic(file: str, bootstrap: str, topic: str) -> None:
         "log_level": 0,
     }
     consumer = Consumer(settings)
-    partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+    partitions = consumer.list_topics(topic, timeout=120).topics[topic].partitions
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
     with open(file, "w") as output:
         while True:

@@ -25,6 +25,7 @@ from penstock.errors import RestoreRefusedError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured, restarts
+from tests.builders.waiting import wait_until
 
 PATIENCE_S = 60
 KEYS = 7
@@ -137,6 +138,7 @@ def environment(tmp_path, parallelism=2, **options):
             "execution.checkpointing.dir": f"{tmp_path}/checkpoints",
             "execution.checkpointing.unaligned.enabled": "true",
             "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+            "execution.checkpointing.num-retained": "1000",
             "taskmanager.memory.segment-size": "1 kb",
             "taskmanager.network.memory.buffers-per-channel": "1",
             "taskmanager.network.memory.floating-buffers-per-gate": "0",
@@ -147,9 +149,10 @@ def environment(tmp_path, parallelism=2, **options):
     )
 
 
-def counting(env, name="counts"):
+def counting(env, name="counts", source=None):
     """Count, and then be slow: in the same order for each key, and on an exchange without keys."""
-    numbers = env.from_source(Fast(), WatermarkStrategy.no_watermarks(), "in").uid("in")
+    source = source or Fast()
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "in").uid("in")
     counted = numbers.key_by(lambda value: value[1] % KEYS).process(Count()).uid("count")
     again = counted.key_by(lambda pair: pair[0]).process(Checked()).uid("checked")
     again.rebalance().map(Slow()).uid("slow").sink_to(Committing(name)).uid("out")
@@ -166,13 +169,6 @@ class Checked(KeyedProcessFunction):
         in_order = number == (self.last.value() or 0) + 1
         self.last.update(number)
         yield key, number, in_order
-
-
-def eventually(condition, what="it"):
-    until = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until, f"{what} did not happen"
-        time.sleep(0.005)
 
 
 def check(name="counts", at_least=1):
@@ -193,7 +189,9 @@ def completed(master):
     return 0 if master.manifest is None else master.manifest.epoch
 
 
-def stop(client, tmp_path):
+def stop(client, tmp_path, at_least=500):
+    """Stop the job when so many records are committed."""
+    wait_until(lambda: sum(map(len, list(COMMITTED["counts"].values()))) >= at_least, "output")
     SLOW.clear()
     path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
     client.get_job_execution_result().result(PATIENCE_S)
@@ -202,6 +200,13 @@ def stop(client, tmp_path):
 
 def in_flight(master):
     return master.manifest is not None and master.manifest.has_in_flight_data
+
+
+def last_with_data_in_flight(master):
+    """Return the last such checkpoint: that of a cancelled job need not have any."""
+    store = ManifestStore.at(CheckpointStorage(master.store.storage.base))
+    manifests = (store.read(epoch) for epoch in reversed(store.list_epochs()))
+    return next(manifest for manifest in manifests if manifest.has_in_flight_data)
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
@@ -217,12 +222,12 @@ def test_what_was_in_flight_comes_back_after_a_failure(cluster, tmp_path, timeou
     (master,) = cluster.masters
     for failures in range(1, 4):
         before = completed(master)
-        eventually(lambda at=before: completed(master) > at + 1, "the next checkpoint")
-        eventually(lambda: in_flight(master), "data in flight")
+        wait_until(lambda at=before: completed(master) > at + 1, "the next checkpoint")
+        wait_until(lambda: in_flight(master), "data in flight")
         FAIL.set()
-        eventually(lambda n=failures: master.restarts == n, "the restart")
+        wait_until(lambda n=failures: master.restarts == n, "the restart")
     before = completed(master)
-    eventually(lambda: completed(master) > before, "a checkpoint after the last restart")
+    wait_until(lambda: completed(master) > before, "a checkpoint after the last restart")
     stop(client, tmp_path)
     assert not master.manifest.has_in_flight_data
     check(at_least=500)
@@ -236,13 +241,13 @@ def test_what_was_in_flight_finds_its_way_after_a_change_of_parallelism(
     counting(env)
     client = env.execute_async("job")
     (master,) = cluster.masters
-    eventually(lambda: in_flight(master), "data in flight")
+    wait_until(lambda: in_flight(master), "data in flight")
     master.request_rescale(parallelism).result(PATIENCE_S)
     before = completed(master)
-    eventually(lambda: completed(master) > before, "a checkpoint")
+    wait_until(lambda: completed(master) > before, "a checkpoint")
     master.request_rescale(2).result(PATIENCE_S)
     before = completed(master)
-    eventually(lambda: completed(master) > before, "a checkpoint")
+    wait_until(lambda: completed(master) > before, "a checkpoint")
     stop(client, tmp_path)
     check(at_least=500)
 
@@ -277,16 +282,22 @@ def test_every_subtask_gets_each_broadcast_record_once_over_changes_of_paralleli
     client = env.execute_async("job")
     (master,) = cluster.masters
     for parallelism in (*parallelisms, 2):
-        eventually(lambda: in_flight(master), "data in flight")
+        wait_until(lambda: in_flight(master), "data in flight")
         master.request_rescale(parallelism).result(PATIENCE_S)
         before = completed(master)
-        eventually(lambda at=before: completed(master) > at, "a checkpoint")
+        wait_until(lambda at=before: completed(master) > at, "a checkpoint")
+    wait_until(lambda: count_of_broadcasts() > 100, "output")
     stop(client, tmp_path)
     values = [value for values in COMMITTED["counts"].values() for value in values]
     assert all(ok for kind, ok in values if kind == "broadcast")
     counts = Counter(n for kind, n in values if kind == "record")
     assert set(counts.values()) <= {1, 2, 3}
-    assert sum(kind == "broadcast" for kind, _ in values) > 100
+
+
+def count_of_broadcasts():
+    """Return how many broadcast records are committed."""
+    epochs = list(COMMITTED["counts"].values())
+    return sum(kind == "broadcast" for values in epochs for kind, _ in values)
 
 
 @pytest.mark.parametrize("mode", ["epochs", "pipelined"])
@@ -297,11 +308,14 @@ def test_a_checkpoint_with_data_in_flight_starts_a_job_in_either_mode(tmp_path, 
         counting(env)
         client = env.execute_async("job")
         (master,) = cluster.masters
-        eventually(lambda: in_flight(master), "data in flight")
+        wait_until(lambda: in_flight(master), "data in flight")
         client.cancel().result(PATIENCE_S)
         directory = master.store.storage.base
-    manifest = ManifestStore.at(CheckpointStorage(directory)).latest()
-    assert manifest.has_in_flight_data
+    manifest = last_with_data_in_flight(master)
+    shown = {
+        epoch: values for epoch, values in COMMITTED["counts"].items() if epoch <= manifest.epoch
+    }
+    COMMITTED["counts"] = shown
     with MiniCluster(mode=mode) as cluster:
         env = environment(
             tmp_path,
@@ -311,8 +325,8 @@ def test_a_checkpoint_with_data_in_flight_starts_a_job_in_either_mode(tmp_path, 
         counting(env)
         client = env.execute_async("job")
         (master,) = cluster.masters
-        eventually(lambda: completed(master) > manifest.epoch, "a checkpoint")
-        stop(client, tmp_path)
+        wait_until(lambda: completed(master) > manifest.epoch, "a checkpoint")
+        stop(client, tmp_path, at_least=100)
     check(at_least=100)
 
 
@@ -323,9 +337,10 @@ def retained(cluster, tmp_path):
     counting(env)
     client = env.execute_async("job")
     (master,) = cluster.masters
-    eventually(lambda: in_flight(master), "data in flight")
+    wait_until(lambda: in_flight(master), "data in flight")
     client.cancel().result(PATIENCE_S)
-    return f"{master.store.storage.base}/chk-{master.manifest.epoch}"
+    manifest = last_with_data_in_flight(master)
+    return f"{master.store.storage.base}/chk-{manifest.epoch}"
 
 
 def test_data_in_flight_is_no_state_and_said_to_be_there(retained):

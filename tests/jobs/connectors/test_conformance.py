@@ -27,7 +27,9 @@ from penstock.testing import (
     SourceConformance,
     SourceSetup,
 )
+from tests.builders.conformance import in_mode
 from tests.builders.guide import guide_package
+from tests.builders.modes import EPOCHS, PIPELINED
 
 
 class Collection(SourceSetup):
@@ -51,6 +53,8 @@ class Collection(SourceSetup):
 
 
 class TestCollection(SourceConformance):
+    rules = in_mode(EPOCHS, SourceConformance.rules)
+
     @pytest.fixture
     def connector(self):
         return Collection()
@@ -76,6 +80,8 @@ class Numbers(SourceSetup):
 
 
 class TestNumberSequence(SourceConformance):
+    rules = in_mode(PIPELINED, SourceConformance.rules)
+
     @pytest.fixture
     def connector(self):
         return Numbers()
@@ -99,6 +105,8 @@ class Generator(Numbers):
 
 
 class TestDataGenerator(SourceConformance):
+    rules = in_mode(EPOCHS, SourceConformance.rules)
+
     @pytest.fixture
     def connector(self):
         return Generator()
@@ -134,6 +142,8 @@ class Files(SourceSetup):
 
 
 class TestFiles(SourceConformance):
+    rules = in_mode(EPOCHS, SourceConformance.rules)
+
     @pytest.fixture
     def connector(self, tmp_path):
         return Files(tmp_path / "input")
@@ -148,6 +158,8 @@ class WatchedFiles(Files):
 
 
 class TestWatchedFiles(SourceConformance):
+    rules = in_mode(PIPELINED, SourceConformance.rules)
+
     @pytest.fixture
     def connector(self, tmp_path):
         return WatchedFiles(tmp_path / "input")
@@ -164,6 +176,8 @@ class GuideSource(Files):
 
 
 class TestSourceOfTheGuide(SourceConformance):
+    rules = in_mode(PIPELINED, SourceConformance.rules)
+
     @pytest.fixture
     def connector(self, tmp_path):
         with guide_package():
@@ -201,11 +215,20 @@ class RollingFiles(PartFiles):
         )
 
 
-@pytest.mark.parametrize("kind", [PartFiles, RollingFiles], ids=["each checkpoint", "when full"])
-class TestFileSink(SinkConformance):
+class TestFileSinkThatRollsAtEachCheckpoint(SinkConformance):
+    rules = in_mode(EPOCHS, SinkConformance.rules)
+
     @pytest.fixture
-    def connector(self, tmp_path, kind):
-        return kind(tmp_path / "out")
+    def connector(self, tmp_path):
+        return PartFiles(tmp_path / "out")
+
+
+class TestFileSinkThatRollsWhenFilesAreFull(SinkConformance):
+    rules = in_mode(PIPELINED, SinkConformance.rules)
+
+    @pytest.fixture
+    def connector(self, tmp_path):
+        return RollingFiles(tmp_path / "out")
 
 
 class GuideSink(PartFiles):
@@ -219,6 +242,8 @@ class GuideSink(PartFiles):
 
 
 class TestSinkOfTheGuide(SinkConformance):
+    rules = in_mode(EPOCHS, SinkConformance.rules)
+
     @pytest.fixture
     def connector(self, tmp_path):
         with guide_package():
@@ -258,6 +283,8 @@ class Function(SinkSetup):
 
 
 class TestFunctionSink(SinkConformance):
+    rules = in_mode(PIPELINED, SinkConformance.rules)
+
     @pytest.fixture
     def connector(self, tmp_path):
         return Function(tmp_path / "called")

@@ -6,6 +6,9 @@ import re
 import types
 from pathlib import Path
 
+from tests.builders.conformance import in_mode
+from tests.builders.modes import MODES
+
 PAGE = Path(__file__).parents[3] / "docs" / "sources-and-sinks.md"
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
@@ -16,6 +19,8 @@ exec(compile("\n".join(PROGRAMS), str(PAGE), "exec"), page.__dict__)
 TestSquares = page.TestSquares
 TestLineFiles = page.TestLineFiles
 TestDatabase = page.TestDatabase
+for number, tests in enumerate((TestSquares, TestLineFiles, TestDatabase)):
+    tests.rules = in_mode(MODES[number % 2], tests.rules)
 
 
 def test_each_connector_of_the_page_has_less_than_60_lines_of_code() -> None:

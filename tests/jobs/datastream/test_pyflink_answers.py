@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from penstock.pyflink_compat import pyflink_names
+from tests.builders.cases import check_all, part
 from tests.builders.clusters import own_cluster
 
 ROOT = Path(__file__).parents[3]
-ANSWERS = json.loads((ROOT / "tests" / "data" / "pyflink_answers.json").read_text())
 RAISES = "raises"
+#: The snippets run in so many tests, so that workers can share them.
+PARTS = 4
 
 _EARLY = "what can never work is refused when it is said"
 _WORKS = "it works here"
@@ -107,23 +110,34 @@ def load(name):
 snippets = load("pyflink_snippets")
 
 
+@cache
+def recorded_answers():
+    """What PyFlink answered to each snippet."""
+    return json.loads((ROOT / "tests" / "data" / "pyflink_answers.json").read_text())
+
+
 @pytest.fixture(scope="module")
 def names():
     with pyflink_names(), own_cluster():
         yield snippets.namespace()
 
 
-@pytest.mark.parametrize("snippet", ANSWERS)
-def test_penstock_answers_as_pyflink_does(snippet, names):
-    theirs = ANSWERS[snippet]
-    expected = DIFFERENCES[snippet][0] if snippet in DIFFERENCES else theirs
-    ours = snippets.answer_of(snippet, names)
-    if ours != expected and expected.startswith("<"):  # an object that shows no more than its class
-        ours = snippets.answer_of(snippet, names, plain=True)
-    assert ours == expected
+@pytest.mark.parametrize("number", range(PARTS))
+def test_penstock_answers_as_pyflink_does(number, names):
+    def check(snippet):
+        theirs = recorded_answers()[snippet]
+        expected = DIFFERENCES[snippet][0] if snippet in DIFFERENCES else theirs
+        ours = snippets.answer_of(snippet, names)
+        if ours != expected and expected.startswith("<"):  # an object that shows only its class
+            ours = snippets.answer_of(snippet, names, plain=True)
+        assert ours == expected
+
+    cases = {snippet: snippet for snippet in recorded_answers()}
+    check_all(part(cases, number, PARTS), check)
 
 
 def test_every_snippet_was_recorded_and_every_difference_is_one():
-    assert list(ANSWERS) == snippets.read_snippets(ROOT / "tests" / "data" / "pyflink_snippets.txt")
-    assert set(DIFFERENCES) <= set(ANSWERS)
-    assert [each for each, (ours, _) in DIFFERENCES.items() if ours == ANSWERS[each]] == []
+    answers = recorded_answers()
+    assert list(answers) == snippets.read_snippets(ROOT / "tests" / "data" / "pyflink_snippets.txt")
+    assert set(DIFFERENCES) <= set(answers)
+    assert [each for each, (ours, _) in DIFFERENCES.items() if ours == answers[each]] == []

@@ -18,6 +18,7 @@ from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 from penstock.testing.storage_faults import StorageFaults, storage_faults
 from tests.builders.counting_job import KEYS, Slowly, Total, environment
+from tests.builders.examples import examples
 from tests.builders.steps import before_each_trigger
 
 REGIONS = ("a", "b", "c")
@@ -139,7 +140,7 @@ def run(schedule: dict[int, list[tuple[str, str]]], directory: str, **options: s
     return cluster.masters[0]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(SCHEDULES, OPTIONS)
 def test_every_part_puts_out_each_of_its_values_once(
     schedule: dict[int, list[tuple[str, str]]], options: dict[str, str]

@@ -17,6 +17,7 @@ from penstock.savepoint.reader import is_savepoint
 from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.counting_job import environment, totals
+from tests.builders.examples import examples
 from tests.builders.steps import before_each_epoch
 
 LAST = 7  # the epoch before which the job is told to stop
@@ -92,7 +93,7 @@ def run(
     return found, cluster.masters[0], disturbance
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(SCHEDULES)
 def test_the_output_is_that_of_an_undisturbed_run_and_every_request_is_answered(
     schedule: dict[int, list[tuple[str, Any]]],

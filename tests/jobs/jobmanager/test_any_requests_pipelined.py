@@ -19,6 +19,7 @@ from penstock.savepoint.reader import is_savepoint
 from penstock.testing.faults import watched_steps
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.counting_job import Slowly, environment, totals
+from tests.builders.examples import examples
 from tests.builders.steps import before_each_trigger
 
 LAST = 7  # the checkpoint before which the job is told to stop
@@ -135,7 +136,7 @@ def expected(count: int) -> list[tuple[int, int]]:
     return out
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     SCHEDULES,
     st.sampled_from(

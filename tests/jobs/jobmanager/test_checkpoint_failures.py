@@ -63,7 +63,7 @@ def test_the_timeout_fails_an_epoch_that_takes_longer(monkeypatch: pytest.Monkey
         given_up.set()
 
     def run_until_given_up(*arguments: object) -> object:
-        assert given_up.wait(10)
+        assert given_up.wait(60)
         return run_epoch(*arguments)
 
     monkeypatch.setattr(mini_cluster.ThreadCluster, "cancel", cancel)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,15 +20,18 @@ from tests.builders.steps import before_each_trigger
 
 COMPLETED = 8  # checkpoints, after which the job is told to end
 NO_FAULT = StorageFaults(slow_s=0.0001)
-STALLS: list[float] = []  # told to the tasks, which are threads of this process
+# Tasks are threads of this process: one of them stalls until a checkpoint was given up.
+STALL = threading.Event()
+GIVEN_UP = threading.Event()
 
 
 class Stalls(MapFunction):
-    """Takes its time when it is told to."""
+    """Stalls when it is told to."""
 
     def map(self, value: Any) -> Any:
-        if STALLS:
-            time.sleep(STALLS.pop())
+        if STALL.is_set():
+            STALL.clear()
+            assert GIVEN_UP.wait(60)
         return value
 
 
@@ -40,7 +43,8 @@ def run(
     **options: str,
 ) -> tuple[Counter[Any], JobMaster]:
     """Run a job until some checkpoints are complete; `act(number)` comes before each trigger."""
-    STALLS.clear()
+    STALL.clear()
+    GIVEN_UP.clear()
     env = environment(
         2,
         restart_strategy__type="fixed-delay",
@@ -57,8 +61,12 @@ def run(
 
     def before(number: int) -> None:
         master = cluster.masters[0]
+        counts = master.statistics.to_json()["counts"]
         act(number)
-        if master.statistics.to_json()["counts"]["completed"] >= COMPLETED and not stopping:
+        if counts["failed"]:
+            GIVEN_UP.set()
+        # A savepoint may be given up too.
+        if counts["completed"] >= COMPLETED and all(each.done() for each in stopping):
             stopping.append(master.request_savepoint(str(directory / "s"), stops=True, drains=True))
 
     found: Counter[Any] = Counter()
@@ -126,18 +134,18 @@ def test_a_manifest_that_fails_costs_one_checkpoint_and_its_output_comes_with_th
 def test_a_checkpoint_that_takes_too_long_is_given_up_and_the_job_goes_on(tmp_path):
     def stall(number: int) -> None:
         if number == 3:
-            STALLS.append(0.5)
+            STALL.set()
 
     found, master = run(
         tmp_path,
         stall,
-        execution__checkpointing__timeout="100 ms",
-        execution__checkpointing__tolerable_failed_checkpoints="100",
+        execution__checkpointing__timeout="300 ms",
+        execution__checkpointing__tolerable_failed_checkpoints="1000000",
     )
     counts = check(found, master)
     assert counts["failed"] > 0
     assert master.restarts == 0
-    assert "not complete after 100 ms" in _failure(master)
+    assert "not complete after 300 ms" in _failure(master)
 
 
 def test_one_failure_more_than_is_tolerated_restarts_the_job(tmp_path):

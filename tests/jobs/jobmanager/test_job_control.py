@@ -75,7 +75,7 @@ def savepoints_held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event
     released, write = threading.Event(), savepoint_service.write_savepoint
 
     def held(manifest: Manifest, *arguments: Any, **how: Any) -> str:
-        assert released.wait(30)
+        assert released.wait(60)
         return write(manifest, *arguments, **how)
 
     with monkeypatch.context() as patch:
@@ -100,7 +100,7 @@ def test_a_job_may_be_rescaled_while_its_savepoint_is_written(
                 master.request_rescale(3)
             if epoch == 4:
                 released.set()
-                answers[0].result(30)
+                answers[0].result(60)
                 for _, thread in master.savepoints._running:
                     thread.join()
 

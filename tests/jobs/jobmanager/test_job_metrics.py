@@ -18,7 +18,7 @@ def job(request, tmp_path_factory):
     with MiniCluster(mode=request.param):
         client = measured_environment(tmp_path_factory.mktemp("job")).execute_async("measured")
         yield client._controller, request.param
-        client.cancel().exception(30)
+        client.cancel().exception(60)
 
 
 def reports(controller, vertex):
@@ -27,7 +27,10 @@ def reports(controller, vertex):
 
 def operators(controller, vertex):
     """By the name of the operator what the first subtask's has measured."""
-    described = reports(controller, vertex)
+    return operators_of(reports(controller, vertex))
+
+
+def operators_of(described):
     ids = {each["id"]: each["name"] for each in described["operators"]}
     return {ids[each]: found for each, found in described["operator_reports"][0].items()}
 
@@ -40,6 +43,9 @@ def test_a_running_job_tells_what_flink_tells(job):
             for report in reports(controller, 2)["reports"]
         )
     )
+    # It works most of the time, but others may have had the processors for a while.
+    wait_until(lambda: reports(controller, 0)["reports"][0]["busyTimeMsPerSecond"] > 200)
+    started = controller.describe()["start_ms"]
     source, waiting, sums = (reports(controller, vertex)["reports"] for vertex in range(3))
     for report in (*source, *waiting, *sums):
         shares = [report[f"{share}TimeMsPerSecond"] for share in ("busy", "idle", "backPressured")]
@@ -50,15 +56,12 @@ def test_a_running_job_tells_what_flink_tells(job):
         assert report["numBytesIn"] >= 0
         assert report["numRecordsInPerSecond"] > 0
         assert report["currentInputWatermark"] > 1_000_000_000_000
-        assert (
-            abs(report["watermarkLag"] + report["currentInputWatermark"] - time.time() * 1000)
-            < 60_000
-        )
+        reported = report["watermarkLag"] + report["currentInputWatermark"]
+        assert started <= reported <= time.time() * 1000
     assert sum(report["numRecordsIn"] for report in waiting) > 200
     assert sum(report["numStateEntries"] for report in waiting) == 7
     assert sum(report["numEventTimeTimers"] for report in waiting) == 7
     assert all(report["stateSizeBytes"] > 0 for report in waiting)
-    assert source[0]["busyTimeMsPerSecond"] > 200
     if mode == "pipelined":
         assert all(0 <= report["buffers.inPoolUsage"] <= 1 for report in (*waiting, *sums))
         assert any(reports(controller, 2)["latencies"])
@@ -68,10 +71,20 @@ def test_of_a_chain_the_time_goes_to_the_operator_that_takes_it(job):
     controller, _ = job
     wait_until(lambda: len(operators(controller, 0)) == 2)
     wait_until(lambda: "busyTimeMsPerSecond" in operators(controller, 0)["measuring: all"])
-    found = operators(controller, 0)
-    busy = {name: measured["busyTimeMsPerSecond"][1] for name, measured in found.items()}
-    report = reports(controller, 0)["reports"][0]
-    assert busy["measuring: all"] > 0.6 * report["busyTimeMsPerSecond"]
+
+    def busy_times():
+        """Return those of the operators and of the subtask, at the same moment."""
+        described = reports(controller, 0)
+        found = operators_of(described).items()
+        busy = {name: measured["busyTimeMsPerSecond"][1] for name, measured in found}
+        return busy, described["reports"][0]
+
+    def is_most_of_it():
+        busy, report = busy_times()
+        return busy["measuring: all"] > 0.6 * report["busyTimeMsPerSecond"]
+
+    wait_until(is_most_of_it)
+    busy, report = busy_times()
     assert sum(busy.values()) + report["exchangeTimeMsPerSecond"] == pytest.approx(
         report["busyTimeMsPerSecond"], abs=2
     )

@@ -15,8 +15,8 @@ from penstock.datastream.connectors import DataGeneratorSource, RateLimiterStrat
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.errors import JobSuspendedError
 from penstock.testing.mini_cluster import MiniCluster
-from tests.builders.contenders import wait_until
 from tests.builders.modes import MODES, runs_in
+from tests.builders.waiting import wait_until
 
 COUNT = 400
 JOB_ID = "1ead" * 8

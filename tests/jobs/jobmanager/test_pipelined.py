@@ -25,8 +25,9 @@ from penstock.testing import mini_cluster
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured, restarts
+from tests.builders.waiting import wait_until
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 SWITCHES: dict[str, threading.Event] = {}
 WRITTEN: list[Any] = []  # by sinks, also what was never committed
 READ: set[int] = set()  # splits of which something was read
@@ -164,13 +165,6 @@ def counts(env, source=None, *, name="counts", switch=None):
     counted.sink_to(Committing(name)).uid(f"{name}-out")
 
 
-def eventually(condition, what="it"):
-    until = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until, f"{what} did not happen"
-        time.sleep(0.005)
-
-
 def check_exactly_once(name="counts", keys=2):
     """Of each key there is every number once, in order."""
     values = committed(name)
@@ -196,7 +190,7 @@ def test_an_endless_job_commits_at_every_checkpoint(cluster, tmp_path):
     env = environment(tmp_path)
     counts(env)
     client, master = start(env, cluster)
-    eventually(lambda: len(COMMITTED.get("counts", {})) >= 5, "the fifth checkpoint")
+    wait_until(lambda: len(COMMITTED.get("counts", {})) >= 5, "the fifth checkpoint")
     assert isinstance(master._driver, PipelinedDriver)
     assert master.status is JobStatus.RUNNING
     states = {e.current.state for v in master.execution_graph.vertices for e in v.subtasks}
@@ -233,11 +227,11 @@ def test_an_exception_of_user_code_restarts_the_job_from_the_last_checkpoint(clu
     env = environment(tmp_path)
     counts(env, switch="broken")
     client, master = start(env, cluster)
-    eventually(has_more_than(20))
+    wait_until(has_more_than(20))
     SWITCHES["broken"].set()
-    eventually(lambda: master.restarts == 1, "the restart")
+    wait_until(lambda: master.restarts == 1, "the restart")
     before = len(committed("counts"))
-    eventually(has_more_than(before + 50))
+    wait_until(has_more_than(before + 50))
     client.cancel().result()
     check_exactly_once()
     assert len(master.recovery_seconds) == 1
@@ -261,12 +255,12 @@ def test_only_the_region_of_the_failed_task_restarts(cluster, tmp_path):
     counts(env, name="a", switch="broken")
     counts(env, name="b")
     client, master = start(env, cluster)
-    eventually(has_more_than(20, "a"))
-    eventually(has_more_than(20, "b"))
+    wait_until(has_more_than(20, "a"))
+    wait_until(has_more_than(20, "b"))
     SWITCHES["broken"].set()
-    eventually(lambda: master.restarts == 1, "the restart")
+    wait_until(lambda: master.restarts == 1, "the restart")
     before = len(committed("a"))
-    eventually(has_more_than(before + 50, "a"))
+    wait_until(has_more_than(before + 50, "a"))
     attempts = {
         vertex.job_vertex.name: {each.current.attempt for each in vertex.subtasks}
         for vertex in master.execution_graph.vertices
@@ -286,7 +280,7 @@ def test_a_savepoint_is_taken_while_the_job_goes_on(cluster, tmp_path):
     env = environment(tmp_path, interval="1 h")
     counts(env)
     client, master = start(env, cluster)
-    eventually(lambda: len(READ) == 2, "reading")
+    wait_until(lambda: len(READ) == 2, "reading")
     path = client.trigger_savepoint(f"{tmp_path}/savepoints").result(PATIENCE_S)
     assert Path(path).is_dir()
     assert master.status is JobStatus.RUNNING
@@ -304,7 +298,7 @@ def test_a_savepoint_of_one_mode_starts_the_other(first, second, tmp_path):
             counts(env)
             client, master = start(env, cluster)
             before = len(committed("counts"))
-            eventually(has_more_than(before + 30))
+            wait_until(has_more_than(before + 30))
             path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
             client.get_job_execution_result().result(PATIENCE_S)
             kind = PipelinedDriver if mode == "pipelined" else EpochDriver
@@ -323,7 +317,7 @@ def test_a_drained_job_ends_with_all_that_it_has_read(cluster, tmp_path):
     env = environment(tmp_path, interval="1 h")
     counts(env)
     client, master = start(env, cluster)
-    eventually(lambda: master.status is JobStatus.RUNNING)
+    wait_until(lambda: master.status is JobStatus.RUNNING)
     client.stop_with_savepoint(True, f"{tmp_path}/savepoints").result(PATIENCE_S)
     client.get_job_execution_result().result(PATIENCE_S)
     assert master.status is JobStatus.FINISHED
@@ -335,7 +329,7 @@ def test_nothing_is_read_after_a_stop(cluster, tmp_path):
     env = environment(tmp_path, interval="1 h")
     counts(env)
     client, _ = start(env, cluster)
-    eventually(lambda: len(READ) == 2, "reading")
+    wait_until(lambda: len(READ) == 2, "reading")
     client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
     client.get_job_execution_result().result(PATIENCE_S)
     check_exactly_once()
@@ -347,11 +341,11 @@ def test_a_rescaled_job_goes_on_from_a_checkpoint_taken_at_once(cluster, tmp_pat
     env = environment(tmp_path, interval="1 h")
     counts(env, Ticks(4))
     client, master = start(env, cluster)
-    eventually(lambda: len(READ) == 4, "reading")
+    wait_until(lambda: len(READ) == 4, "reading")
     READ.clear()
     rescaled = master.request_rescale(parallelism).result(PATIENCE_S)
     assert set(rescaled.values()) == {parallelism}
-    eventually(lambda: len(READ) == 4, "reading")
+    wait_until(lambda: len(READ) == 4, "reading")
     client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
     client.get_job_execution_result().result(PATIENCE_S)
     check_exactly_once(keys=4)
@@ -360,13 +354,14 @@ def test_a_rescaled_job_goes_on_from_a_checkpoint_taken_at_once(cluster, tmp_pat
 def test_a_cancelled_job_leaves_no_thread(cluster, tmp_path):
     env = environment(tmp_path)
     counts(env)
+    before = {*threading.enumerate()}  # a job of another test may be about to end
     client, _ = start(env, cluster)
-    eventually(has_more_than(20))
+    wait_until(has_more_than(20))
     client.cancel().result()
     with pytest.raises(JobCancelledError):
         client.get_job_execution_result().result()
-    left = [t.name for t in threading.enumerate() if "stage" in t.name or "splits" in t.name]
-    assert left == []
+    left = [thread.name for thread in {*threading.enumerate()} - before]
+    assert [name for name in left if "stage" in name or "splits" in name] == []
 
 
 def test_several_checkpoints_under_way_lose_nothing(cluster, tmp_path):
@@ -375,7 +370,7 @@ def test_several_checkpoints_under_way_lose_nothing(cluster, tmp_path):
     env.configure(configured(options).get_configuration())
     counts(env)
     client, master = start(env, cluster)
-    eventually(lambda: master.manifest is not None and master.manifest.epoch >= 30)
+    wait_until(lambda: master.manifest is not None and master.manifest.epoch >= 30)
     client.cancel().result()
     check_exactly_once()
 
@@ -395,7 +390,7 @@ def test_a_job_that_does_not_fit_runs_in_epochs_and_says_why(narrow, tmp_path, c
     env = environment(tmp_path, 3)
     counts(env)
     client, master = start(env, narrow)
-    eventually(has_more_than(20))
+    wait_until(has_more_than(20))
     client.cancel().result()
     assert isinstance(master._driver, EpochDriver)
     said = [each.getMessage() for each in caplog.records if "epochs" in each.getMessage()]
@@ -416,9 +411,9 @@ def test_a_job_that_is_rescaled_beyond_the_slots_goes_on_in_epochs_and_comes_bac
     counts(env, Ticks(4))
     client, master = start(env, narrow)
     for parallelism, way in ((3, EpochDriver), (1, PipelinedDriver)):
-        eventually(has_more_than(len(committed("counts")) + 20))
+        wait_until(has_more_than(len(committed("counts")) + 20))
         master.request_rescale(parallelism).result(PATIENCE_S)
-        eventually(has_more_than(len(committed("counts")) + 20))
+        wait_until(has_more_than(len(committed("counts")) + 20))
         assert isinstance(master._driver, way)
     client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
     client.get_job_execution_result().result(PATIENCE_S)
@@ -429,10 +424,10 @@ def test_a_pipelined_job_is_not_rescaled_beyond_the_slots(narrow, tmp_path):
     env = environment(tmp_path, penstock__execution__mode="pipelined")
     counts(env)
     client, master = start(env, narrow)
-    eventually(has_more_than(20))
+    wait_until(has_more_than(20))
     with pytest.raises(NoRoomError, match="needs 3 slots"):
         master.request_rescale(3).result(PATIENCE_S)
-    eventually(has_more_than(len(committed("counts")) + 20))
+    wait_until(has_more_than(len(committed("counts")) + 20))
     client.cancel().result()
     check_exactly_once()
 

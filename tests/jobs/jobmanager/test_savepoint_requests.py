@@ -70,7 +70,7 @@ def test_a_savepoint_is_that_of_the_next_epoch_and_the_job_goes_on(tmp_path: Pat
     ask = Ask(tmp_path, 2)
     found, master = run(totals, both(ask, cancel_at(6)))
     assert len(found) == 60
-    path = ask.answers[0].result(10)
+    path = ask.answers[0].result(60)
     assert is_savepoint(path)
     again, _ = run(totals, cancel_at(4), 3, execution__state_recovery__path=path)
     assert sorted(again) == sorted(found[30:40])
@@ -87,7 +87,7 @@ def test_a_job_that_stops_with_a_savepoint_has_finished(tmp_path: Path) -> None:
 def test_two_savepoints_asked_for_at_once_are_both_taken(tmp_path: Path) -> None:
     ask = Ask(tmp_path, 2)
     run(totals, both(ask, ask, cancel_at(6)))
-    assert len({answer.result(10) for answer in ask.answers}) == 2
+    assert len({answer.result(60) for answer in ask.answers}) == 2
 
 
 def test_a_savepoint_that_cannot_be_written_leaves_the_job_running(tmp_path: Path) -> None:

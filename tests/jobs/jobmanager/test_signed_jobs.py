@@ -47,7 +47,7 @@ def run(tmp_path: Path, backend: str, stop_at: int, **options: str) -> tuple[lis
 
         with before_each_epoch(act), suppress(JobCancelledError):
             found.extend(totals(env).execute_and_collect())
-        return found, cluster.masters[-1].store.storage.base, answers[0].result(30)
+        return found, cluster.masters[-1].store.storage.base, answers[0].result(60)
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from penstock.common import Duration, Time, WatermarkStrategy
@@ -12,12 +10,13 @@ from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.state import StateTtlConfig, ValueStateDescriptor
 from penstock.errors import ArgumentError, JobRequestError
 from penstock.graph.task_id import TaskId
-from penstock.runtime.inspection.requests import KeySamples, SplitTime, TaskDetails
+from penstock.runtime.inspection.requests import LONGEST_S, KeySamples, SplitTime, TaskDetails
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.endless import EndlessSource
 from tests.builders.environments import configured
+from tests.builders.waiting import wait_until
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 HOUR_MS = 3_600_000
 
 
@@ -71,9 +70,7 @@ def controller():
         clicks.key_by(lambda value: value[0]).process(Remember()).uid("remember").print()
         client = env.execute_async("clicks")
     controller = client._controller
-    while len(controller.slots()) < 2:
-        assert not controller.get_job_status().is_terminal_state()
-        time.sleep(0.005)
+    wait_until(lambda: len(controller.slots()) == 2)
     yield controller
     client.cancel().result(PATIENCE_S)
 
@@ -88,7 +85,9 @@ def test_the_most_frequent_keys_of_a_subtasks_input_are_told(controller):
     tops = {}
     for subtask in range(2):
         task = TaskId(keyed.id, subtask)
-        found = controller.inspect(task, KeySamples(task, keys=2000)).result(PATIENCE_S)
+        found = controller.inspect(task, KeySamples(task, watch_s=LONGEST_S, keys=2000)).result(
+            PATIENCE_S
+        )
         assert found.sampled >= 2000
         assert found.distinct > 1
         tops[subtask] = found.top[0][0], found.top[0][1] / found.sampled
@@ -99,8 +98,13 @@ def test_the_most_frequent_keys_of_a_subtasks_input_are_told(controller):
 
 def test_nothing_is_counted_when_the_question_is_answered(controller):
     task = TaskId(vertex(controller, "remember").id, 0)
-    controller.inspect(task, KeySamples(task, keys=10)).result(PATIENCE_S)
-    assert controller.inspect(task, KeySamples(task, keys=10)).result(PATIENCE_S).sampled >= 10
+    controller.inspect(task, KeySamples(task, watch_s=LONGEST_S, keys=10)).result(PATIENCE_S)
+    assert (
+        controller.inspect(task, KeySamples(task, watch_s=LONGEST_S, keys=10))
+        .result(PATIENCE_S)
+        .sampled
+        >= 10
+    )
     clicks = TaskId(vertex(controller, "clicks").id, 0)
     none = controller.inspect(clicks, KeySamples(clicks, watch_s=0.05)).result(PATIENCE_S)
     assert none.sampled == 0  # its input has no keys

@@ -26,6 +26,19 @@ RETAINED = 500
 tapes: dict[str, dict] = {}
 
 
+def in_turn(names, parallelisms):
+    """Return each program with each parallelism; `make test` runs each with one of them, in turn."""
+    return [
+        pytest.param(
+            name,
+            parallelism,
+            marks=[] if number % len(parallelisms) == place else pytest.mark.full,
+        )
+        for number, name in enumerate(names)
+        for place, parallelism in enumerate(parallelisms)
+    ]
+
+
 class Tape(Sink):
     """Keeps what it gets in this process, by epoch and subtask."""
 

@@ -12,7 +12,7 @@ from penstock.connectors.source import SourceBatch
 from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.jobs.replay import programs
-from tests.jobs.replay.recorded_runs import RETAINED, RecordedRun, Tape
+from tests.jobs.replay.recorded_runs import RETAINED, RecordedRun, Tape, in_turn
 
 sys.path.append(str(Path(__file__).parents[2] / "faults" / "jobs"))
 
@@ -77,8 +77,7 @@ def check_all(run, *, at_least=2):
     assert total > 0
 
 
-@pytest.mark.parametrize("parallelism", [1, 2, 3])
-@pytest.mark.parametrize("name", programs.PROGRAMS)
+@pytest.mark.parametrize(("name", "parallelism"), in_turn(programs.PROGRAMS, [1, 2, 3]))
 def test_what_the_clock_and_chance_decided_is_decided_again(name, parallelism, tmp_path):
     check_all(record_flow(programs.PROGRAMS[name], tmp_path, parallelism=parallelism))
 

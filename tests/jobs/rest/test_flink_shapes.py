@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from penstock.common import Duration, WatermarkStrategy
@@ -14,6 +12,7 @@ from penstock.rest.routes import RouteTable, Services, call
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
 from tests.builders.flink_shapes import flink_shapes, lacks
+from tests.builders.waiting import wait_until
 
 _NOT_YET = {}
 
@@ -27,16 +26,16 @@ class Asking:
         self._names = {":jobid": job_id, ":applicationid": job_id, ":subtask": "0", ":attempt": "0"}
         self._names[":vertexid"] = job["vertices"][0]["id"]
         self._names[":checkpointid"] = self._a_checkpoint(job_id)
-        while self("/jobs/:jobid/vertices/:vertexid/backpressure")["status"] != "ok":
-            time.sleep(0.05)  # subtasks have not reported yet
+        # Each subtask reports for itself.
+        wait_until(lambda: self("/jobs/:jobid/vertices/:vertexid/backpressure")["status"] == "ok")
 
     def _a_checkpoint(self, job_id):
-        while True:
-            history = self(f"/jobs/{job_id}/checkpoints")["history"]
-            for each in history:
-                if each["status"] == "COMPLETED":
-                    return str(each["id"])
-            time.sleep(0.05)
+        wait_until(lambda: self._completed(job_id))
+        return self._completed(job_id)[0]
+
+    def _completed(self, job_id):
+        history = self(f"/jobs/{job_id}/checkpoints")["history"]
+        return [str(each["id"]) for each in history if each["status"] == "COMPLETED"]
 
     def _get(self, path):
         path, _, query = path.partition("?")
@@ -65,7 +64,7 @@ def ask(tmp_path_factory):
     with MiniCluster("pipelined") as cluster:
         env = configured(options, 2)
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(1))
-        source = DataGeneratorSource(lambda i: i % 5)
+        source = DataGeneratorSource(lambda i: i % 5, rate_per_second=1000)
         numbers = env.from_source(source, strategy, "numbers")
         numbers.key_by(lambda n: n).reduce(lambda a, b: a + b).filter(lambda _: False).print()
         submit = cluster.submit

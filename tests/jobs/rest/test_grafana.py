@@ -72,7 +72,7 @@ def prometheus(publisher, tmp_path):
         server = PrometheusServer(f"127.0.0.1:{port}").start()
         yield server
         server.close()
-        job.cancel().exception(30)
+        job.cancel().exception(60)
 
 
 def test_every_panel_has_something_to_show_and_so_have_dashboards_for_flink(prometheus):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 
 import pytest
 
@@ -14,12 +13,13 @@ from penstock.rest.resources import ROUTES
 from penstock.rest.routes import RouteTable, Services, call
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured
+from tests.builders.waiting import wait_until
 
 _log = logging.getLogger("of.the.user")
 
 
 def complain(number):
-    if number % 1000 == 0:
+    if number % 100 == 0:
         _log.warning("%d is round", number)
     return number
 
@@ -37,12 +37,11 @@ class Api:
         return self(f"/penstock/jobs/{self.job_id}/logs", **query)
 
     def lines_of_user(self, **query):
-        while True:
-            lines = self.logs(**query)["lines"]
-            found = [line for line in lines if line["logger"] == "of.the.user"]
-            if found:
-                return found
-            time.sleep(0.02)
+        wait_until(lambda: self._lines_of_user(**query))
+        return self._lines_of_user(**query)
+
+    def _lines_of_user(self, **query):
+        return [line for line in self.logs(**query)["lines"] if line["logger"] == "of.the.user"]
 
 
 @pytest.fixture(scope="module", params=["pipelined", "epochs"])
@@ -51,7 +50,9 @@ def api(request):
     with MiniCluster(request.param) as cluster:
         env = configured({"execution.checkpointing.interval": "50 ms"}, 2)
         numbers = env.from_source(
-            DataGeneratorSource(lambda i: i), WatermarkStrategy.no_watermarks(), "numbers"
+            DataGeneratorSource(lambda i: i, rate_per_second=5000),
+            WatermarkStrategy.no_watermarks(),
+            "numbers",
         )
         numbers.key_by(lambda n: n).map(complain).name("complain").filter(lambda _: False).print()
         submit = cluster.submit

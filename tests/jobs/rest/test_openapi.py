@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 import hypothesis
 import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, given, settings
-from schemathesis import GenerationMode
-from schemathesis.checks import (
-    content_type_conformance,
-    negative_data_rejection,
-    not_a_server_error,
-    response_headers_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-    unsupported_method,
-)
 
 from penstock.common.job_status import JobStatus
 from penstock.rest.limits import Limits
@@ -26,6 +16,7 @@ from penstock.rest.openapi import document
 from penstock.rest.resources import ROUTES
 from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
+from tests.builders.cases import check_all, part
 from tests.builders.published_job import run_numbers
 from tests.builders.rest_fakes import FakeController
 
@@ -33,23 +24,38 @@ TOKEN = "the token"
 # Requests per method of a path. The streams of the page do not end; what ends the process is not for here.
 SOAKS = "PENSTOCK_SOAK" in os.environ
 EXAMPLES = 60 if SOAKS else 1
+PATIENCE_S = 120  # for an answer; without it schemathesis waits for ten seconds
 _ENDLESS = {"/penstock/live"}
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-    unsupported_method,
-    negative_data_rejection,
-]
+#: The operations are asked in so many tests, so that workers can share them.
+PARTS = 8
 
-SCHEMA = schemathesis.openapi.from_dict(document(ROUTES))
-OPERATIONS = {
-    f"{operation.method.upper()} {operation.path}": operation
-    for operation in (result.ok() for result in SCHEMA.get_all_operations())
-    if operation.path not in _ENDLESS
-}
+
+@cache
+def operations():
+    """All operations by their method and path. Schemathesis takes a second to load, so only these tests do."""
+    import schemathesis
+
+    schema = schemathesis.openapi.from_dict(document(ROUTES))
+    return {
+        f"{operation.method.upper()} {operation.path}": operation
+        for operation in (result.ok() for result in schema.get_all_operations())
+        if operation.path not in _ENDLESS
+    }
+
+
+def checks():
+    """What is asked of every answer; the last two hold only for requests that are made up entirely."""
+    from schemathesis import checks as all_checks
+
+    return [
+        all_checks.not_a_server_error,
+        all_checks.status_code_conformance,
+        all_checks.content_type_conformance,
+        all_checks.response_headers_conformance,
+        all_checks.response_schema_conformance,
+        all_checks.unsupported_method,
+        all_checks.negative_data_rejection,
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -75,27 +81,34 @@ def session():
 
 def modes(operation):
     """Wrong requests take long to make up where only the path can be wrong: those are few."""
+    from schemathesis import GenerationMode
+
     if SOAKS or operation.body or operation.query:
         return (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
     return (GenerationMode.POSITIVE,)
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_answers_keep_to_the_description(server, session, name):
-    operation = OPERATIONS[name]
+@pytest.mark.parametrize("number", range(PARTS))
+def test_answers_keep_to_the_description(server, session, number):
+    check_all(part(operations(), number, PARTS), lambda operation: ask(server, session, operation))
+
+
+def ask(server, session, operation):
+    """Send an operation requests that are made up, and check the answers."""
     url = f"http://{server.client_address}/v1"
     vertex = session.get(f"{url}/jobs/{server.job_id}").json()["vertices"][0]["id"]
 
-    reads = name.startswith("GET")
+    reads = operation.method.upper() == "GET"
     changed = str(server.changed.get_job_id())
     known = {"jobid": server.job_id, "vertexid": vertex} if reads else {"jobid": changed}
+    wanted = checks()
 
     def check(case):
-        case.call_and_validate(base_url=url, session=session, checks=CHECKS)
+        case.call_and_validate(base_url=url, session=session, checks=wanted, timeout=PATIENCE_S)
         if set(known) & set(case.path_parameters or {}):
             server.changed.status = JobStatus.RUNNING
             case.path_parameters = {**case.path_parameters, **known}
-            case.call_and_validate(base_url=url, session=session, checks=CHECKS[:-2])
+            case.call_and_validate(base_url=url, session=session, checks=wanted[:-2])
 
     for mode in modes(operation):
         run = given(operation.as_strategy(generation_mode=mode))(check)
@@ -109,7 +122,7 @@ def test_answers_keep_to_the_description(server, session, name):
         try:
             run()
         except hypothesis.errors.Unsatisfiable:
-            assert mode is GenerationMode.NEGATIVE  # nothing about it can be wrong
+            assert mode.is_negative  # nothing about it can be wrong
 
 
 def test_the_document_describes_all_routes(server, session):

@@ -24,11 +24,12 @@ from penstock.datastream import OutputTag
 from penstock.errors import JobExecutionError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.environments import configured, restarts
-from tests.builders.modes import MODES, PIPELINED, runs_in
+from tests.builders.modes import EPOCHS, MODES, PIPELINED, runs_in
 from tests.builders.scripted import collect
 
 DEAD = OutputTag("dead")
 LENGTH = 3000
+GATES = range(750, LENGTH, 750)
 # Slots are threads: what connectors were told is noted in this process.
 told: dict[str, list] = {}
 lock = threading.Lock()
@@ -45,34 +46,38 @@ def _nothing_told():
 
 
 class Numbers(Source):
-    """Numbers from 0 on; those in `bad` are not numbers."""
+    """Numbers from 0 on in each split; those in `bad` are not numbers.
 
-    def __init__(self, bad=(), *, ordered=False, refuses=False, pause=0.0):
+    `may_pass(splits, position, start)` says whether a split, read from `start` on, may go on: until then it has no records.
+    """
+
+    def __init__(self, bad=(), *, ordered=False, refuses=False, splits="ab", may_pass=None):
         self.bad = bad
         self.ordered = ordered
         self.refuses = refuses
-        self.pause = pause
+        self.splits = splits
+        self.may_pass = may_pass
 
     def get_boundedness(self):
         return Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism, restored=None):
-        return Found(restored, self.refuses)
+        return Found(restored, self)
 
     def create_reader(self):
         return Reading(self)
 
 
 class Found(SplitEnumerator):
-    def __init__(self, restored, refuses):
+    def __init__(self, restored, source):
         self.found = bool(restored)
-        self.refuses = refuses
+        self.source = source
 
     def discover(self):
         if self.found:
             return []
         self.found = True
-        return [SourceSplit("a", None, 0), SourceSplit("b", None, 0)]
+        return [SourceSplit(name, None, 0) for name in self.source.splits]
 
     def no_more_splits(self):
         return self.found
@@ -82,7 +87,7 @@ class Found(SplitEnumerator):
 
     def on_checkpoint(self, splits):
         note("enumerator", {each.split.split_id: each.position for each in splits})
-        if self.refuses:
+        if self.source.refuses:
             raise OSError("the group's coordinator is away")
 
 
@@ -94,9 +99,11 @@ class Reading(SourceReader):
         return self.source.ordered
 
     def read(self, split, position, limits):
+        source, start = self.source, position
         while position < LENGTH:
-            if self.source.pause:
-                time.sleep(self.source.pause)
+            while source.may_pass and not source.may_pass(source.splits, position, start):
+                yield SourceBatch([], position)
+                time.sleep(0.001)
             note("order", ("asked", split.split_id, position))
             yield self.batch(split, position, min(position + 50, LENGTH))
             position = min(position + 50, LENGTH)
@@ -121,10 +128,42 @@ class Reading(SourceReader):
         note("order", ("confirmed", split.split_id, position))
 
 
+def is_confirmed(splits, position, _):
+    """Whether checkpoints hold all splits up to the last gate."""
+    gate = max((gate for gate in GATES if gate <= position), default=0)
+    reached = {name: at for what, name, at in told_so_far("order") if what == "confirmed"}
+    return all(reached.get(split, 0) >= gate for split in splits)
+
+
+def is_in_a_small_epoch(_, position, start):
+    """Whether fewer than 500 were read in this epoch."""
+    return position < start + 500
+
+
+PACED = {EPOCHS: is_in_a_small_epoch, PIPELINED: is_confirmed}
+
+
+def all_is_sent(_, position, __):
+    """Whether the writer has sent all that was read; asked after every fifth batch of a split."""
+    if position % 250:
+        return True
+    read = 50 * sum(what == "asked" for what, *_ in told_so_far("order"))
+    return sum(len(values) for *_, values in told_so_far("sent")) >= read
+
+
+def told_so_far(what):
+    with lock:
+        return list(told.get(what, ()))
+
+
 def fail_once(value):
-    if value in {700, 1900} and value not in told.get("failed", []):
-        note("failed", value)
-        raise RuntimeError("once")
+    if value in {700, 1900}:
+        with lock:  # both splits have these numbers: one of them fails
+            first = value not in told.setdefault("failed", [])
+            if first:
+                told["failed"].append(value)
+        if first:
+            raise RuntimeError("once")
     return value
 
 
@@ -139,7 +178,7 @@ def numbers(env, source):
 @pytest.mark.parametrize("mode", MODES)
 def test_reader_and_enumerator_are_told_what_durable_checkpoints_have_read(mode):
     with MiniCluster():
-        collect(numbers(environment(mode), Numbers(pause=0.002)))
+        collect(numbers(environment(mode), Numbers(may_pass=is_confirmed)))
     for split in "ab":
         confirmed = [at for what, name, at in told["order"] if (what, name) == ("confirmed", split)]
         assert confirmed == sorted(confirmed)
@@ -154,7 +193,7 @@ def test_reader_and_enumerator_are_told_what_durable_checkpoints_have_read(mode)
 def test_nothing_is_asked_for_again_from_before_what_was_confirmed(mode):
     env = environment(mode, **restarts(5))
     with MiniCluster():
-        collect(numbers(env, Numbers(pause=0.001)).map(fail_once))
+        collect(numbers(env, Numbers(may_pass=is_confirmed)).map(fail_once))
     assert len(told["failed"]) == 2
     confirmed: dict[str, int] = {}
     asked: dict[str, list[int]] = {}
@@ -237,11 +276,11 @@ class LingeringSink(Sink):
 
 def test_a_writer_is_woken_when_its_moment_has_come_though_the_barrier_is_far_away():
     env = configured({"execution.checkpointing.interval": "1 h", **runs_in(PIPELINED)}, 1)
-    numbers(env, Numbers(pause=0.02)).sink_to(LingeringSink())
+    numbers(env, Numbers(may_pass=all_is_sent)).sink_to(LingeringSink())
     with MiniCluster():
         env.execute()
     by_time = [late for how, late, _ in told["sent"] if how == "by time"]
-    assert len(by_time) > 10
+    assert len(by_time) > 10  # between any two of the twelve times that a split waits
     assert min(by_time) >= 0
     assert sorted(value for _, _, values in told["sent"] for value in values) == sorted(
         [*range(LENGTH)] * 2
@@ -258,7 +297,7 @@ class Told(SinkWriter):
         self.epoch = epoch.epoch
 
     def write(self, values, timestamps, watermark):
-        time.sleep(0.0005)
+        pass
 
     def prepare_commit(self):
         note("calls", ("returned", self.subtask, self.epoch))
@@ -285,7 +324,7 @@ class ToldSink(Sink):
 @pytest.mark.parametrize("mode", MODES)
 def test_a_writer_is_told_what_is_committed_and_only_then(mode):
     env = environment(mode)
-    numbers(env, Numbers(pause=0.002)).sink_to(ToldSink())
+    numbers(env, Numbers(may_pass=PACED[mode])).sink_to(ToldSink())
     with MiniCluster():
         env.execute()
     for subtask in range(2):
@@ -307,7 +346,7 @@ def test_an_error_in_what_a_writer_does_about_a_commit_fails_the_job(mode, monke
 
     monkeypatch.setattr(Told, "on_committed", refuse)
     env = environment(mode, **{"restart-strategy.type": "none"})
-    numbers(env, Numbers(pause=0.002)).sink_to(ToldSink())
+    numbers(env, Numbers(may_pass=PACED[mode])).sink_to(ToldSink())
     with MiniCluster(), pytest.raises(JobExecutionError, match="the connection is gone"):
         env.execute()
 
@@ -330,8 +369,9 @@ class LeavingSink(ToldSink):
 
 def test_only_the_sink_of_the_region_that_failed_gives_up_what_it_wrote():
     env = environment(PIPELINED, **restarts(5))
-    numbers(env, Numbers(pause=0.002)).map(fail_once).sink_to(LeavingSink()).uid("fails")
-    numbers(env, Numbers(pause=0.002)).sink_to(LeavingSink()).uid("goes on")
+    failing_numbers = Numbers(may_pass=is_confirmed)
+    numbers(env, failing_numbers).map(fail_once).sink_to(LeavingSink()).uid("fails")
+    numbers(env, Numbers(splits="cd")).sink_to(LeavingSink()).uid("goes on")
     with MiniCluster():
         env.execute()
     failing, healthy = (name for name, _ in told["opened"])

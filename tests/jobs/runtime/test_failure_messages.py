@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.errors import JobExecutionError
 from penstock.runtime.network.driver_endpoint import DriverEndpoint
 from penstock.runtime.task.stage_messages import SlotFailed
+from penstock.testing.mini_cluster import _LocalStage
 from tests.builders.environments import configured, restarts
 from tests.builders.modes import PIPELINED, runs_in
 from tests.builders.scripted import environment
@@ -57,17 +57,24 @@ def test_the_traceback_of_a_script_goes_no_deeper_than_its_call_of_execute(numbe
 def test_why_a_slot_failed_is_told_although_its_stage_has_ended_before_the_driver_hears_it(
     monkeypatch,
 ):
-    poll, held = DriverEndpoint.poll, []
+    run, poll = _LocalStage._run, DriverEndpoint.poll
+    ended, held = threading.Event(), []
+
+    def run_and_tell(stage):
+        run(stage)
+        ended.set()
 
     def slow_poll(endpoint, seconds):
+        if held:
+            return [held.pop(0) for _ in held.copy()]
         arrivals = poll(endpoint, seconds)
-        if any(isinstance(arrival.message, SlotFailed) for arrival in arrivals):
-            held.append((time.monotonic() + 0.5, arrivals))
-            return []
-        if held and held[0][0] < time.monotonic():
-            return held.pop()[1] + arrivals
-        return [] if held else arrivals
+        if not any(isinstance(arrival.message, SlotFailed) for arrival in arrivals):
+            return arrivals
+        held.extend(arrivals)
+        assert ended.wait(60)
+        return []  # the driver finds the end of the stage before it hears from its slot
 
+    monkeypatch.setattr(_LocalStage, "_run", run_and_tell)
     monkeypatch.setattr(DriverEndpoint, "poll", slow_poll)
     env = configured({**restarts(0), **runs_in(PIPELINED)})
     assert "ZeroDivisionError" in failure_of(env.from_collection([3, 4]).map(lambda n: n // 0))

@@ -74,7 +74,7 @@ def test_a_savepoint_has_the_positions(tmp_path):
 
         with before_each_epoch(act):
             first = collect(stream_of(Broker(LENGTHS, bounded=False)))
-    path = answers[0].result(10)
+    path = answers[0].result(60)
     with MiniCluster():
         rest = collect(
             stream_of(Broker(LENGTHS), 3, **{"execution.state-recovery.path": path}),

@@ -113,9 +113,9 @@ def test_a_driver_that_lost_its_claim_writes_no_checkpoint(s3, cluster):
     ("backend", "damage"),
     [
         ("hashmap", "manifest truncated"),
-        ("hashmap", "manifest gone"),
-        ("hashmap", "state altered"),
-        ("rocksdb", "state truncated"),
+        pytest.param("hashmap", "manifest gone", marks=pytest.mark.full),
+        pytest.param("hashmap", "state altered", marks=pytest.mark.full),
+        pytest.param("rocksdb", "state truncated", marks=pytest.mark.full),
         ("rocksdb", "state gone"),
     ],
 )

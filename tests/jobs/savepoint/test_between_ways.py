@@ -9,16 +9,42 @@ from collections import Counter, defaultdict
 import pytest
 
 from penstock.common import Encoder, Types, WatermarkStrategy
-from penstock.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
+from penstock.connectors.data_generator import DataGeneratorSource
+from penstock.connectors.source import SourceBatch, SourceReader
 from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.state import ValueStateDescriptor
 from tests.builders.environments import configured
 from tests.builders.modes import MODES, SOAKS, Way
+from tests.builders.waiting import wait_until
 
-RECORDS = 100_000
+RECORDS = 20_000
 KEYS = 97
 LEGS = 4
+
+
+class Gated(DataGeneratorSource):
+    """Gives no more than `Gated.allowed` records, in this process, until it is told to give more."""
+
+    allowed = 0
+    given = 0
+
+    def create_reader(self):
+        return _GatedReader(super().create_reader())
+
+
+class _GatedReader(SourceReader):
+    def __init__(self, reader):
+        self._reader = reader
+
+    def read(self, split, position, limits):
+        for batch in self._reader.read(split, position, limits):
+            while Gated.given >= Gated.allowed:
+                yield SourceBatch([], position)
+                time.sleep(0.001)
+            Gated.given += len(batch.records)
+            position = batch.position
+            yield batch
 
 
 class Numbered(KeyedProcessFunction):
@@ -42,11 +68,7 @@ def start(directory, way, parallelism, savepoint):
     if savepoint is not None:
         options["execution.state-recovery.path"] = savepoint
     env = configured(options, parallelism)
-    source = DataGeneratorSource(
-        lambda index: index,
-        count=RECORDS,
-        rate_limiter_strategy=RateLimiterStrategy.per_second(RECORDS / 2),
-    )
+    source = Gated(lambda index: index, count=RECORDS)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
     counted = numbers.key_by(lambda value: value % KEYS).process(Numbered(), Types.STRING())
     files = FileSink.for_row_format(f"{directory}/out", Encoder.simple_string_encoder()).build()
@@ -67,11 +89,13 @@ def test_nothing_is_lost_or_counted_twice(cluster, tmp_path, seed):
         )
         parallelism = chance.choice([1, 2, 3, 4])
         trail.append(f"{way}, parallelism {parallelism}")
+        last = leg == LEGS - 1
+        Gated.given, Gated.allowed = 0, RECORDS if last else chance.randrange(RECORDS // LEGS)
         job = start(tmp_path, way, parallelism, savepoint)
-        if leg == LEGS - 1:
+        if last:
             job.get_job_execution_result().result()
         else:
-            time.sleep(chance.uniform(0.1, 0.4))
+            wait_until(lambda: Gated.given >= Gated.allowed)
             savepoint = job.stop_with_savepoint(False, f"{tmp_path}/savepoints").result()
     seen: Counter[int] = Counter()
     numbers = defaultdict(list)

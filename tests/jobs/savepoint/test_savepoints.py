@@ -240,10 +240,10 @@ def resumed(path, backend, directory, parallelism):
 @pytest.mark.parametrize(
     ("parallelism", "other_backend"),
     [
-        pytest.param(2, False, id="the same"),
+        pytest.param(2, False, id="the same", marks=pytest.mark.full),
         pytest.param(1, True, id="smaller, other backend"),
         pytest.param(3, True, id="larger, other backend"),
-        pytest.param(3, False, id="larger"),
+        pytest.param(3, False, id="larger", marks=pytest.mark.full),
     ],
 )
 def test_a_job_goes_on_from_a_savepoint(job, moved, tmp_path, parallelism, other_backend):

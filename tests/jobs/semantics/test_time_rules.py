@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from penstock.common import Duration, WatermarkStrategy
@@ -168,6 +166,7 @@ class RemindByClock(KeyedProcessFunction):
 
     def on_timer(self, timestamp, ctx):
         assert ctx.time_domain() is TimeDomain.PROCESSING_TIME
+        assert ctx.timer_service().current_processing_time() >= timestamp
         yield "timer"
 
 
@@ -192,10 +191,8 @@ def test_rule_4_processing_time_timers_that_are_pending_at_the_end_do_not_fire(
 
 def test_processing_time_timers_fire_without_data_in_a_job_without_an_end():
     env = several_epochs_of(2)
-    started = time.time()
     stream = read(env, [["a"]], bounded=False).key_by(lambda value: value)
     assert take(stream.process(RemindByClock(150)), 2) == ["element", "timer"]
-    assert time.time() - started >= 0.15
 
 
 def test_rule_5_timers_fire_in_time_order_once_when_the_watermark_has_come():

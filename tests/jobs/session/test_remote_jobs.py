@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from penstock.jobmanager.resources.resource_manager import ResourceManager
 from penstock.session.job_manager import JobManager, Place
 from penstock.testing.mini_cluster import ThreadCluster
 from tests.builders.counting_job import Slowly
+from tests.builders.waiting import wait_until
 
 
 @pytest.fixture
@@ -53,9 +53,7 @@ def endless(env):
 
 
 def wait_for(client, status):
-    until = time.monotonic() + 30
-    while client.get_job_status().result() is not status:
-        assert time.monotonic() < until
+    wait_until(lambda: client.get_job_status().result() is status)
 
 
 def test_a_job_that_ends_gives_its_result(env):

@@ -27,6 +27,7 @@ from penstock.state.columns import (
     unify,
 )
 from penstock.state.tables import Table
+from tests.builders.examples import examples
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +111,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(VALUES, min_size=1, max_size=6))
 @example([{"a": 0}, (False, None)])
 @example([{None: 1}])
@@ -124,7 +125,7 @@ def test_any_values_become_a_column(values):
 KINDS = VALUES.map(infer)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(KINDS, KINDS, KINDS)
 def test_unifying_types_does_not_depend_on_the_order(one, two, three):
     def unordered(kind):

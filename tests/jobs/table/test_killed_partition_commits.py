@@ -17,7 +17,7 @@ from penstock.common import Configuration
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.testing.faults import EXIT_CODE, StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
-from tests.builders.modes import EPOCHS, MODES
+from tests.builders.modes import EPOCHS, PIPELINED
 from tests.builders.steps import at_step
 from tests.builders.waiting import wait_until
 
@@ -92,7 +92,7 @@ def check_committed(home: Path) -> int:
     return len(marks)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [PIPELINED, pytest.param(EPOCHS, marks=pytest.mark.full)])
 def test_a_partition_that_is_committed_has_all_its_rows_once(tmp_path: Path, mode: str) -> None:
     (tmp_path / "in").mkdir()
     for moment in DEATHS:

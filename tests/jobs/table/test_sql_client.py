@@ -171,6 +171,6 @@ def test_a_job_is_stopped_with_a_savepoint_where_the_session_says(tmp_path):
         environment.execute_sql(f"SET 'execution.checkpointing.savepoint-dir' = '{tmp_path}'")
         ((path,),) = environment.execute_sql(stop).collect()
         assert Path(path.removeprefix("file:")).parent == tmp_path
-        job.get_job_execution_result().result(30)
+        job.get_job_execution_result().result(60)
         with environment.execute_sql("SHOW JOBS").collect() as rows:
             assert [row[2] for row in rows] == ["FINISHED"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
@@ -69,14 +70,16 @@ def test_the_notebook_shows_a_table_that_changes(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython.display", module.display)
     monkeypatch.chdir(SHOP)
     names = {}
+    # The notebook looks at the clock twice for each row: the ten seconds are some 250 rows.
+    clock = SimpleNamespace(monotonic=(n / 50 for n in itertools.count()).__next__)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
-            code = (
-                "".join(cell["source"])
-                .replace("seconds=10", "seconds=2.2")
-                .replace("'2' S", "'1' S")
-            )
+            code = "".join(cell["source"]).replace("'2' S", "'1' S")
+            if "TUMBLE" in code:
+                code = code.replace("seconds=10", "seconds=0.1")  # some rows of the first window
             exec(code, names)
+            if "time" in names:
+                names["time"] = clock
     totals, sold = names["totals"], names["sold"]
     assert len(shown) > 6
     assert totals["orders"].sum() >= 100

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from penstock.cep import Pattern
 from penstock.common import Time
+from tests.builders.examples import examples
 from tests.unit.cep.brute_force import find_matches
 from tests.unit.cep.patterns import Has, buildable, events, patterns
 from tests.unit.cep.running import run
@@ -23,19 +24,19 @@ def check(pattern, stream):
         assert not state, "after the time of within nothing is left"
 
 
-@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(2000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(patterns().filter(buildable), events)
 def test_random_patterns_over_random_events(pattern, stream):
     check(pattern, stream)
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(500), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(patterns(nots=False, limits=False), events)
 def test_patterns_without_negation_and_time(pattern, stream):
     check(pattern, stream)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(patterns(), events)
 def test_a_pattern_survives_pickling(pattern, stream):
     if buildable(pattern):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.coordinator import Phase
 from penstock.checkpoint.retention import orphaned
+from tests.builders.examples import examples
 from tests.unit.checkpoint.staying_tasks import FAULTS, REGIONS, World, restarted, run, step
 
 region = st.sampled_from(REGIONS)
@@ -66,7 +67,7 @@ def check_all(world):
 
 
 @given(schedules, worlds)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_whatever_happens_every_value_is_in_the_state_once_and_in_the_output_once(actions, world):
     driver = run(world, actions)
     assert driver.coordinator.phase is Phase.FINISHED
@@ -74,7 +75,7 @@ def test_whatever_happens_every_value_is_in_the_state_once_and_in_the_output_onc
 
 
 @given(schedules, worlds)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_nothing_is_left_for_ever(actions, world):
     run(world, actions)
     durable = world.durable()
@@ -87,7 +88,7 @@ def test_nothing_is_left_for_ever(actions, world):
 
 
 @given(st.lists(passage, max_size=12), worlds)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_without_a_fault_retention_alone_leaves_nothing(parts, world):
     run(world, [each for part in parts for each in part])
     needed = set().union(*(manifest.files() for manifest in world.durable()))

@@ -11,6 +11,7 @@ from penstock.checkpoint.messages import (
     CommitFinished,
     CommitSink,
     DeleteCheckpoint,
+    DeleteOrphans,
     EpochAborted,
     EpochCompleted,
     FailEpoch,
@@ -87,6 +88,16 @@ def test_the_next_one_waits_until_the_one_before_it_has_committed(coordinator):
     assert write.manifest.epoch == 2
     assert write.manifest.load_commit("sink").pending == "kept back"
     assert first.manifest.load_commit("sink").pending is None
+
+
+def test_of_several_that_are_acknowledged_the_oldest_is_completed_first(coordinator):
+    for number in (1, 2, 3):
+        coordinator.handle(start(number))
+    for number in (1, 3, 2):
+        acknowledge(coordinator, number)
+    coordinator.handle(ManifestWritten(1))
+    *_, write = coordinator.handle(CommitFinished("sink", 1))
+    assert write.manifest.epoch == 2
 
 
 def test_one_may_begin_while_another_is_written_and_while_it_commits(coordinator):
@@ -199,3 +210,34 @@ def test_an_epoch_is_not_aborted_but_fails():
     epochs.handle(start(1))
     with pytest.raises(CheckpointError, match="AbortEpoch does not belong here"):
         epochs.handle(AbortEpoch(1, "declined"))
+
+
+def test_files_that_attempts_left_stay_until_a_checkpoint_after_the_restore_is_complete(
+    coordinator,
+):
+    """Tasks of the attempt before may still write what a checkpoint to come names."""
+    complete(coordinator, 1)
+    restored = [
+        *coordinator.handle(Restore(coordinator.base, (coordinator.base,))),
+        *coordinator.handle(CommitFinished("sink", 1)),
+    ]
+    assert not [each for each in restored if isinstance(each, DeleteOrphans)]
+    coordinator.handle(start(2))
+    acknowledge(coordinator, 2)
+    coordinator.handle(ManifestWritten(2))
+    completed = coordinator.handle(CommitFinished("sink", 2))
+    assert [each.up_to_epoch for each in completed if isinstance(each, DeleteOrphans)] == [2]
+
+
+def test_files_that_a_checkpoint_under_way_needs_are_not_orphans(coordinator):
+    """A task goes on from its own last snapshot, also if that belongs to a checkpoint that was aborted."""
+    for number in (1, 2, 3):
+        coordinator.handle(start(number))
+    coordinator.handle(AbortEpoch(1, "declined"))
+    early = "shared/1-sum-0-early.state"
+    coordinator.handle(ack(SUM0, 3, states={"total": StateChain((full(early),))}))
+    acknowledge(coordinator, 2)
+    coordinator.handle(ManifestWritten(2))
+    done = coordinator.handle(CommitFinished("sink", 2))
+    (orphans,) = [each for each in done if isinstance(each, DeleteOrphans)]
+    assert early in orphans.needed

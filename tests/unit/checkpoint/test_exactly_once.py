@@ -48,6 +48,7 @@ from tests.builders.checkpoint_builders import (
     full,
     progress,
 )
+from tests.builders.examples import examples
 
 FAULTS = [
     "none",
@@ -311,7 +312,7 @@ steps = st.lists(
 
 
 @given(steps, st.integers(1, 3))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_whatever_fails_every_value_is_in_the_state_once_and_in_the_output_once(plan, retained):
     plan[-1].final = True
     world = World(retained)

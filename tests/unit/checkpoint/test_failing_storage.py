@@ -19,6 +19,7 @@ from penstock.files import local, retries
 from penstock.files.retries import is_transient, retried
 from penstock.testing.storage_faults import StorageFaults, storage_faults
 from tests.builders.checkpoint_builders import manifest
+from tests.builders.examples import examples
 
 
 @pytest.fixture
@@ -252,7 +253,7 @@ def test_a_manifest_whose_first_write_fails_is_written(tmp_path, pauses, after):
     assert store.latest() == manifest(1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(every=st.integers(2, 5), after=st.booleans(), count=st.integers(1, 30))
 def test_any_storage_that_fails_now_and_then_makes_progress(tmp_path_factory, every, after, count):
     base = CheckpointStorage(str(tmp_path_factory.mktemp("base")), sync=False)

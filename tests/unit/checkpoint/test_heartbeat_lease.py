@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.checkpoint import heartbeat_lease
-from penstock.checkpoint.heartbeat_lease import HeartbeatLease
+from penstock.checkpoint.heartbeat_lease import HeartbeatLease, current_claim
 from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import FencedError
+from tests.builders.examples import examples
 from tests.builders.lease_builders import remote_owner
 
 
@@ -232,8 +233,9 @@ def test_a_thread_renews_a_lease_until_it_is_released(plain):
             renewed.set()
 
     lease._storage = Watched()
-    assert renewed.wait(10)
+    assert renewed.wait(60)
     lease.release()
+    lease._thread.join(60)
     assert not lease._thread.is_alive()
 
 
@@ -350,7 +352,7 @@ class Stepwise:
         return call
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(0, 2), max_size=30), st.integers(2, 3))
 def test_however_the_steps_of_drivers_mix_at_most_one_gets_the_job(order, drivers):
     steps = Steps(CheckpointStorage("mock:///job"), order)
@@ -380,8 +382,41 @@ def test_however_the_steps_of_drivers_mix_at_most_one_gets_the_job(order, driver
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert len(got) <= 1
     for lease in got:
         lease._storage = steps.storage
         lease.check()
+
+
+def test_a_claim_counts_as_renewed_from_before_its_renewal_was_sent(plain):
+    """Others count from when they saw it first, which may be before storage has answered."""
+    lease = claim(plain, "first")
+
+    class Slow:
+        def __getattr__(self, name):
+            return getattr(plain, name)
+
+        def write_atomic(self, name, data):
+            plain.write_atomic(name, data)
+            lease.time.now += 5
+
+    lease._storage = Slow()
+    lease.time.now = 200.0
+    lease.renew()
+    assert (lease.renewed_at, lease.time.now) == (200.0, 205.0)
+
+
+def test_the_claim_of_a_process_that_has_ended_is_not_current(plain):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    here = LeaseOwner.here("first")
+    first = LeaseOwner("first", here.host, gone.pid, 0, "first", here.machine)
+    HeartbeatLease.acquire(plain, first, beating=False)
+    assert current_claim(plain) == 1, "this process holds it"
+    heartbeat_lease._held.discard("first")
+    assert current_claim(plain) is None
+    second = claim(plain, "second")
+    assert current_claim(plain) == second.number == 2
+    release(second)
+    assert current_claim(plain) is None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from penstock.checkpoint.heartbeat_lease import HeartbeatLease
 from penstock.checkpoint.leader_lease import LeaderLease
 from penstock.checkpoint.lease import acquire, lease_owner
 from penstock.checkpoint.lease_owner import LeaseOwner
@@ -91,3 +94,77 @@ def test_a_driver_that_nobody_elected_does_not_get_a_leaders_job(storage) -> Non
 def test_a_token_that_is_none_is_refused(storage) -> None:
     with pytest.raises(ArgumentError, match="cannot be -1"):
         leader(storage, -1)
+
+
+def test_a_leader_that_comes_too_late_takes_its_claim_back(storage) -> None:
+    newest = leader(storage, 7)
+    claims = storage.list("leader/")
+    with pytest.raises(FencedError):
+        leader(storage, 3)
+    assert storage.list("leader/") == claims
+    newest.check()
+
+
+def test_a_leader_finds_out_before_the_one_after_it_has_deleted_its_claim(storage) -> None:
+    lease = leader(storage, 3)
+    storage.write_new(f"leader/{7:020d}-later", b"{}")
+    assert len(storage.list("leader/")) == 2
+    with pytest.raises(FencedError):
+        lease.check()
+
+
+@pytest.mark.parametrize("other", ["0", "zzz"], ids=["before", "after"])
+def test_a_claim_with_the_same_token_is_of_the_same_leader_and_does_not_fence_it(
+    storage, other
+) -> None:
+    storage.write_new(f"leader/{5:020d}-{other}", b"{}")
+    leader(storage, 5).check()
+    storage.write_new(f"leader/{6:020d}-{other}", b"{}")
+    lease = leader(storage, 6)
+    storage.write_new(f"leader/{6:020d}-{other}", b"{}")
+    lease.check()
+
+
+def test_a_leader_that_gave_its_job_up_does_not_work_on_it(storage) -> None:
+    lease = leader(storage, 1)
+    lease.release()
+    with pytest.raises(FencedError):
+        lease.check()
+
+
+def test_what_a_leader_forgets_stays_while_the_one_before_it_may_be_at_work(storage) -> None:
+    leader(storage, 1)
+    second = leader(storage, 2)
+    assert second.contested
+    second.release(forget=True)
+    with pytest.raises(FencedError):
+        leader(storage, 1)
+    third = leader(storage, 3)
+    assert not third.contested
+    third.release(forget=True)
+    assert storage.list("leader/") == []
+
+
+def test_a_claim_that_cannot_be_read_may_be_of_a_leader_at_work(storage) -> None:
+    storage.write_new(f"leader/{3:020d}-damaged", b"garbage")
+    assert leader(storage, 7).contested
+
+
+def test_a_driver_that_nobody_elected_keeps_its_job_by_its_heartbeat_too(storage) -> None:
+    plain = HeartbeatLease.acquire(storage, elsewhere(), stale_after_s=600)
+    with pytest.raises(FencedError, match="another driver runs this job"):
+        leader(storage, 1)
+    assert storage.list("leader/") == []
+    plain.release()
+    leader(storage, 1).check()
+
+
+def test_a_leader_of_this_machine_that_has_died_is_not_at_work(storage) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", "pass"])
+    gone.wait()
+    here = LeaseOwner.here("job")
+    dead = LeaseOwner(here.job, here.host, gone.pid, 0, "dead", here.machine)
+    lease = LeaderLease.acquire(storage, dead, 1, stale_after_s=0.05)
+    lease.check()
+    assert lease_owner(storage) is None
+    assert not leader(storage, 2).contested

@@ -16,6 +16,7 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import CheckpointError, FencedError
 from tests.builders.checkpoint_builders import manifest
+from tests.builders.examples import examples
 from tests.builders.lease_builders import remote_owner
 
 
@@ -74,7 +75,7 @@ def unsupported(*_, **__):
     raise file_lock.LocksNotSupportedError(errno.ENOLCK, "no locks available")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(2, 5))
 def test_of_drivers_that_write_the_same_checkpoint_at_once_one_succeeds(tmp_path_factory, drivers):
     base = CheckpointStorage(str(tmp_path_factory.mktemp("race")), sync=False)
@@ -95,3 +96,42 @@ def test_of_drivers_that_write_the_same_checkpoint_at_once_one_succeeds(tmp_path
         written = [found for found in pool.map(write, range(drivers)) if found is not None]
     assert len(written) == 1
     assert ManifestStore(base, "job").latest() == written[0]
+
+
+class Lease:
+    """A lease that says what a test wants."""
+
+    contested = True
+
+    def __init__(self):
+        self.lost_after = None  # so many checks
+
+    def check(self):
+        if self.lost_after == 0:
+            raise FencedError("another driver has taken over this job")
+        if self.lost_after is not None:
+            self.lost_after -= 1
+
+
+def test_a_job_is_contested_until_this_driver_has_written_a_checkpoint(tmp_path):
+    store = ManifestStore(CheckpointStorage(str(tmp_path)), "job")
+    assert not store.contested
+    store._lease = Lease()
+    assert store.contested
+    store.write(manifest(1))
+    assert not store.contested
+
+
+def test_a_damaged_manifest_is_not_replaced_by_a_driver_that_lost_its_job_meanwhile(tmp_path):
+    store = ManifestStore(CheckpointStorage(str(tmp_path)), "job")
+    store.write(manifest(1))
+    (path,) = (tmp_path / "job" / "chk-1").iterdir()
+    path.write_bytes(b"damaged")
+    store._lease = Lease()
+    store._lease.lost_after = 1
+    with pytest.raises(FencedError):
+        store.write(manifest(1))
+    assert path.read_bytes() == b"damaged"
+    store._lease.lost_after = None
+    store.write(manifest(1))
+    assert store.read(1) == manifest(1)

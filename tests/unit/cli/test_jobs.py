@@ -319,7 +319,7 @@ def test_a_job_that_ends_otherwise_than_cancelled_is_a_failure(server, clicks, c
 
 def end_process(server):
     """When the request under way was answered, nothing answers any more."""
-    threading.Thread(target=lambda: server.wait_until_idle(10) and server.close()).start()
+    threading.Thread(target=lambda: server.wait_until_idle(60) and server.close()).start()
 
 
 def test_a_process_that_ends_with_its_cancelled_job_is_no_failure(server, clicks, capsys):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -19,6 +19,7 @@ from penstock.rest import processes
 from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
 from tests.builders.rest_fakes import TOKEN, FakeController
+from tests.builders.waiting import wait_until
 
 _numbers = iter(range(10**6))
 
@@ -82,12 +83,21 @@ def test_json_is_one_object_a_line(job, capsys):
     assert {line["job_id"] for line in lines} == {job.id}
 
 
-def test_new_lines_are_followed_until_the_job_has_ended(job, capsys):
+def test_new_lines_are_followed_until_the_job_has_ended(job, capsys, monkeypatch):
     job.log("before")
+    looks, entries = itertools.count(1), log_book().entries
+    looked = [0]
+
+    def counted(*arguments, **options):
+        looked[0] = next(looks)
+        return entries(*arguments, **options)
+
+    monkeypatch.setattr(log_book(), "entries", counted)
 
     def go_on():
         for number in range(5):
-            time.sleep(0.05)
+            before = looked[0]
+            wait_until(lambda before=before: looked[0] > before)
             job.log(f"line {number}")
         job.controller.status = JobStatus.FINISHED
         job.log("the last")
@@ -107,7 +117,7 @@ def test_who_has_seen_enough_may_close_the_pipe(job):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline().endswith("line 0\n")
     process.stdout.close()
-    assert (process.stderr.read(), process.wait(30)) == ("", 0)
+    assert (process.stderr.read(), process.wait(60)) == ("", 0)
 
 
 def test_a_number_of_lines_that_is_none_is_refused(job, capsys):

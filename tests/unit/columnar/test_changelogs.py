@@ -111,6 +111,27 @@ def test_kinds_that_nobody_wants_are_left_out() -> None:
         assert [kind for kind, _ in running.changes()] == left
 
 
+def test_a_former_row_without_its_update_is_a_delete_of_its_key() -> None:
+    running = Stopped(DropKindsSpec(keys=(0,)), "hashmap")
+    running.send(
+        [
+            ("-U", ("a", 1, None)),
+            ("-U", ("b", 1, None)),
+            ("+U", ("b", 2, None)),
+            ("-U", ("b", 2, None)),
+            ("-U", ("c", 1, None)),
+            ("-D", ("c", 2, None)),
+        ],
+        TYPES,
+    )
+    assert running.changes() == [
+        ("-D", ("a", 1, None)),
+        ("+U", ("b", 2, None)),
+        ("-D", ("b", 2, None)),
+        ("-D", ("c", 2, None)),
+    ]
+
+
 def test_null_is_refused_or_dropped_where_a_column_is_not_null() -> None:
     rows = [("a", 1, None), (None, 2, None)]
     running = Stopped(NotNullSpec((0, 1), ("name", "n"), drops=True), "hashmap")

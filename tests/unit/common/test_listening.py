@@ -47,7 +47,7 @@ def test_ctrl_c_ends_a_wait_without_an_end(wait: str, name: str) -> None:
         [sys.executable, "-c", PROGRAM.format(wait=wait, name=name)],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
     assert found.stdout == "heard\n", found.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from penstock.common.not_implemented import not_implemented_class
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend
 from penstock.errors import UnsupportedOperationError
+from tests.builders.cases import by_name, check_all
 
 ROOT = Path(__file__).parents[3]
 
@@ -27,27 +29,35 @@ def load_generator():
 
 
 generator = load_generator()
-COVERAGES = [
-    pytest.param(coverage, id=f"{coverage.module.removeprefix('pyflink.')}.{coverage.name}")
-    for coverage in generator.compare_all()
-]
 
 
-@pytest.mark.parametrize("coverage", COVERAGES)
-def test_every_name_of_pyflink_is_there(coverage):
-    assert coverage.missing == []
+@cache
+def coverages():
+    """The comparison of each class, by its name in pyflink."""
+    return by_name(
+        generator.compare_all(),
+        lambda coverage: f"{coverage.module.removeprefix('pyflink.')}.{coverage.name}",
+    )
 
 
-@pytest.mark.parametrize("coverage", COVERAGES)
-def test_every_method_takes_pyflinks_arguments_by_name(coverage):
-    assert coverage.parameters == {}
+def test_every_name_of_pyflink_is_there():
+    def check(coverage):
+        assert coverage.missing == []
+
+    check_all(coverages(), check)
+
+
+def test_every_method_takes_pyflinks_arguments_by_name():
+    def check(coverage):
+        assert coverage.parameters == {}
+
+    check_all(coverages(), check)
 
 
 def test_what_is_not_implemented_is_known():
     """A new entry here is a promise broken; an entry that goes away is good news."""
     features = {}
-    for parameter in COVERAGES:
-        (coverage,) = parameter.values
+    for coverage in coverages().values():
         if coverage.features:
             features[coverage.name] = sorted(coverage.features)
     assert features.pop("EmbeddedRocksDBStateBackend") == ["get_options", "set_options"]
@@ -67,7 +77,7 @@ def test_what_is_not_implemented_is_known():
 
 
 def test_modules_without_an_implementation_are_known():
-    refused = {each.values[0].module for each in COVERAGES if each.values[0].refused}
+    refused = {each.module for each in coverages().values() if each.refused}
     assert refused == {"pyflink.table", "pyflink.table.catalog", "pyflink.table.types"}
 
 

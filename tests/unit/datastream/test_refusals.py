@@ -28,6 +28,7 @@ from penstock.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from penstock.errors import PenstockError
+from tests.builders.cases import by_name, check_all
 from tests.builders.window_functions import Count
 from tests.unit.datastream.conftest import PathSink, QuietSource
 
@@ -196,18 +197,19 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("use", "kind", "message", "hint"),
-    [row[1:] for row in REFUSED],
-    ids=[row[0] for row in REFUSED],
-)
-def test_wrong_use_of_a_stream_is_refused_when_it_is_written(stream, use, kind, message, hint):
-    with pytest.raises(kind) as caught:
-        use(stream)
-    assert isinstance(caught.value, PenstockError)
-    assert message in caught.value.message
-    if hint is not None:
-        assert hint in caught.value.hint
+def test_wrong_use_of_a_stream_is_refused_when_it_is_written():
+    def check(case):
+        _, use, kind, message, hint = case
+        # An environment remembers what is built on its streams, so each case has its own.
+        env = StreamExecutionEnvironment.get_execution_environment()
+        with pytest.raises(kind) as caught:
+            use(env.from_source(QuietSource(), WatermarkStrategy.no_watermarks(), "quiet"))
+        assert isinstance(caught.value, PenstockError)
+        assert message in caught.value.message
+        if hint is not None:
+            assert hint in caught.value.hint
+
+    check_all(by_name(REFUSED, lambda case: case[0]), check)
 
 
 WRONG_ENVIRONMENT = [

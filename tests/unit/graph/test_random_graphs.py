@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from penstock.graph.compiler import compile_program
 from penstock.graph.partitioning import Broadcast, Forward, Hash, Rebalance, Rescale
 from penstock.graph.transformations import OperatorTransformation
+from tests.builders.examples import examples
 from tests.unit.graph.builder import first, operator, partition, settings, side, source, union
 
 
@@ -21,7 +22,7 @@ def given(*strategies):
     """Like Hypothesis' own, without its clock: these graphs grow with the example, not with time."""
 
     def decorate(test):
-        return hypothesis_settings(deadline=None, max_examples=60)(
+        return hypothesis_settings(deadline=None, max_examples=examples(60))(
             hypothesis_given(*strategies)(test)
         )
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from penstock.common.autoscaler_settings import AutoscalerSettings
 from penstock.jobmanager.autoscaler import Autoscaler, EpochObservation, SourceObservation
+from tests.builders.examples import examples
 from tests.unit.jobmanager.plant import QUICK, Plant, constant, flaps, linear
 
 UNITS = [None, "records", "bytes"]
@@ -35,7 +36,7 @@ def check_rules(plant, rules=QUICK):
 # Constant load
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     capacity=st.integers(200, 5_000),
     load=st.floats(0.0, 30.0),
@@ -62,7 +63,7 @@ def test_a_constant_load_finds_its_parallelism_and_stays_there(
         assert used * plant.parallelism / QUICK.target > plant.parallelism - 1 - 0.1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     steps=st.lists(st.integers(0, 3_000), min_size=16, max_size=16),
     base=st.integers(100, 2_000),
@@ -182,7 +183,7 @@ def test_between_the_bounds_of_the_utilization_nothing_changes(unit, used, chang
 # Noise
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     level=st.floats(0.3, 12.0),

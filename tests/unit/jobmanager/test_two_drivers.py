@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.builders.examples import examples
 from tests.unit.jobmanager.two_drivers import EPOCHS, KILL, Driver, World, run_alone, run_drivers
 
 WAITING = 12  # steps in which a driver finds out that the one before it is silent
@@ -34,7 +35,7 @@ def check(world, drivers, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(found=bursts, count=st.integers(2, 3), skews=st.lists(st.floats(-1e6, 1e6), min_size=3))
 def test_however_the_steps_of_drivers_mix_nothing_is_published_twice_or_lost(
     kind, tmp_path_factory, found, count, skews

@@ -24,7 +24,7 @@ class Client:
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         host, port = self.server.server_address[:2]
-        connection = http.client.HTTPConnection(host, port, timeout=10)
+        connection = http.client.HTTPConnection(host, port, timeout=60)
         text = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         connection.request(method, path, text, headers)
         response = connection.getresponse()
@@ -50,10 +50,11 @@ def controller(services):
 def start_server(services):
     servers = []
 
-    def start(limits=None, **options):
-        limits = limits or Limits(processor_share=1.0)
+    def start(limits=None, *, begin=True, **options):
+        limits = limits or Limits(processor_share=1.0, arrival_s=60)
         server = RestServer(services, TOKEN, limits=limits, **options)
-        server.start()
+        if begin:
+            server.start()
         servers.append(server)
         return server
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from penstock.rest.announcing import announce
 from penstock.rest.peers import KNOWN_S, Peers
 from tests.builders.rest_fakes import TOKEN
+from tests.builders.waiting import wait_until
 
 
 def test_a_standby_is_forgotten_when_it_is_not_heard_of():
@@ -33,10 +32,8 @@ def test_only_so_many_standbys_are_known():
 def test_a_standby_makes_itself_known_to_the_leader(ask, services):
     host, port = ask.server.server_address[:2]
     announce(lambda: f"{host}:{port}", "standby:8081", TOKEN)
-    until = time.monotonic() + 20
-    while ask("GET", "/penstock/leader")[1] != {"leader": None, "standbys": ["standby:8081"]}:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    known = {"leader": None, "standbys": ["standby:8081"]}
+    wait_until(lambda: ask("GET", "/penstock/leader")[1] == known)
 
 
 @pytest.mark.parametrize("elsewhere", ["other:8081", ""])
@@ -44,6 +41,14 @@ def test_a_standby_tells_who_leads_and_sends_clients_away_from_all_else(ask, ser
     services.elsewhere = lambda: elsewhere
     assert ask("GET", "/penstock/leader") == (200, {"leader": elsewhere, "standbys": []})
     assert ask("GET", "/jobs")[0] == (307 if elsewhere else 503)
+
+
+@pytest.mark.parametrize("query", ["", "?get=a,b&agg=max"])
+def test_a_client_is_sent_to_the_same_resource_of_the_leader(ask, services, query):
+    services.elsewhere = lambda: "other:8081"
+    status, content = ask("GET", f"/v1/jobs/x%2Fy/metrics{query}")
+    assert (status, content) == (307, {"errors": ["the JobManager at other:8081 leads"]})
+    assert ask.headers["Location"] == f"http://other:8081/v1/jobs/x%2Fy/metrics{query}"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
 from urllib.parse import quote
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from penstock.common.job_status import JobStatus
 from penstock.rest.resources.live import MOST_PATHS, MOST_STREAMS, OneLook, Pace
 from tests.builders.rest_fakes import TOKEN
+from tests.builders.waiting import wait_until
 
 OVERVIEW = "/jobs/overview"
 
@@ -21,7 +21,7 @@ class Stream:
 
     def __init__(self, server, paths, **headers):
         host, port = server.server_address[:2]
-        self.connection = http.client.HTTPConnection(host, port, timeout=20)
+        self.connection = http.client.HTTPConnection(host, port, timeout=60)
         query = quote(paths if isinstance(paths, str) else json.dumps(paths))
         self.connection.request("GET", f"/v1/penstock/live?paths={query}", headers=headers)
         self.response = self.connection.getresponse()
@@ -114,11 +114,13 @@ def test_a_page_that_is_closed_makes_room_for_another(start_server, controller):
     assert refused.response.headers["Retry-After"]
     streams[0].close()
     streams[0].response.close()
-    until = time.monotonic() + 20
-    while (again := Stream(server, [OVERVIEW])).response.status != 200:
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    for stream in (*streams[1:], again):
+
+    def is_let_in():
+        streams.append(Stream(server, [OVERVIEW]))
+        return streams[-1].response.status == 200
+
+    wait_until(is_let_in)
+    for stream in streams[1:]:
         stream.close()
         stream.response.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import Future
 
 import pytest
@@ -11,11 +10,17 @@ import pytest
 from penstock.rest import operations as module
 from penstock.rest.messages import HttpError
 from penstock.rest.operations import Operations, run_in_background
+from tests.builders.conditions import ManualCondition
 
 
 @pytest.fixture
-def operations():
-    return Operations()
+def changes():
+    return ManualCondition()
+
+
+@pytest.fixture
+def operations(changes):
+    return Operations(changes.clock, changes)
 
 
 def start(operations, future=None, job_id="j"):
@@ -28,50 +33,58 @@ def status(operations, trigger):
     return operations.status("savepoint", "j", trigger, lambda path: {"location": path})
 
 
-def took(call):
-    started = time.monotonic()
-    call()
-    return time.monotonic() - started
+def test_a_process_without_operations_ends_at_once(operations, changes):
+    operations.wait_until_fetched(60)
+    assert changes.waits == 0
 
 
-def test_a_process_without_operations_ends_at_once(operations):
-    assert took(lambda: operations.wait_until_fetched(60)) < 5
-
-
-def test_a_result_that_was_sent_is_not_waited_for(operations):
+def test_a_result_that_was_sent_is_not_waited_for(operations, changes):
     trigger, future = start(operations)
     future.set_result("/sp")
     status(operations, trigger).sent()
-    assert took(lambda: operations.wait_until_fetched(60)) < 5
+    operations.wait_until_fetched(60)
+    assert changes.waits == 0
 
 
-def test_the_end_waits_until_the_result_was_sent(operations):
+def test_the_end_waits_until_the_result_was_sent(operations, changes):
     trigger, future = start(operations)
-    ended = threading.Event()
-    thread = threading.Thread(
-        target=lambda: (operations.wait_until_fetched(60), ended.set()), daemon=True
+    steps = iter(
+        [
+            lambda: None,
+            lambda: future.set_result("/sp"),
+            lambda: status(operations, trigger),
+            lambda: status(operations, trigger).sent(),
+        ]
     )
-    thread.start()
+    changes.during_a_wait = lambda: next(steps)()
+    operations.wait_until_fetched(60)
+    assert changes.waits == 4
+
+
+def test_a_result_that_is_sent_ends_the_wait_of_another_thread():
+    operations = Operations()
+    trigger, future = start(operations)
+    ending = threading.Thread(target=operations.wait_until_fetched, args=(3600,), daemon=True)
+    ending.start()
     future.set_result("/sp")
-    response = status(operations, trigger)
-    assert not ended.is_set()
-    response.sent()
-    assert ended.wait(10)
+    status(operations, trigger).sent()
+    ending.join(60)
+    assert not ending.is_alive()
 
 
-def test_a_result_that_nobody_comes_for_delays_the_end_no_longer_than_that(operations):
+def test_a_result_that_nobody_fetches_delays_the_end_for_as_long_as_allowed(operations, changes):
     _, future = start(operations)
     future.set_result("/sp")
-    assert 0.2 <= took(lambda: operations.wait_until_fetched(0.3)) < 10
+    operations.wait_until_fetched(0.3)
+    assert changes.now - 1000 == pytest.approx(0.3, abs=0.06)
 
 
-def test_an_old_result_does_not_delay_the_end(operations, monkeypatch):
+def test_a_result_from_long_ago_does_not_delay_the_end(operations, changes):
     _, future = start(operations)
     future.set_result("/sp")
-    clock = time.monotonic
-    monkeypatch.setattr(module.time, "monotonic", lambda: clock() + 3600)
-    assert not next(iter(operations._operations.values())).awaits_its_client(clock() + 3600, 60)
-    assert took(lambda: operations.wait_until_fetched(60)) < 5
+    changes.now += 61
+    operations.wait_until_fetched(60)
+    assert changes.waits == 0
 
 
 def test_only_the_last_operations_are_kept_but_those_under_way_are(operations, monkeypatch):
@@ -99,7 +112,7 @@ def test_a_failure_of_a_user_has_its_traceback():
     operations = Operations()
     future = run_in_background(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        future.result(10)
+        future.result(60)
     trigger, _ = start(operations, future)
     cause = status(operations, trigger).content["operation"]["failure-cause"]
     assert cause["message"] == "ZeroDivisionError: division by zero"

@@ -64,7 +64,7 @@ def test_a_job_does_not_wait_for_the_server(publisher, make_controller, monkeypa
 
     class SlowServer(endpoints.RestServer):
         def __init__(self, *arguments, **options):
-            assert may_listen.wait(10)
+            assert may_listen.wait(60)
             super().__init__(*arguments, **options)
 
     monkeypatch.setattr(endpoints, "RestServer", SlowServer)
@@ -74,6 +74,29 @@ def test_a_job_does_not_wait_for_the_server(publisher, make_controller, monkeypa
     may_listen.set()
     publisher.settle()
     assert len(processes.read_all()) == 1
+
+
+@pytest.mark.parametrize("late", ["Endpoint", "RestServer"])
+def test_a_process_that_ends_while_its_server_starts_leaves_no_file(
+    publisher, make_controller, monkeypatch, late
+):
+    """The end does not wait for long, so the thread that starts the server may go on after it."""
+    monkeypatch.setattr(publish, "PUBLISHING_PATIENCE_S", 0)
+    entered, may_go_on = threading.Event(), threading.Event()
+
+    class Slow(getattr(endpoints, late)):
+        def __init__(self, *arguments, **options):
+            entered.set()
+            assert may_go_on.wait(60)
+            super().__init__(*arguments, **options)
+
+    monkeypatch.setattr(endpoints, late, Slow)
+    publish.publish(make_controller(), Configuration())
+    assert entered.wait(60)
+    publisher.close(0)
+    may_go_on.set()
+    publisher.settle()
+    assert processes.read_all() == []
 
 
 def test_a_port_that_is_taken_is_a_warning_and_the_next_job_tries_again(
@@ -177,6 +200,7 @@ def test_options_say_where_to_listen():
 PROGRAM = """
 import sys
 from concurrent.futures import Future
+import penstock.rest.publish
 from penstock.common.configuration import Configuration
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
@@ -219,7 +243,7 @@ def test_the_file_goes_with_the_process(tmp_path):
     child = run_program(tmp_path, "sys.stdin.read()")
     record = wait_for_record(tmp_path)
     assert record["pid"] == child.pid
-    child.communicate(timeout=30)
+    child.communicate(timeout=60)
     assert child.returncode == 0
     assert list((tmp_path / "processes").iterdir()) == []
 
@@ -228,7 +252,7 @@ def test_the_file_of_a_killed_process_is_deleted_by_the_next_reader(tmp_path, mo
     child = run_program(tmp_path, "sys.stdin.read()")
     wait_for_record(tmp_path)
     os.kill(child.pid, signal.SIGKILL)
-    child.communicate(timeout=30)
+    child.communicate(timeout=60)
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
     assert len(list((tmp_path / "processes").iterdir())) == 1
     assert processes.read_all() == []
@@ -238,21 +262,22 @@ def test_the_file_of_a_killed_process_is_deleted_by_the_next_reader(tmp_path, mo
 def test_a_process_that_ends_at_once_leaves_no_file(tmp_path):
     for _ in range(5):
         child = run_program(tmp_path, "")
-        child.communicate(timeout=30)
+        child.communicate(timeout=60)
         assert child.returncode == 0
     folder = tmp_path / "processes"
     assert not folder.exists() or list(folder.iterdir()) == []
 
 
 def test_the_client_that_stops_a_job_gets_the_path_before_the_process_ends(tmp_path):
-    child = run_program(tmp_path, "controller.stopped.result()")
+    end = "controller.stopped.result(); penstock.rest.publish.publisher().close(60)"
+    child = run_program(tmp_path, end)
     record = wait_for_record(tmp_path)
     client = RestClient(record["address"], record["token"])
     job = f"/jobs/{'a' * 32}"
     trigger = client.request("POST", f"{job}/stop", {})["request-id"]
     answer = client.get(f"{job}/savepoints/{trigger}")
     assert answer["operation"] == {"location": "/sp/1"}
-    child.communicate(timeout=30)
+    child.communicate(timeout=60)
     assert child.returncode == 0
 
 
@@ -278,34 +303,45 @@ def test_the_end_waits_for_the_request_that_ended_the_job(publisher, make_contro
     controller = make_controller()
     publish.publish(controller, Configuration())
     publisher.settle()
-    entered, may_answer = threading.Event(), threading.Event()
+    entered, may_answer, waiting = threading.Event(), threading.Event(), threading.Event()
+    story = []
 
     def cancel():
         entered.set()
-        assert may_answer.wait(10)
+        assert may_answer.wait(60)
+        story.append("answered")
+
+    def wait_until_idle(patience_s):
+        waiting.set()
+        return wait(patience_s)
+
+    def end():
+        publisher.close(60)
+        story.append("ended")
 
     controller.cancel = cancel
+    server = publisher.endpoint.server
+    wait, server.wait_until_idle = server.wait_until_idle, wait_until_idle
     client = RestClient(publisher.endpoint.server.client_address, publisher.endpoint.token)
     answers = []
     asking = threading.Thread(
         target=lambda: answers.append(client.request("PATCH", f"/jobs/{controller.job_id}"))
     )
     asking.start()
-    assert entered.wait(10)
-    ending = threading.Thread(target=publisher.close, args=(10,))
+    assert entered.wait(60)
+    ending = threading.Thread(target=end)
     ending.start()
-    ending.join(0.1)
-    assert ending.is_alive()
+    assert waiting.wait(60)
     may_answer.set()
-    ending.join(10)
-    asking.join(10)
-    assert (ending.is_alive(), answers) == (False, [{}])
+    ending.join(60)
+    asking.join(60)
+    assert (story, answers) == (["answered", "ended"], [{}])
 
 
 def test_the_address_of_the_page_is_known_once_a_job_is_published(publisher, make_controller):
     assert publish.page_address(0) is None
     publisher.publish(make_controller(), Configuration())
-    address = publish.page_address(20)
+    address = publish.page_address(60)
     start, token = address.split("#token=")
     assert token == quote(publisher.endpoint.token, safe="")
     with urlopen(start) as page:

@@ -247,7 +247,7 @@ def test_a_savepoint_is_disposed_of(ask, monkeypatch):
     disposed = Future()
     monkeypatch.setattr(reader, "dispose_savepoint", disposed.set_result)
     status, answer = ask("POST", "/v1/savepoint-disposal", {"savepoint-path": "/sp/1"})
-    assert (status, disposed.result(10)) == (202, "/sp/1")
+    assert (status, disposed.result(60)) == (202, "/sp/1")
     path = f"/v1/savepoint-disposal/{answer['request-id']}"
     while (content := ask("GET", path)[1])["status"]["id"] == "IN_PROGRESS":
         pass

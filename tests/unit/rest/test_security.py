@@ -8,6 +8,7 @@ import os
 import socket
 import stat
 import sys
+from http import HTTPStatus
 
 import pytest
 
@@ -17,6 +18,7 @@ from penstock.errors import ConfigurationError, JobRequestError
 from penstock.rest import processes, publish
 from penstock.rest.client import RestClient
 from penstock.rest.limits import Limits
+from penstock.rest.messages import HttpError
 from penstock.rest.resources import ROUTES
 from penstock.rest.routes import Role
 from penstock.rest.security import SecuritySettings
@@ -76,7 +78,7 @@ def test_a_server_speaks_tls_to_who_trusts_its_certificate(start_with, controlle
 
 def test_nothing_is_told_without_tls_where_it_is_on(start_with, controller, authority):
     server = start_with({f"{SSL}enabled": "true", f"{SSL}keystore": authority.sign("server")})
-    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+    with socket.create_connection(server.server_address[:2], timeout=60) as connection:
         connection.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b"RUNNING" not in connection.makefile("rb").read()
 
@@ -95,6 +97,25 @@ def test_a_client_without_a_certificate_is_not_let_in(start_with, controller, au
         RestClient(url(server), TOKEN, trusted=authority.path).get("/jobs")
 
 
+@pytest.mark.parametrize("where", ["loopback", "elsewhere"])
+def test_with_mutual_tls_nobody_reads_without_a_certificate_or_a_token(authority, where):
+    """The handshake refuses such clients already; a proxy that ends TLS in front of the server must not change that."""
+    access = settings(mutual(authority)).access(
+        TOKEN, open_to_readers=where == "loopback", names={"localhost"}
+    )
+    with pytest.raises(HttpError) as refused:
+        access.admit({"host": "localhost"}, None, Role.READ)
+    assert refused.value.status == HTTPStatus.UNAUTHORIZED
+    assert access.admit({"host": "localhost"}, "alice", Role.READ).name == "certificate 'alice'"
+    assert access.admit({"authorization": f"Bearer {TOKEN}"}, None, Role.READ).role is Role.WRITE
+
+
+def test_with_tls_that_asks_for_no_certificate_this_machine_reads_as_without_tls(authority):
+    options = {f"{SSL}enabled": "true", f"{SSL}keystore": authority.sign("server")}
+    access = settings(options).access(TOKEN, open_to_readers=True, names={"localhost"})
+    assert access.admit({"host": "localhost"}, None, Role.READ).name == "nobody"
+
+
 def test_a_client_whose_certificate_another_has_signed_is_not_let_in(
     start_with, controller, authority, tmp_path, monkeypatch
 ):
@@ -107,8 +128,14 @@ def test_a_client_whose_certificate_another_has_signed_is_not_let_in(
 
 @pytest.mark.parametrize(
     ("name", "writers", "may_write"),
-    [("alice", None, True), ("alice", "alice, bob", True), ("carol", "alice,bob", False)],
-    ids=["all may write", "named", "not named"],
+    [
+        ("alice", None, True),
+        ("alice", "alice, bob", True),
+        ("carol", "alice,bob", False),
+        ("alice", "", False),
+        ("alice", " , ", False),
+    ],
+    ids=["all may write", "named", "not named", "empty list", "list without names"],
 )
 def test_a_certificate_is_as_good_as_a_token(
     start_with, controller, authority, monkeypatch, name, writers, may_write
@@ -309,7 +336,7 @@ def test_the_server_does_not_keep_connections_that_do_not_finish_their_handshake
 ):
     options = {f"{SSL}enabled": "true", f"{SSL}keystore": authority.sign("server")}
     server = start_server(Limits(arrival_s=0.2), security=settings(options))
-    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+    with socket.create_connection(server.server_address[:2], timeout=60) as connection:
         assert connection.recv(1) == b""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import socket
 import threading
-import time
 
 import pytest
 
@@ -76,7 +75,7 @@ def test_a_body_that_is_too_large_is_refused_unread(ask, controller):
 
 def test_the_body_of_who_may_not_ask_is_not_waited_for(start_server, controller):
     server = start_server()
-    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+    with socket.create_connection(server.server_address[:2], timeout=60) as connection:
         connection.sendall(
             f"POST {JOB}/stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n".encode()
         )
@@ -101,23 +100,25 @@ UNFINISHED = [
 
 @pytest.mark.parametrize(("sent", "answer"), UNFINISHED)
 def test_a_request_that_does_not_arrive_in_time_is_given_up(start_server, controller, sent, answer):
-    server = start_server(Limits(arrival_s=0.1))
-    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+    server = start_server(Limits(arrival_s=0.1), begin=False)
+    with socket.create_connection(server.server_address[:2], timeout=60) as connection:
         connection.sendall(sent)
+        server.start()  # only now its time begins, so all that was sent is there in time
         assert connection.makefile("rb").read().partition(b"\r\n")[0] == answer
     assert controller.calls == []
 
 
 def drip(connection):
+    pause = threading.Event()
     while True:
         connection.sendall(b"x")
-        time.sleep(0.01)
+        pause.wait(0.01)
 
 
 def test_a_request_that_drips_is_given_up_too(start_server):
     server = start_server(Limits(arrival_s=0.1))
     with (
-        socket.create_connection(server.server_address[:2], timeout=10) as connection,
+        socket.create_connection(server.server_address[:2], timeout=60) as connection,
         pytest.raises(OSError, match=r"Broken pipe|reset"),
     ):
         drip(connection)
@@ -127,7 +128,7 @@ def test_who_comes_when_all_connections_are_taken_is_sent_away(
     start_server, make_client, controller
 ):
     server = start_server(Limits(connections=3))
-    slow = [socket.create_connection(server.server_address[:2], timeout=10) for _ in range(3)]
+    slow = [socket.create_connection(server.server_address[:2], timeout=60) for _ in range(3)]
     ask = make_client(server)
     assert ask("GET", JOB) == (503, {"errors": ["too many clients are connected"]})
     assert ask.headers["Retry-After"] == "1"
@@ -155,7 +156,7 @@ def test_a_body_of_unknown_length_is_refused(ask, controller, headers, status):
 
 def test_one_connection_serves_many_requests(start_server, controller):
     server = start_server()
-    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
+    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=60)
     connection.connect()
     own = connection.sock
     for _ in range(2):
@@ -167,7 +168,7 @@ def test_one_connection_serves_many_requests(start_server, controller):
 
 def test_what_is_not_http_is_answered_in_json(start_server):
     server = start_server()
-    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+    with socket.create_connection(server.server_address[:2], timeout=60) as connection:
         connection.sendall(b"good morning to you all\r\n\r\n")
         answer = connection.makefile("rb").read()
     assert b'{"errors": [' in answer
@@ -197,17 +198,17 @@ def test_the_end_of_a_process_can_wait_for_requests_under_way(
 
     def describe_slowly():
         entered.set()
-        assert may_answer.wait(10)
+        assert may_answer.wait(60)
         return describe()
 
     controller.describe = describe_slowly
-    assert server.wait_until_idle(10)
+    assert server.wait_until_idle(60)
     client = threading.Thread(target=make_client(server), args=("GET", JOB))
     client.start()
-    assert entered.wait(10)
+    assert entered.wait(60)
     assert not server.wait_until_idle(0.01)
     may_answer.set()
-    assert server.wait_until_idle(10)
+    assert server.wait_until_idle(60)
     client.join()
 
 

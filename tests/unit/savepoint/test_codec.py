@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from penstock.common.types import Row, RowKind
 from penstock.savepoint.codec import PICKLED, from_json, infer, merge
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
+from tests.builders.examples import examples
 from tests.builders.values import BERLIN, SOME_UUID, Color, Level, Pair, Point, columns, exact
 
 
@@ -30,20 +31,20 @@ def through_parquet(codec, values):
 
 
 @given(columns)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_what_was_encoded_comes_back_the_same(values):
     assert exact(through_parquet(infer(values), values)) == exact(values)
 
 
 @given(columns, columns)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_merged_codec_does_for_the_values_of_both(one, other):
     merged = merge(infer(one), infer(other))
     assert exact(through_parquet(merged, one + other)) == exact(one + other)
 
 
 @given(columns, columns)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_merging_once_more_changes_nothing(one, other):
     merged = merge(infer(one), infer(other))
     assert merge(merged, infer(one)) == merged == merge(merged, infer(other))

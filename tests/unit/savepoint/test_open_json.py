@@ -14,6 +14,7 @@ from penstock.connectors.source import SourceSplit, SplitProgress
 from penstock.savepoint.metadata import pretty
 from penstock.savepoint.open_json import Unopened, from_json, pickled_to_json, to_json
 from penstock.windowing import CountWindow, GlobalWindow, TimeWindow
+from tests.builders.examples import examples
 from tests.builders.values import BERLIN, Color, Point, exact, values
 
 
@@ -22,20 +23,20 @@ def through_text(data):
 
 
 @given(values)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_what_became_json_comes_back_the_same(value):
     assert exact(from_json(through_text(to_json(value)))) == exact(value)
 
 
 @given(values)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_parts_that_are_not_opened_are_themselves_after_pickling(value):
     unopened = from_json(through_text(to_json(value)), load=Unopened)
     assert exact(pickle.loads(pickle.dumps(unopened))) == exact(value)
 
 
 @given(values)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_text_is_json_that_everybody_reads(value):
     def refuse(constant):
         raise AssertionError(constant)

@@ -26,6 +26,7 @@ from penstock.savepoint.table_files import (
     write_table,
 )
 from penstock.windowing import TimeWindow
+from tests.builders.examples import examples
 from tests.builders.values import Point, exact, hashable, values
 
 GROUPS = 16
@@ -98,7 +99,7 @@ def test_a_table_is_read_back(storage, header, entries, small_groups):
         ),
     )
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_table_is_read_back_by_its_key_groups(tmp_path_factory, table):
     header, entries = table
     keys = [key[0] if header.namespaced else key for key in entries]

@@ -10,6 +10,7 @@ from penstock.table.errors import SqlError
 from penstock.table.sql.parser import parse
 from penstock.table.sql.statements import Insert, Query, StatementSetBlock
 from penstock.table.udf import udf
+from tests.builders.cases import by_name, check_all
 
 TABLES = """
 CREATE TABLE orders (
@@ -158,20 +159,21 @@ def refuse(environment: TableEnvironment, text: str) -> None:
         environment.execute_sql(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "message", "marked", "advice"), REFUSED, ids=[case[0] for case in REFUSED]
-)
-def test_a_wrong_statement_is_refused_with_its_place(environment, text, message, marked, advice):
-    with pytest.raises(SqlError) as caught:
-        refuse(environment, text)
-    error = caught.value
-    assert message in error.message
-    assert advice in f"{error.detail} {error.hint}"
-    assert error.position is not None
-    line, column = error.position
-    if marked is not None:
-        assert text.split("\n")[line - 1][column - 1 :][: error.length] == marked
-    assert "\n  " + " " * (column - 1) + "^" in str(error) or column > 50
+def test_a_wrong_statement_is_refused_with_its_place(environment):
+    def check(case):
+        text, message, marked, advice = case
+        with pytest.raises(SqlError) as caught:
+            refuse(environment, text)
+        error = caught.value
+        assert message in error.message
+        assert advice in f"{error.detail} {error.hint}"
+        assert error.position is not None
+        line, column = error.position
+        if marked is not None:
+            assert text.split("\n")[line - 1][column - 1 :][: error.length] == marked
+        assert "\n  " + " " * (column - 1) + "^" in str(error) or column > 50
+
+    check_all(by_name(REFUSED, lambda case: case[0]), check)
 
 
 @pytest.mark.parametrize(

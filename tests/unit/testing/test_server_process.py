@@ -27,7 +27,7 @@ class Broken(Files):
 
 
 def ask(server):
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/greeting", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/greeting", timeout=60) as answer:
         return answer.read()
 
 

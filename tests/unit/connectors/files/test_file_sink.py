@@ -37,6 +37,7 @@ from tests.builders.connector_helpers import (
     MovingFileSystem,
     open_writer,
 )
+from tests.builders.examples import examples
 
 ON_CHECKPOINT = RollingPolicy.on_checkpoint_rolling_policy()
 BASE = BucketAssigner.base_path_bucket_assigner()
@@ -233,7 +234,7 @@ def test_when_small_files_are_published(pending, new, now, final, published, wai
         assert committer.next_wakeup(left) > now
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(
         st.tuples(

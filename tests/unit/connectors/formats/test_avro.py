@@ -32,6 +32,7 @@ from penstock.datastream.formats.parquet import AvroParquetReaders, AvroParquetW
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError, RecordError
 from tests.builders.avro_files import PAIR, pairs, write_file
 from tests.builders.connector_helpers import read_all, read_resuming
+from tests.builders.examples import examples
 
 FIELDS = [
     {"name": "i", "type": "int"},
@@ -180,7 +181,7 @@ def test_files_are_read_and_can_be_resumed_at_every_record(tmp_path, codec):
         assert read_resuming(source_of(tmp_path), batch_size=batch_size) == pairs(100)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 60), st.integers(1, 400), st.integers(1, 20))
 def test_any_blocks_and_batches_give_all_records_once(count, interval, batch_size):
     import tempfile

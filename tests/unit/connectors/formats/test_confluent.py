@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import pickle
-import threading
-import time
 from decimal import Decimal
 
 import pytest
@@ -14,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.common.types import Row
+from penstock.connectors.formats import registry as registry_module
 from penstock.connectors.formats.avro_schema import AvroSchema
 from penstock.connectors.formats.confluent import (
     ConfluentRegistryAvroDeserializationSchema,
@@ -223,37 +222,60 @@ def test_a_schema_that_uses_others_is_read_with_them(server):
     assert reading(server).deserialize(wire_header(number) + b"\2A") == {"to": {"city": "A"}}
 
 
-def test_a_registry_that_fails_for_a_moment_is_asked_again(server):
+class Pauses:
+    """The time of a registry's client: it passes while the client pauses, and only then."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self.count = 0
+        self.during_a_pause = lambda: None
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.count += 1
+        self.during_a_pause()
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    pauses = Pauses()
+    monkeypatch.setattr(registry_module, "time", pauses)
+    return pauses
+
+
+def test_a_registry_that_fails_for_a_moment_is_asked_again(server, pauses):
     message = writing(server, V1).serialize({"id": 1, "name": "a"})
     server.fail_next = 3
     assert reading(server, patience=20).deserialize(message)["id"] == 1
 
 
-def test_a_registry_that_is_away_is_waited_for():
+def test_a_registry_that_is_away_is_waited_for(pauses):
     server = RegistryServer().start()
     message = writing(server, V1).serialize({"id": 1, "name": "a"})
     port = server.port
     server.stop()
-    back = threading.Timer(0.5, server.start, [port])
-    back.start()
+    pauses.during_a_pause = lambda: pauses.count == 3 and server.start(port)
     try:
         assert reading(server, patience=20).deserialize(message)["id"] == 1
+        assert pauses.count == 3
     finally:
-        back.join()
         server.stop()
 
 
-def test_a_registry_that_stays_away_fails_the_batch_and_is_no_fault_of_the_messages():
+def test_a_registry_that_stays_away_fails_the_batch_and_is_no_fault_of_the_messages(pauses):
     server = RegistryServer().start()
     url = server.url
     server.stop()
-    started = time.monotonic()
     read = ConfluentRegistryAvroDeserializationSchema.for_generic(
-        V1, SchemaRegistry(url, patience=0.3)
+        V1, SchemaRegistry(url, patience=3)
     )
     with pytest.raises(SchemaRegistryError, match="did not answer") as caught:
         read.deserialize_batch([wire_header(1) + b"x"])
-    assert time.monotonic() - started < 5
+    assert 1000 < pauses.now <= 1003
+    assert pauses.count > 1
     assert url in str(caught.value)
     assert caught.value.status is None
 

@@ -45,6 +45,7 @@ from penstock.connectors.formats.json import (
 from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 from tests.builders.connector_helpers import open_writer, read_all, read_resuming, read_split
+from tests.builders.examples import examples
 
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
 
@@ -185,7 +186,7 @@ def test_csv_files_are_cut_only_if_no_value_spans_lines(tmp_path):
 texts = st.text(st.sampled_from('ab,"\n\r;# ' + "é"), max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(texts, st.integers()), max_size=20), st.booleans(), st.integers(1, 5))
 def test_csv_round_trip(tmp_path_factory, rows, header, batch_size):
     schema = person_schema(set_use_header=(header,))

@@ -15,6 +15,7 @@ from penstock.connectors.formats.base import StreamFormat
 from penstock.connectors.formats.lines import read_chunks, split_text
 from penstock.errors import ArgumentError, RecordError
 from tests.builders.connector_helpers import read_all, read_resuming
+from tests.builders.examples import examples
 
 contents = st.lists(
     st.tuples(
@@ -40,7 +41,7 @@ def lines_of_part(data: bytes, start: int, end: int | None, lines: int, block: i
     return [line for chunk in chunks for line in split_text(chunk.data.decode())]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(contents, st.integers(1, 40), st.integers(1, 50), st.integers(1, 20))
 def test_all_parts_together_give_every_line_once(content, part_size, block, lines):
     text = "".join(line + end for line, end in content)
@@ -52,7 +53,7 @@ def test_all_parts_together_give_every_line_once(content, part_size, block, line
     assert [line for part in parts for line in part] == expected_lines(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(contents, st.integers(1, 50), st.integers(1, 5))
 def test_reading_can_go_on_after_every_chunk(content, block, lines):
     text = "".join(line + end for line, end in content)
@@ -68,7 +69,7 @@ def test_reading_can_go_on_after_every_chunk(content, block, lines):
     assert found == expected_lines(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(contents, st.integers(1, 10))
 def test_an_open_end_means_the_end_of_the_stream(content, lines):
     text = "".join(line + end for line, end in content)

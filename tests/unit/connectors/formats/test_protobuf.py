@@ -21,6 +21,7 @@ from penstock.datastream.formats.protobuf import (
     ProtobufSerializationSchema,
 )
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+from tests.builders.examples import examples
 from tests.builders.protobuf_messages import descriptor_set, message_class
 from tests.builders.schema_registry import registry_server
 
@@ -233,7 +234,9 @@ def peers(server, kind):
 
 
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+    max_examples=examples(30),
 )
 @given(NESTED)
 def test_confluents_serialisers_and_ours_read_each_other(server, order):

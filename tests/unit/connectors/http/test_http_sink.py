@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 
 import pytest
 
-from penstock.common import Row
+from penstock.common import Row, clock
 from penstock.common.serialization import SimpleStringSchema
 from penstock.connectors.function_sink import FunctionSink
+from penstock.connectors.http import sink as sink_module
 from penstock.connectors.http.sink import HttpSink
+from penstock.connectors.retrying import Backoff
 from penstock.connectors.sink import CommitRequest, EpochContext, WriterContext
 from penstock.connectors.staged_sinks import CollectSink
 from penstock.errors import ArgumentError, ArgumentTypeError, ConnectionFailedError, RecordError
 from tests.builders.http_server import http_server
+from tests.builders.ports import reserved_port
+from tests.builders.waiting import wait_until
 
 CONTEXT = WriterContext("job", "operator", 0, 1, "")
 
@@ -103,37 +106,33 @@ def test_what_may_succeed_later_is_sent_again(status):
 
 
 def test_the_server_says_when_to_come_again():
-    with http_server(flaky(429, headers={"Retry-After": "1"})) as server:
-        begun = time.monotonic()
-        send(HttpSink(server.url), [1])
-    assert time.monotonic() - begun >= 1.0
+    pauses = []
+    with http_server(flaky(429, headers={"Retry-After": "7"})) as server:
+        writer = opened(HttpSink(server.url))
+        writer._client.wait = pauses.append
+        writer.write([1], None, 0)
+        writer.prepare_commit()
+        writer.close()
+    assert pauses == [7.0]
+    assert server.bodies == [b"1"] * 2
 
 
 def test_a_server_that_is_away_for_a_while_is_waited_for():
-    with http_server() as server:
-        port = int(server.url.rpartition(":")[2])
-    found = []
-
-    def serve_late():
-        time.sleep(0.4)
+    with reserved_port() as port:
+        writer = opened(HttpSink(f"http://127.0.0.1:{port}", retry_timeout_ms=600_000))
+        writer.write([1, 2], None, 0)
+        wait_until(lambda: writer._client.retries >= 2)
         with http_server(port=port) as late:
-            done.wait(20)
-            found.extend(late.bodies)
-
-    done = threading.Event()
-    thread = threading.Thread(target=serve_late)
-    thread.start()
-    send(HttpSink(f"http://127.0.0.1:{port}"), [1, 2])
-    done.set()
-    thread.join()
-    assert sorted(found) == [b"1", b"2"]
+            writer.prepare_commit()
+            writer.close()
+    assert sorted(late.bodies) == [b"1", b"2"]
 
 
 def test_a_server_that_stays_away_fails_with_its_address():
-    with http_server() as server:
-        pass
-    with pytest.raises(ConnectionFailedError, match=server.url):
-        send(HttpSink(server.url, retry_timeout_ms=300), [1])
+    with reserved_port() as port:
+        url = f"http://127.0.0.1:{port}"
+        with pytest.raises(ConnectionFailedError, match=url):
+            send(HttpSink(url, retry_timeout_ms=300), [1])
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 404, 409, 413, 422])
@@ -172,34 +171,44 @@ def test_what_is_refused_may_go_to_another_sink_with_its_commits():
 
 
 def test_no_more_requests_are_on_their_way_than_allowed():
-    def slow(_):
-        time.sleep(0.02)
+    three = threading.Barrier(3, timeout=60)
+
+    def together(_):
+        three.wait()
         return 200, {}, b""
 
-    with http_server(slow) as server:
+    with http_server(together) as server:
         send(HttpSink(server.url, max_in_flight=3), list(range(30)))
-    assert server.most_at_once <= 3
+    assert server.most_at_once == 3
     assert len(server.requests) == 30
 
 
-def test_a_writer_takes_no_more_records_while_as_many_are_unanswered_as_may_be():
-    go = threading.Event()
+def test_a_writer_takes_no_more_records_while_as_many_are_unanswered_as_may_be(
+    monkeypatch,
+):
+    go, waits = threading.Event(), threading.Event()
+
+    def wait_for(futures, **options):
+        waits.set()
+        return wait(futures, **options)
+
+    wait = sink_module.wait
+    monkeypatch.setattr(sink_module, "wait", wait_for)
 
     def held(_):
-        go.wait(20)
+        go.wait(60)
         return 200, {}, b""
 
     with http_server(held) as server:
         writer = opened(HttpSink(server.url, max_in_flight=2))
         writing = threading.Thread(target=writer.write, args=(list(range(10)), None, 0))
         writing.start()
-        while len(server.requests) < 2:
-            time.sleep(0.01)
-        writing.join(0.3)
-        assert writing.is_alive()
+        assert waits.wait(60)
         assert len(writer._in_flight) == 2
+        wait_until(lambda: len(server.requests) == 2)
+        assert writing.is_alive()
         go.set()
-        writing.join(20)
+        writing.join(60)
         writer.prepare_commit()
         writer.close()
     assert len(server.requests) == 10
@@ -224,9 +233,9 @@ def test_a_batch_is_sent_when_its_time_has_come():
     with http_server() as server:
         writer = opened(HttpSink(server.url, framing="ndjson", linger_ms=50))
         assert writer.next_wakeup() is None
-        before = int(time.time() * 1000)
+        before = clock.now_ms()
         writer.write([1], None, 0)
-        assert 0 < writer.next_wakeup() - before <= 60
+        assert before + 50 <= writer.next_wakeup() <= clock.now_ms() + 50
         assert server.requests == []
         writer.wake_up()
         assert writer.next_wakeup() is None
@@ -235,14 +244,33 @@ def test_a_batch_is_sent_when_its_time_has_come():
     assert server.bodies == [b"1\n"]
 
 
-def test_closing_does_not_wait_for_a_server_that_is_away():
-    with http_server() as server:
-        pass
-    writer = opened(HttpSink(server.url))
-    writer.write([1], None, 0)
-    begun = time.monotonic()
-    writer.close()
-    assert time.monotonic() - begun < 2
+def test_closing_ends_the_pauses_of_requests_to_a_server_that_is_away():
+    with reserved_port() as port:
+        writer = opened(HttpSink(f"http://127.0.0.1:{port}"))
+        writer._client._backoff = Backoff(first_ms=3_600_000, longest_ms=3_600_000)
+        writer.write([1], None, 0)
+        wait_until(lambda: writer._client.retries == 1)
+        writer.close()
+        for thread in writer._threads._threads:
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+def test_closing_does_not_wait_for_an_answer():
+    go, answered = threading.Event(), threading.Event()
+
+    def held(_):
+        go.wait(60)
+        answered.set()
+        return 200, {}, b""
+
+    with http_server(held) as server:
+        writer = opened(HttpSink(server.url))
+        writer.write([1], None, 0)
+        wait_until(lambda: server.requests)
+        writer.close()
+        assert not answered.is_set()
+        go.set()
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from penstock.connectors.kafka.cluster import KafkaAwayError
@@ -13,6 +11,7 @@ from penstock.connectors.kafka.source_options import source_options
 from penstock.connectors.kafka.subscription import Subscription
 from penstock.connectors.source import SplitProgress
 from penstock.errors import PenstockError
+from tests.builders.waiting import wait_until
 
 LATEST, EARLIEST = KafkaOffsetsInitializer.latest(), KafkaOffsetsInitializer.earliest()
 
@@ -25,6 +24,7 @@ class Cluster:
     def __init__(self, **topics):
         self.ends = topics
         self.away = False
+        self.refusals = 0
         self.commits = []
         self.closed = 0
 
@@ -55,6 +55,7 @@ class Cluster:
 
     def _answer(self):
         if self.away:
+            self.refusals += 1
             raise KafkaAwayError("nobody answers")
 
 
@@ -80,14 +81,6 @@ def found(enumerator):
     return {split.split_id: (split.start, split.payload.stop) for split in enumerator.discover()}
 
 
-def eventually(condition):
-    end = time.monotonic() + 10
-    while not (found := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    return found
-
-
 def test_partitions_are_found_once_with_where_they_begin_and_end(cluster):
     bounded = enumerator(cluster, stop=LATEST)
     assert not bounded.no_more_splits()
@@ -104,14 +97,14 @@ def test_partitions_that_come_later_begin_with_their_first_message(cluster):
     running = enumerator(cluster, start=LATEST)
     assert found(running) == {"a-0": (20, None), "a-1": (30, None)}
     cluster.ends["a"].append(40)
-    assert eventually(lambda: found(running)) == {"a-2": (10, None)}
+    assert wait_until(lambda: found(running)) == {"a-2": (10, None)}
     assert not running.no_more_splits()
     again = enumerator(cluster, running.snapshot(), start=LATEST)
     cluster.ends["a"].append(50)
-    assert eventually(lambda: found(again)) == {"a-3": (10, None)}
+    assert wait_until(lambda: found(again)) == {"a-3": (10, None)}
     running.close()
     again.close()
-    assert cluster.closed == 2
+    wait_until(lambda: cluster.closed == 2)
 
 
 def test_a_job_that_begins_again_begins_where_it_began(cluster):
@@ -128,12 +121,12 @@ def test_brokers_that_are_away_later_are_waited_for_and_a_topic_that_is_gone_is_
     running = enumerator(cluster)
     found(running)
     cluster.away = True
-    time.sleep(0.3)
+    wait_until(lambda: found(running) == {} and cluster.refusals >= 2)
     assert found(running) == {}
     cluster.away = False
     del cluster.ends["a"]
     with pytest.raises(PenstockError, match="the topic 'a' does not exist"):
-        eventually(lambda: found(running))
+        wait_until(lambda: found(running))
     running.close()
 
 
@@ -150,7 +143,7 @@ def test_what_waits_is_what_the_brokers_have_beyond_the_positions(cluster):
     waiting = [
         SplitProgress(split, position) for split, position in zip(splits, [15, 30], strict=True)
     ]
-    eventually(lambda: running.backlog(waiting) == 5)
+    wait_until(lambda: running.backlog(waiting) == 5)
     assert running.has_data([15, 30])
     assert not running.has_data([20, 30])
     running.close()
@@ -182,3 +175,12 @@ def test_the_last_offsets_are_committed_before_a_running_one_ends(cluster):
     running.on_checkpoint([SplitProgress(split, 19) for split in splits])
     running.close()
     assert cluster.commits == [{"a-0": 19, "a-1": 19}]
+
+
+def test_a_bounded_job_that_begins_again_ends_where_it_would_have_ended(cluster):
+    before = enumerator(cluster, stop=LATEST)
+    found(before)
+    cluster.ends["a"] = [25, 35]
+    again = enumerator(cluster, stop=LATEST)
+    again.take_over(before)
+    assert found(again) == {"a-0": (10, 20), "a-1": (10, 30)}

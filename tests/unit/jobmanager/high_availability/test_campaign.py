@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from penstock.common.configuration import Configuration
+from penstock.errors import ConnectionFailedError
+from penstock.jobmanager.high_availability import campaign as campaigns
 from penstock.jobmanager.high_availability.campaign import Campaign
+from penstock.jobmanager.high_availability.election import Candidate, Contender
 from penstock.jobmanager.high_availability.services import HighAvailability
-from tests.builders.contenders import wait_until
+from tests.builders.waiting import wait_until
 
 
 @pytest.fixture
@@ -19,7 +23,7 @@ def services(tmp_path: Path) -> HighAvailability:
     configuration = Configuration()
     configuration.set_string("high-availability.type", "storage")
     configuration.set_string("high-availability.storageDir", str(tmp_path))
-    configuration.set_string("penstock.high-availability.storage.lease-duration", "400ms")
+    configuration.set_string("penstock.high-availability.storage.lease-duration", "16 s")
     found = HighAvailability.from_configuration(configuration)
     assert found is not None
     return found
@@ -56,16 +60,80 @@ def test_a_leader_that_is_still_taking_up_its_jobs_does_not_answer_for_them(serv
 
     def take_up(_token: int) -> None:
         entered.set()
-        go_on.wait(10)
+        go_on.wait(60)
 
     campaign = Campaign(services, on_granted=take_up)
     campaign.start("127.0.0.1:1")
-    assert entered.wait(10)
+    assert entered.wait(60)
     assert not campaign.leads
     assert campaign.elsewhere() == ""
     go_on.set()
     wait_until(lambda: campaign.leads)
     campaign.close()
+
+
+class Election:
+    """An election that a test decides."""
+
+    def __init__(self) -> None:
+        self.token: int | None = None
+        self.found: Candidate | None = None
+        self.looks = 0
+
+    def start(self, candidate: Candidate, contender: Contender) -> None:
+        self.contender = contender
+
+    def leader(self) -> Candidate | None:
+        self.looks += 1
+        if self.found is None:
+            raise ConnectionFailedError("nobody answers")
+        return self.found
+
+
+@pytest.fixture
+def election(monkeypatch: pytest.MonkeyPatch) -> Election:
+    election = Election()
+    monkeypatch.setattr(HighAvailability, "create_election", lambda _: election)
+    return election
+
+
+def test_a_leader_whose_time_is_over_does_not_answer_although_it_was_not_told_yet(
+    services, election
+) -> None:
+    campaign = Campaign(services)
+    campaign.start("127.0.0.1:1")
+    election.token = 3
+    election.contender.on_granted(3)
+    assert campaign.leads
+    assert campaign.elsewhere() is None
+    election.token = None
+    assert not campaign.leads
+    assert campaign.elsewhere() == ""
+
+
+def test_a_leader_that_was_not_heard_of_for_long_is_not_named(
+    services, election, monkeypatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(campaigns, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    campaign = Campaign(services)
+    campaign.start("127.0.0.1:1")
+    election.found = Candidate("b", "127.0.0.1:2")
+    wait_until(lambda: campaign.elsewhere() == "127.0.0.1:2")
+    election.found = None
+    now[0] += 4.9
+    assert campaign.elsewhere() == "127.0.0.1:2"
+    now[0] += 0.2
+    assert campaign.elsewhere() == ""
+
+
+def test_a_process_that_does_not_lead_does_not_send_clients_to_itself(services, election) -> None:
+    campaign = Campaign(services)
+    campaign.start("127.0.0.1:1")
+    election.found = campaign.candidate  # what others have read before it was revoked
+    assert campaign.elsewhere() == ""
+    wait_until(lambda: campaign._seen[1] == campaign.candidate)
+    assert campaign.elsewhere() == ""
 
 
 def test_what_a_leader_does_is_stopped_when_it_leads_no_more(pair) -> None:

@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import threading
-import time
+
+import pytest
 
 from penstock.jobmanager.high_availability.leadership import Leadership
-from tests.builders.contenders import Recorder, wait_until
+from tests.builders.contenders import Recorder
+from tests.builders.waiting import wait_until
+
+
+class Clock:
+    """A clock that only a test moves; it counts how often somebody looks at it.
+
+    A leadership looks again when the time that it counts on should be over, so tests count in hundredths of a second.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.looks = 0
+
+    def __call__(self) -> float:
+        self.looks += 1
+        return self.now
+
+    def wait_for_looks(self, number: int) -> None:
+        before = self.looks
+        wait_until(lambda: self.looks >= before + number)
 
 
 def test_a_contender_is_told_of_every_leadership_and_of_its_end() -> None:
@@ -25,17 +46,47 @@ def test_a_contender_is_told_of_every_leadership_and_of_its_end() -> None:
 
 
 def test_a_leadership_ends_by_itself_when_it_is_not_extended_in_time() -> None:
-    contender = Recorder()
-    leadership = Leadership(contender)
-    began = time.monotonic()
-    leadership.grant(1, began + 0.1)
+    contender, clock = Recorder(), Clock()
+    leadership = Leadership(contender, clock=clock)
+    leadership.grant(1, until=0.02)
     wait_until(contender.leads.is_set)
-    leadership.extend(began + 0.3)
-    wait_until(lambda: contender.told == [1, None])
-    assert time.monotonic() - began >= 0.3
+    leadership.extend(until=0.04)
+    clock.now = 0.03
+    clock.wait_for_looks(10)
+    assert (contender.told, leadership.token) == ([1], 1)
+    clock.now = 0.04
     assert leadership.token is None
-    leadership.extend(time.monotonic() + 60)
+    wait_until(lambda: contender.told == [1, None])
+    leadership.extend(until=60.0)
     assert leadership.token is None, "it was too late"
+    leadership.close()
+
+
+def test_a_leadership_whose_time_is_over_is_not_extended_before_the_contender_was_told() -> None:
+    """The thread that tells it has not woken up: it waits for 1000 s of real time, of which none pass here."""
+    contender, clock = Recorder(), Clock()
+    leadership = Leadership(contender, clock=clock)
+    leadership.grant(1, until=1000.0)
+    wait_until(contender.leads.is_set)
+    clock.now = 1000.0
+    leadership.extend(until=2000.0)
+    assert leadership.token is None
+    leadership.close()
+
+
+@pytest.mark.parametrize(("seconds", "end"), [(10.0, 110.0), (5000.0, 1000.0)])
+def test_a_leadership_is_shortened_and_never_prolonged_when_a_connection_is_lost(
+    seconds: float, end: float
+) -> None:
+    contender, clock = Recorder(), Clock()
+    leadership = Leadership(contender, clock=clock)
+    leadership.grant(1, until=1000.0)
+    clock.now = 100.0
+    leadership.shorten(seconds)
+    clock.now = end - 1
+    assert leadership.token == 1
+    clock.now = end
+    assert leadership.token is None
     leadership.close()
 
 
@@ -55,13 +106,13 @@ def test_the_end_of_a_leadership_waits_for_a_contender_that_is_still_taking_it_u
     class Slow(Recorder):
         def on_granted(self, token: int) -> None:
             entered.set()
-            go_on.wait(10)
+            go_on.wait(60)
             super().on_granted(token)
 
     contender = Slow()
     leadership = Leadership(contender)
     leadership.grant(1)
-    assert entered.wait(10)
+    assert entered.wait(60)
     leadership.revoke()
     assert leadership.token is None, "others see it at once"
     go_on.set()

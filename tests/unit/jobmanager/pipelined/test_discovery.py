@@ -17,7 +17,7 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.running.pipelined.discovery import Discovery, Look
 from penstock.jobmanager.sources import Discovered, SourceCoordinator
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Scripted(SplitEnumerator):

@@ -131,3 +131,11 @@ def test_a_failed_stage_that_is_let_go_stays_failed():
     stage.on_lost(0)
     stage.leave()
     assert stage.phase is StagePhase.FAILED
+
+
+def test_a_stage_has_nothing_more_to_tell_when_all_slots_have_failed_or_are_lost():
+    stage = running()
+    stage.on_slot_failed(SlotFailed(1, FAILURE))
+    assert (stage.gone, stage.all_gone) == ({1}, False)
+    stage.on_lost(0)
+    assert stage.all_gone

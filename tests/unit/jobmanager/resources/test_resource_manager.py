@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,6 +11,8 @@ from penstock.errors import JobCancelledError
 from penstock.graph.stage import SlotDemand
 from penstock.jobmanager.resources.resource_manager import ResourceManager
 from penstock.jobmanager.running.modes import NoRoomError
+from tests.builders.conditions import ManualCondition
+from tests.builders.waiting import wait_until
 
 
 def never():
@@ -28,23 +29,28 @@ def manager():
 
 
 @pytest.fixture
+def changes():
+    return ManualCondition()
+
+
+@pytest.fixture
+def manager_on_its_own_clock(changes):
+    return ResourceManager(changes.clock, changes)
+
+
+@pytest.fixture
 def threads():
     with ThreadPoolExecutor(8) as pool:
         yield pool
 
 
-def until(condition):
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
-def test_a_job_that_needs_more_than_there_are_is_refused_at_once_with_the_numbers(manager):
-    started = time.monotonic()
+def test_a_job_that_needs_more_than_there_are_is_refused_at_once_with_the_numbers(
+    manager_on_its_own_clock, changes
+):
+    manager = manager_on_its_own_clock
     with pytest.raises(NoRoomError, match="needs 5 slots to run pipelined, and Spark has 4"):
         manager.acquire(demand("a", 5), lambda: 4, never)
-    assert time.monotonic() - started < 5
+    assert changes.waits == 0
     assert manager.use().waiting == 0
 
 
@@ -57,54 +63,58 @@ def test_a_job_waits_for_executors_that_are_on_their_way(manager):
 def test_a_job_waits_until_others_have_ended(manager, threads):
     manager.acquire(demand("a", 3), lambda: 4, never)
     waiting = threads.submit(manager.acquire, demand("b", 2), lambda: 4, never)
-    until(lambda: manager.use().waiting == 1)
+    wait_until(lambda: manager.use().waiting == 1)
     assert not waiting.done()
 
     manager.release("a")
 
-    assert waiting.result(10) == 2
+    assert waiting.result(60) == 2
 
 
-def test_after_the_timeout_a_job_is_refused_with_who_holds_what(manager):
+def test_after_the_timeout_a_job_is_refused_with_who_holds_what(manager_on_its_own_clock, changes):
+    manager = manager_on_its_own_clock
     manager.acquire(demand("a", 3), lambda: 4, never)
+    began = changes.now
 
     with pytest.raises(
-        NoRoomError, match=r"needs 2 slots .* of Spark's 4 others leave 1"
+        NoRoomError, match=r"needs 2 slots .* of Spark's 4 others leave 1 after 2 s"
     ) as refusal:
-        manager.acquire(demand("b", 2, timeout_s=0.15), lambda: 4, never)
+        manager.acquire(demand("b", 2, timeout_s=2), lambda: 4, never)
+
+    assert changes.now - began == pytest.approx(2, abs=0.11)  # it looks ten times a second
 
     assert "held by 'job a' 3" in str(refusal.value)
     assert manager.use().waiting == 0
 
 
-def test_with_a_timeout_a_job_waits_for_a_cluster_to_grow(manager):
-    size = 2
+def test_with_a_timeout_a_job_waits_for_a_cluster_to_grow(manager_on_its_own_clock, changes):
+    sizes = iter([2, 2, 2, 4])
 
-    def grow():
-        nonlocal size
-        size = 4
-
-    timer = threading.Timer(0.2, grow)
-    timer.start()
-    assert manager.acquire(demand("a", 4, timeout_s=20), lambda: size, never) == 4
+    assert (
+        manager_on_its_own_clock.acquire(demand("a", 4, timeout_s=20), lambda: next(sizes), never)
+        == 4
+    )
+    assert changes.waits == 3
 
 
-def test_a_job_that_can_do_otherwise_does_not_wait(manager):
+def test_a_job_that_can_do_otherwise_does_not_wait(manager_on_its_own_clock, changes):
+    manager = manager_on_its_own_clock
     manager.acquire(demand("a", 3), lambda: 4, never)
 
     with pytest.raises(NoRoomError):
         manager.acquire(demand("b", 2, waits=False), lambda: 4, never)
+    assert changes.waits == 0
 
 
 def test_a_job_that_is_cancelled_while_it_waits_is_in_nobodys_way(manager, threads):
     manager.acquire(demand("a", 3), lambda: 4, never)
     cancelled = threading.Event()
     waiting = threads.submit(manager.acquire, demand("b", 4), lambda: 4, cancelled.is_set)
-    until(lambda: manager.use().waiting == 1)
+    wait_until(lambda: manager.use().waiting == 1)
     cancelled.set()
 
     with pytest.raises(JobCancelledError):
-        waiting.result(10)
+        waiting.result(60)
     assert manager.acquire(demand("c", 1), lambda: 4, never) == 1
 
 

@@ -29,11 +29,11 @@ def waiting_thread():
 
     def wait_here():
         there.set()
-        let_go.wait(30)
+        let_go.wait(120)
 
     thread = threading.Thread(target=wait_here, name="the waiting one", daemon=True)
     thread.start()
-    assert there.wait(30)
+    assert there.wait(120)
     yield thread
     let_go.set()
 

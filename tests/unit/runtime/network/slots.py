@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
 from penstock.graph.stage import NetworkSettings
 from penstock.runtime.network.channels import (
     ChannelId,
@@ -18,7 +21,8 @@ from penstock.runtime.network.keys import make_keys
 from penstock.runtime.network.transport import Network
 
 HOST = "127.0.0.1"
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0  # before a test fails instead of hanging
+FOREVER_S = 10_000.0  # longer than any test may take
 
 
 class Slots:
@@ -62,12 +66,18 @@ class Slots:
             if not self.pump(*which):
                 time.sleep(0.0005)
 
-    def settle(self, seconds: float = 0.2) -> None:
-        """Let them work for a while: for what must not happen."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if not self.pump():
-                time.sleep(0.0005)
+    def rest(self) -> None:
+        """Let them work until nothing is under way between them: only another call or another machine can change anything then."""
+        self.until(self._nothing_is_under_way)
+
+    def _nothing_is_under_way(self) -> bool:
+        if any(network._unopened for network in self.networks):
+            return False
+        return all(
+            not peer._headers and peer._number == self.networks[peer.slot]._numbers[sender]
+            for sender, network in enumerate(self.networks)
+            for peer in network._peers.values()
+        )
 
     def take(self, receiver: InputChannel, count: int) -> list[Item]:
         """Take so many items as they arrive."""
@@ -84,3 +94,31 @@ class Slots:
     def close(self) -> None:
         for network in self.networks:
             network.close()
+
+
+_ENDS = (
+    zmq.EVENT_HANDSHAKE_SUCCEEDED
+    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    | zmq.EVENT_DISCONNECTED
+)
+
+
+class Handshakes:
+    """What becomes of the attempts of a socket to connect. It is made before the socket is connected."""
+
+    def __init__(self, socket: zmq.Socket[bytes]) -> None:
+        self._monitor = socket.get_monitor_socket(_ENDS)
+        self.accepted = 0
+        self.refused = 0
+
+    def look(self) -> bool:
+        """Take note of what has happened; return whether the first attempt has ended."""
+        while self._monitor.poll(0):
+            event = parse_monitor_message(self._monitor.recv_multipart())["event"]
+            if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self.accepted += 1
+            else:
+                self.refused += 1
+        return self.accepted + self.refused > 0

@@ -104,7 +104,7 @@ def test_all_arrives_once_and_in_order(kind: Any) -> None:
     for tell in tells:
         tell.put("end")
     for each in started:
-        each.join(30)
+        each.join(120)
     for (slot, through), contents in got.items():
         for origin in range(SLOTS):
             found = [number for source, number in contents if source == origin]

@@ -121,3 +121,15 @@ def test_either_end_can_be_attached_later() -> None:
     assert inputs.next() is receiver
     receiver.take()
     assert outputs.has_room
+
+
+def test_who_is_attached_later_hears_of_barriers_that_wait_and_that_have_overtaken() -> None:
+    sender, receiver, _, _ = link()
+    sender.send(DATA, "a")
+    sender.send(BARRIER, 1)
+    sender.overtake(BARRIER, 2)
+    inputs = Inputs()
+    inputs.announces = True
+    receiver.attach(inputs)
+    assert contents(inputs.announced) == [2, 1]
+    assert [each.take().content for each in inputs.urgent()] == [2]

@@ -16,6 +16,7 @@ from penstock.runtime.network.channels import ChannelId, Inputs, OutputChannel, 
 from penstock.runtime.network.credits import ITEM_OVERHEAD, ReceiveWindow, SendWindow, windows
 from penstock.runtime.network.messages import END, WATERMARK
 from penstock.runtime.network.peers import Peer, RemoteInput, RemoteOutput
+from tests.builders.examples import examples
 
 
 @given(
@@ -196,7 +197,7 @@ class Stage:
             assert held <= self.window + 2 * ITEM_OVERHEAD
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     slots=st.integers(2, 3),
     window=st.integers(1, 400),

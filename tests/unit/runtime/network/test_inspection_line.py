@@ -8,10 +8,12 @@ import time
 import pytest
 
 from penstock.errors import ArgumentError
-from penstock.runtime.network.driver_endpoint import ConnectionLost, DriverEndpoint
+from penstock.runtime.network import inspection
+from penstock.runtime.network.driver_endpoint import DriverEndpoint
 from penstock.runtime.network.inspection import Answer, InspectionLine, Question
-from penstock.runtime.network.keys import make_keys
-from tests.unit.runtime.network.slots import HOST, PATIENCE_S
+from penstock.runtime.network.keys import identify, make_keys
+from penstock.runtime.network.sockets import Connections
+from tests.unit.runtime.network.slots import HOST, PATIENCE_S, Handshakes
 
 
 @pytest.fixture
@@ -102,28 +104,51 @@ def test_long_answers_do_not_hold_up_short_ones_and_there_are_not_too_many(endpo
     let_go.set()
 
 
-def test_the_end_of_the_line_says_nothing_about_the_slot(endpoint, connect):
+def test_the_end_of_the_line_says_nothing_about_the_slot(endpoint, connect, monkeypatch):
+    look, closed = Connections.closed, []
+
+    def note(connections):
+        found = look(connections)
+        closed.extend(found)
+        return found
+
+    monkeypatch.setattr(Connections, "closed", note)
     line = connect(lambda request: request)
     answers(endpoint, Question(1, "a"))
     line.close()
-    until_s = time.monotonic() + 0.2
-    while time.monotonic() < until_s:
-        assert not [each for each in endpoint.poll(0.02) if each.message == ConnectionLost()]
+    arrived = []
+    while not closed:
+        arrived += endpoint.poll(0.02)
+    assert arrived == []
 
 
-def test_who_does_not_have_the_keys_is_not_heard(endpoint, connect):
+def test_who_does_not_have_the_keys_is_not_heard(endpoint, connect, monkeypatch):
+    watched = []
+
+    def identify_and_watch(socket, keys):
+        watched.append(Handshakes(socket))
+        identify(socket, keys)
+
+    monkeypatch.setattr(inspection, "identify", identify_and_watch)
     connect(lambda request: request, keys=make_keys())
-    until_s = time.monotonic() + 0.3
-    while time.monotonic() < until_s:
+    (handshakes,) = watched
+    while not handshakes.look():
         assert endpoint.poll(0.02) == []
+    assert (handshakes.accepted, handshakes.refused > 0) == (0, True)
     assert not endpoint.ask("stage", 3, Question(1, "a"))
 
 
-def test_a_line_closes_soon_while_an_answer_is_being_worked_on(endpoint, connect):
-    let_go = threading.Event()
-    line = connect(lambda request: let_go.wait(PATIENCE_S))
+def test_a_line_closes_while_an_answer_is_being_worked_on(endpoint, connect):
+    begun, let_go = threading.Event(), threading.Event()
+
+    def answer(request):
+        begun.set()
+        let_go.wait()
+
+    line = connect(answer)
     ask(endpoint, Question(1, "long"))
-    begun = time.monotonic()
-    line.close()
-    assert time.monotonic() - begun < PATIENCE_S / 2
+    assert begun.wait(PATIENCE_S)
+    line.close()  # it would never return if it waited for the answer
+    line._thread.join(PATIENCE_S)
+    assert not line._thread.is_alive()
     let_go.set()

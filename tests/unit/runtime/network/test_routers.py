@@ -17,6 +17,7 @@ from penstock.runtime.network.messages import DATA
 from penstock.runtime.network.routing import connected_sources, connected_targets, create_router
 from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import RecordFailedError
+from tests.builders.examples import examples
 
 GROUPS = 128
 
@@ -146,7 +147,7 @@ def test_hash_with_one_target_still_carries_the_keys():
 NAMES = ["FORWARD", "GLOBAL", "REBALANCE", "RESCALE", "SHUFFLE", "BROADCAST", "HASH", "CUSTOM"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.sampled_from(NAMES),
     st.integers(1, 5),

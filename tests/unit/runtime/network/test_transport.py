@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import pickle
+import select
+import socket as sockets
 import threading
-import time
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import zmq
 
 from penstock.graph.stage import NetworkSettings
-from penstock.runtime.network import frames
+from penstock.runtime.network import frames, transport
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.channels import ChannelId, Inputs, Outputs
 from penstock.runtime.network.credits import ITEM_OVERHEAD
@@ -22,7 +26,8 @@ from penstock.runtime.network.keys import identify, make_keys
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK, BarrierMessage
 from penstock.runtime.network.transport import Network
 from penstock.runtime.records import RowBatch
-from tests.unit.runtime.network.slots import HOST, Slots
+from tests.builders.waiting import wait_until
+from tests.unit.runtime.network.slots import FOREVER_S, HOST, PATIENCE_S, Handshakes, Slots
 
 SMALL = NetworkSettings(channel_bytes=1000, gate_bytes=0)
 BARRIER_1 = BarrierMessage(1, "a", False)
@@ -89,14 +94,14 @@ def test_either_end_may_open_a_channel_first(slots: Slots, receiver_first: bool)
     channel, inputs, outputs = ChannelId(1, 1, 0, 0), Inputs(), Outputs()
     if receiver_first:
         slots.networks[1].open_input(channel, 0, inputs)
-        slots.settle(0.05)
+        slots.rest()
         sender = slots.networks[0].open_output(channel, 1, outputs)
         sender.send(WATERMARK, 1)
     else:
         sender = slots.networks[0].open_output(channel, 1, outputs)
         sender.send(WATERMARK, 1)
         assert not outputs.has_room, "one item may go before the receiver has told its window"
-        slots.settle(0.05)
+        slots.rest()
         slots.networks[1].open_input(channel, 0, inputs)
     slots.until(lambda: outputs.has_room and inputs.next())
 
@@ -104,14 +109,14 @@ def test_either_end_may_open_a_channel_first(slots: Slots, receiver_first: bool)
 def test_a_slow_receiver_closes_the_sender_and_holds_no_more_than_its_window(small: Slots) -> None:
     sender, receiver = small.channel()
     outputs = small.outputs[0]
-    small.settle(0.05)
+    small.rest()
     sent = 0
     while outputs.has_room:
         sender.send(DATA, batch(100))
         sent += 1
     for _ in range(5):  # what a call emits although there is no room
         sender.send(DATA, batch(100))
-    small.settle()
+    small.rest()
     held = sum(item.size + ITEM_OVERHEAD for item in receiver.items)
     one = receiver.items[0].size + ITEM_OVERHEAD
     assert 1000 <= held < 1000 + one
@@ -142,17 +147,35 @@ def test_the_channels_of_a_slot_share_its_memory() -> None:
     many = Slots(2, NetworkSettings(channel_bytes=1000, gate_bytes=0, slot_bytes=2000))
     try:
         channels = [many.channel(gate=gate) for gate in range(10)]
-        many.settle(0.05)
+        many.rest()
         for sender, _ in channels:
             for _ in range(20):
                 sender.send(DATA, batch(10))
-        many.settle()
+        many.rest()
         items = [item for _, receiver in channels for item in receiver.items]
         largest = max(item.size for item in items) + ITEM_OVERHEAD
         held = sum(item.size + ITEM_OVERHEAD for item in items)
         assert 2000 <= held < 2000 + 10 * largest
         for _, receiver in channels:
             assert len(many.take(receiver, 20)) == 20
+    finally:
+        many.close()
+
+
+def test_channels_that_are_opened_later_take_their_share_from_the_others() -> None:
+    many = Slots(2, NetworkSettings(channel_bytes=1000, gate_bytes=0, slot_bytes=1000))
+    try:
+        first, receiver = many.channel(gate=0)
+        many.rest()
+        many.channel(gate=1)
+        many.rest()
+        first.send(DATA, batch(900))  # it uses what it was promised before
+        many.take(receiver, 1)
+        for _ in range(20):
+            first.send(DATA, batch(10))
+        many.rest()
+        held = sum(item.size + ITEM_OVERHEAD for item in receiver.items)
+        assert 500 <= held < 500 + receiver.items[0].size + ITEM_OVERHEAD
     finally:
         many.close()
 
@@ -164,9 +187,9 @@ def test_a_barrier_overtakes_what_waits_at_both_ends(small: Slots) -> None:
     sender, receiver = small.channel()
     for number in range(20):
         sender.send(DATA, RowBatch([number, "x" * 150]))
-    small.until(lambda: len(receiver.items) > 2)
-    small.settle(0.05)
+    small.rest()
     arrived = len(receiver.items)
+    assert 2 < arrived < 20
     here = sender.overtake(BARRIER, BARRIER_1)
     small.until(lambda: receiver.items[0].kind == BARRIER)
     assert pickle.loads(receiver.take().content) == BARRIER_1
@@ -184,7 +207,7 @@ def test_a_barrier_that_waits_can_be_hastened(small: Slots) -> None:
         sender.send(DATA, RowBatch([number, "x" * 150]))
     sender.send(BARRIER, BARRIER_1)
     sender.send(DATA, RowBatch([20, "x" * 150]))
-    small.settle(0.05)
+    small.rest()
     arrived = len(receiver.items)
     assert sender.hasten(BARRIER, BarrierMessage(2, "a", False)) == []
     here = sender.hasten(BARRIER, BARRIER_1)
@@ -192,7 +215,7 @@ def test_a_barrier_that_waits_can_be_hastened(small: Slots) -> None:
     small.until(lambda: receiver.items[0].kind == BARRIER)
     assert len(small.take(receiver, 22)) == 22
     assert sender.hasten(BARRIER, BARRIER_1) == [], "it is gone"
-    small.settle(0.05)
+    small.rest()
     assert not receiver.items
 
 
@@ -201,35 +224,54 @@ def test_a_barrier_that_waits_can_be_hastened(small: Slots) -> None:
 
 def test_waiting_ends_when_something_arrives_or_somebody_wakes(slots: Slots) -> None:
     sender, receiver = slots.channel()
-    slots.settle(0.05)
+    slots.rest()
     sender.send(WATERMARK, 1)
     slots.networks[0].pump()
-    started = time.monotonic()
-    slots.networks[1].wait(10)
+    slots.networks[1].wait(FOREVER_S)
     slots.until(lambda: receiver.items, 1)
     timer = threading.Timer(0.05, slots.networks[1].wake)
     timer.start()
-    slots.networks[1].wait(10)
-    assert time.monotonic() - started < 5
+    slots.networks[1].wait(FOREVER_S)
     timer.join()
-    slots.networks[1].wait(0.01)  # awake no more
-    assert not slots.networks[1].pump()
+
+
+def test_a_wake_before_the_wait_ends_that_wait_and_no_other(slots: Slots) -> None:
+    network = slots.networks[1]
+    slots.rest()
+    wakeup = network._wakeup.fd
+    network.wake()
+    network.wake()
+    assert select.select([wakeup], [], [], 0)[0]
+    network.wait(FOREVER_S)
+    assert not select.select([wakeup], [], [], 0)[0]
 
 
 def test_what_was_sent_is_gone_before_a_slot_waits(slots: Slots) -> None:
     sender, receiver = slots.channel()
-    slots.settle(0.05)
+    slots.rest()
     sender.send(WATERMARK, 1)
     slots.networks[0].wait(0)
     slots.until(lambda: receiver.items, 1)
 
 
+class Poller:
+    """Notes for how long somebody would have waited."""
+
+    def __init__(self) -> None:
+        self.waits: list[int] = []
+
+    def poll(self, milliseconds: int) -> list[tuple[int, int]]:
+        self.waits.append(milliseconds)
+        return []
+
+
 def test_a_wait_lasts_no_less_than_it_should(slots: Slots) -> None:
-    slots.settle(0.1)
-    started = time.monotonic()
-    for _ in range(5):
-        slots.networks[0].wait(0.0102)
-    assert time.monotonic() - started >= 0.05
+    poller: Any = Poller()
+    network = slots.networks[0]
+    network._sockets_and_wakeup = poller
+    for seconds in (0.0102, 0.0001, 0.0, -1.0):
+        network.wait(seconds)
+    assert poller.waits == [11, 1, 0, 0]
 
 
 # Damage
@@ -237,11 +279,11 @@ def test_a_wait_lasts_no_less_than_it_should(slots: Slots) -> None:
 
 def intruder(slots: Slots) -> zmq.Socket[bytes]:
     """A socket that has the keys, and so is heard by slot 1."""
-    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
-    socket.setsockopt(zmq.LINGER, 0)
-    identify(socket, slots.keys)
-    socket.connect(slots.addresses[1])
-    return socket
+    made: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
+    made.setsockopt(zmq.LINGER, 0)
+    identify(made, slots.keys)
+    made.connect(slots.addresses[1])
+    return made
 
 
 def genuine(number: int = 1, content: bytes = b"content", slot: int = 0) -> list[bytes]:
@@ -295,7 +337,7 @@ def test_a_damaged_or_lost_message_fails_the_task(message: list[bytes], complain
     socket = intruder(slots)
     try:
         slots.channel()
-        slots.settle(0.1)
+        slots.rest()
         socket.send_multipart(message)
         with pytest.raises(ChannelError, match=complaint):
             slots.until(lambda: False, 1)
@@ -308,25 +350,28 @@ def test_a_genuine_message_of_the_same_making_is_taken(slots: Slots) -> None:
     socket = intruder(slots)
     try:
         _, receiver = slots.channel()
-        slots.until(lambda: slots.networks[1]._heard_of)
+        slots.rest()
         socket.send_multipart(genuine())
         slots.until(lambda: receiver.items, 1)
     finally:
         socket.close()
 
 
-def test_a_slot_that_is_gone_fails_the_others_after_a_while() -> None:
-    slots = Slots(2)
-    try:
-        slots.channel()
-        slots.settle(0.1)
-        slots.networks[0].close()
-        started = time.monotonic()
-        with pytest.raises(ChannelError, match="the connection from slot 0 was lost"):
-            slots.until(lambda: False, 1)
-        assert time.monotonic() - started > 1, "it may be that all are to end"
-    finally:
-        slots.close()
+def test_a_slot_that_is_gone_fails_the_others_after_a_while(
+    slots: Slots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now=1000.0)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr(transport, "time", clock)
+    slots.channel()
+    slots.rest()
+    slots.networks[0].close()
+    slots.until(lambda: slots.networks[1]._gone, 1)
+    clock.now += 2.0
+    slots.pump(1)  # it may be that all are to end
+    clock.now += 0.1
+    with pytest.raises(ChannelError, match="the connection from slot 0 was lost"):
+        slots.pump(1)
 
 
 # Strangers
@@ -354,36 +399,40 @@ def test_a_stranger_is_refused_and_does_no_harm(stranger, slots: Slots) -> None:
         else:
             identify(socket, make_keys())
             socket.setsockopt(zmq.CURVE_SERVERKEY, slots.keys.public)
+        handshakes = Handshakes(socket)
         socket.connect(slots.addresses[1])
         socket.send_multipart(genuine())
-        slots.settle(0.5)
+        slots.until(handshakes.look)
+        assert (handshakes.accepted, handshakes.refused > 0) == (0, True)
         assert not receiver.items
         sender.send(WATERMARK, 1)
         slots.take(receiver, 1)
-        socket.close()
-    slots.settle(0.1)
+        context.destroy()
+    slots.rest()
+    assert not receiver.items
 
 
 def test_bytes_of_no_protocol_do_no_harm(slots: Slots) -> None:
-    import socket as sockets
-
     sender, receiver = slots.channel()
     host, port = slots.addresses[1].removeprefix("tcp://").split(":")
-    with sockets.create_connection((host, int(port))) as connection:
+    with sockets.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n\r\n" * 100)
-        slots.settle(0.3)
+        with contextlib.suppress(ConnectionResetError):
+            while connection.recv(1000):
+                """Until the slot hangs up."""
+        slots.rest()
     sender.send(WATERMARK, 1)
     slots.take(receiver, 1)
+    slots.rest()
+    assert not receiver.items
 
 
 def test_a_slot_listens_on_the_given_address_only(slots: Slots) -> None:
-    import socket as sockets
-
     port = int(slots.addresses[0].rsplit(":", 1)[1])
     assert slots.addresses[0] == f"tcp://{HOST}:{port}"
     with pytest.raises(ConnectionRefusedError):
-        sockets.create_connection(("127.0.0.2", port), timeout=1)
-    sockets.create_connection((HOST, port), timeout=1).close()
+        sockets.create_connection(("127.0.0.2", port), timeout=PATIENCE_S)
+    sockets.create_connection((HOST, port), timeout=PATIENCE_S).close()
 
 
 @pytest.mark.parametrize("host", ["localhost", "::1"])
@@ -396,11 +445,7 @@ def test_a_host_may_be_a_name_or_an_address_of_the_other_kind(host: str) -> None
         channel, inputs = ChannelId(1, 1, 0, 0), Inputs()
         networks[0].open_output(channel, 1, Outputs()).send(WATERMARK, 1)
         networks[1].open_input(channel, 0, inputs)
-        deadline = time.monotonic() + 10
-        while inputs.next() is None:
-            assert time.monotonic() < deadline
-            for network in networks:
-                network.pump()
+        wait_until(lambda: [network.pump() for network in networks] and inputs.next() is not None)
     finally:
         for network in networks:
             network.close()
@@ -415,24 +460,29 @@ def test_keys_are_made_anew_and_the_secret_one_is_not_shown() -> None:
 # The end
 
 
-def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
+def open_files() -> set[tuple[str, str]]:
+    found = set()
+    for file in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.add((file, os.readlink(f"/proc/self/fd/{file}")))
+    return found
 
 
-def zmq_threads() -> int:
-    names = []
+def zmq_threads() -> set[str]:
+    found = set()
     for task in os.listdir("/proc/self/task"):
-        try:
-            with open(f"/proc/self/task/{task}/comm") as file:
-                names.append(file.read())
-        except FileNotFoundError:
-            continue
-    return sum(name.startswith("ZMQ") for name in names)
+        with (
+            contextlib.suppress(FileNotFoundError, ProcessLookupError),
+            open(f"/proc/self/task/{task}/comm") as file,
+        ):
+            if file.read().startswith("ZMQ"):
+                found.add(task)
+    return found
 
 
 def test_a_closed_network_leaves_neither_files_nor_threads() -> None:
     gc.collect()
-    before = open_files(), zmq_threads(), threading.active_count()
+    files, zmqs, threads = open_files(), zmq_threads(), set(threading.enumerate())
     for _ in range(3):
         slots = Slots(3)
         sender, receiver = slots.channel()
@@ -442,19 +492,24 @@ def test_a_closed_network_leaves_neither_files_nor_threads() -> None:
             sender.send(DATA, batch(100_000))
         slots.close()
         slots.close()
-    assert (open_files(), zmq_threads(), threading.active_count()) == before
+    assert open_files() - files == set()
+    assert set(threading.enumerate()) - threads == set()
+    # A thread that has been joined may be listed for another moment.
+    wait_until(lambda: zmq_threads() - zmqs == set())
 
 
-def test_a_network_whose_peers_are_gone_closes_at_once() -> None:
+def test_a_network_whose_peers_are_gone_does_not_wait_for_them_when_it_closes() -> None:
     slots = Slots(2)
     sender, _ = slots.channel()
-    slots.settle(0.1)
+    slots.rest()
     slots.networks[1].close()
     sender.send(DATA, batch(1_000_000))
     slots.networks[0].pump()
-    started = time.monotonic()
+    (peer,) = slots.networks[0]._peers.values()
+    assert peer._socket is not None
+    assert peer._socket.getsockopt(zmq.LINGER) == 0
     slots.close()
-    assert time.monotonic() - started < 1.9  # nobody lingers, as it would for the driver
+    assert peer._socket.closed
 
 
 def test_a_network_can_be_closed_before_it_is_connected() -> None:

@@ -87,8 +87,11 @@ def test_results_with_a_tag_go_to_the_side_output(run):
     service = Service()
     lookup = run(service)
     lookup.send("a", timestamp=3)
-    service.give("a", ["main", (OutputTag("misses"), "side")])
-    assert lookup.look() == ["main"]
+    service.give("a", ["main", (OutputTag("misses"), "side"), (OutputTag("errors"), "bad")])
+    lookup.harness.operator.advance_processing_time(0)
+    assert lookup.harness.side_output("misses") == [("side", 3)]
+    assert lookup.harness.side_output("errors") == [("bad", 3)]
+    assert lookup.harness.output() == [("main", 3)]
 
 
 def test_a_side_output_has_the_timestamp_of_the_record(run):

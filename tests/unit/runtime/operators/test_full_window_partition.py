@@ -13,6 +13,7 @@ from penstock.graph.operator_specs import FullWindowPartitionSpec
 from penstock.runtime.operators import full_window_partition
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
+from tests.builders.examples import examples
 from tests.builders.scripted import environment
 from tests.builders.window_functions import CountInWords
 
@@ -84,7 +85,7 @@ SPECS = [
 
 
 @pytest.mark.parametrize(("make", "model"), SPECS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(numbers=st.lists(st.integers(0, 99), max_size=20), cuts=st.sets(st.integers(0, 20)))
 def test_restores_at_any_place_lose_nothing(make, model, numbers, cuts):
     harness = OperatorHarness(make())

@@ -11,6 +11,7 @@ from penstock.graph.operator_specs import IntervalJoinSpec
 from penstock.runtime.operators.interval_join import IntervalJoinOperator
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
+from tests.builders.examples import examples
 
 MAX = 2**63 - 1
 LEFT, RIGHT = 0, 1
@@ -319,7 +320,7 @@ def naive_join(script, lower, upper):
     return sorted(pairs), late, sum(len(elements) for elements in kept.values())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(events, bounds, st.sampled_from([1, 40]))
 def test_the_operator_agrees_with_a_naive_one(script, limits, scale):
     """Also where elements that go away together, as their timestamps are close, are those of a part of the interval only."""
@@ -362,7 +363,7 @@ def test_the_operator_agrees_with_a_naive_one(script, limits, scale):
     assert sum(sizes) == kept
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from([LEFT, RIGHT]), st.sampled_from("ab"), st.integers(0, 20)),

@@ -12,6 +12,7 @@ from penstock.runtime.operators import local_aggregate
 from penstock.runtime.operators.time_window import TimeWindowOperator
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
+from tests.builders.examples import examples
 from tests.builders.two_stages import ASSIGNERS, TUMBLING, Total, add_up, key_of
 
 MAX = 2**63 - 1
@@ -131,7 +132,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(steps, st.sampled_from(ASSIGNERS), st.booleans())
 def test_two_stages_give_the_results_of_one(script, assigner, aggregates):
     """Any records, late ones too, any watermarks, any barriers: same results after the same watermarks."""

@@ -29,6 +29,7 @@ from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader, new_p
 from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 from tests.builders.brokers import WILD, Broker
+from tests.builders.examples import examples
 
 PAGE = Path(__file__).parents[4] / "docs" / "sources-and-sinks.md"
 SPLIT = SourceSplit("s")
@@ -415,7 +416,7 @@ class Attempts:
         return self.source.delivered, len(harness.values())
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     lengths=st.lists(st.integers(0, 25), min_size=1, max_size=3),
     seed=st.integers(0, 2**32),

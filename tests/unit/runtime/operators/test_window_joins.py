@@ -25,6 +25,7 @@ from penstock.windowing import (
     TumblingProcessingTimeWindows,
 )
 from penstock.windowing.tagged_union import TaggedUnion
+from tests.builders.examples import examples
 
 FIRST, SECOND = 0, 1
 MAX = 2**63 - 1
@@ -259,7 +260,7 @@ def groups(kind, script):
             )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(elements, st.sampled_from(sorted(ASSIGNERS)), st.integers(0, 25))
 def test_cogroup_and_join_agree_with_brute_force(script, kind, cut):
     for adapter, expected in (

@@ -15,6 +15,7 @@ from penstock.graph.state_descriptors import (
     ValueStateDescriptor,
 )
 from penstock.windowing import TimeWindow
+from tests.builders.examples import examples
 from tests.unit.runtime.state.worlds import World, contents
 
 KEYS = st.sampled_from(["a", "b", 1, True, 2.5, ("t", 1), None])
@@ -150,7 +151,7 @@ def test_true_and_1_are_one_key_in_both(world):
     assert key is True
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(OPERATIONS, max_size=40))
 def test_both_backends_show_and_keep_the_same(operations):
     with tempfile.TemporaryDirectory() as directory:

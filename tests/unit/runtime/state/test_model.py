@@ -24,6 +24,7 @@ from penstock.graph.state_descriptors import (
 )
 from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.state.rocksdb import lists as rocksdb_lists
+from tests.builders.examples import examples
 from tests.unit.runtime.state.worlds import BACKENDS, MAX_PARALLELISM, World
 
 TTL = 100
@@ -217,7 +218,7 @@ def small_limits():
         yield
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=histories(), lives=LIVES, cleans=st.booleans())
 @pytest.mark.parametrize("kind", BACKENDS)
 def test_state_is_what_dictionaries_say(kind, steps, lives, cleans):

@@ -78,23 +78,24 @@ def test_any_use_equals_a_dictionary_and_the_deltas_replay_to_it(kind, keys):
 
 
 @given(steps_of(plain_keys))
-def test_a_delta_names_only_what_was_touched_since_the_last(steps):
+def test_a_delta_names_all_that_was_touched_since_the_last_and_nothing_else(steps):
     table = HashMapTable(namespaced=False)
-    touched, before = set(), set()
+    model, touched, before = {}, set(), set()
     for action, key, value in [*steps, ("merge", None, 0)]:
         if action == "put":
             table.put(key, value)
+            model[key] = value
             touched.add(key)
         elif action == "remove":
             table.remove(key)
+            model.pop(key, None)
             touched.add(key)
         else:
             delta = table.merge()
-            assert set(delta.written) | set(delta.removed) <= touched
-            assert set(delta.removed) <= before
-            assert not set(delta.removed) & set(delta.written)
-            before = {key for key, _ in table.items()}
-            touched = set()
+            assert delta.written == {key: model[key] for key in touched & set(model)}
+            assert set(delta.removed) == touched & before - set(model)
+            assert len(set(delta.removed)) == len(delta.removed)
+            before, touched = set(model), set()
 
 
 def test_what_comes_and_goes_within_an_epoch_leaves_no_trace():

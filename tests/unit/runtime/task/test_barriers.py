@@ -197,3 +197,15 @@ def test_whoever_waits_is_let_go_and_what_is_not_given_up_begins_once(order, abo
             bring(channel)
     assert not blocked
     assert begun == [number for number in range(1, 7) if number not in given_up]
+
+
+def test_at_least_once_a_checkpoint_is_abandoned_once():
+    barriers = CountedBarriers([(0, 0), (0, 1)])
+    messages = {number: BarrierMessage(number, "a", finished=False) for number in (1, 2, 3)}
+    barriers.on_barrier((0, 0), messages[1], 0)
+    abandoned = []
+    for number in (2, 3):
+        for channel in ((0, 0), (0, 1)):
+            decisions = barriers.on_barrier(channel, messages[number], 0)
+            abandoned += [each.checkpoint for each in decisions if isinstance(each, Abandon)]
+    assert abandoned == [1]

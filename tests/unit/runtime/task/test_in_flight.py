@@ -18,6 +18,7 @@ from penstock.runtime.network.routing import connected_sources, connected_target
 from penstock.runtime.records import RowBatch
 from penstock.runtime.task.in_flight import Capture, InFlight, RestoredInFlight
 from tests.builders import pipes
+from tests.builders.examples import examples
 
 
 def vertices(partitioning, sources, targets):
@@ -120,7 +121,7 @@ PARTITIONINGS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     partitioning=PARTITIONINGS,
     before=st.tuples(SIZES, SIZES),
@@ -196,3 +197,50 @@ def test_records_of_an_exchange_that_is_gone_are_refused(end):
     found = restored(changed, 0, handles)
     with pytest.raises(CheckpointError, match="on an exchange that the job does not have"):
         list(found.outputs() if end == "sends" else found.inputs())
+
+
+def twice_connected(sources, targets):
+    """Two vertices with two exchanges between them."""
+    edges = [
+        pipes.edge(1, "REBALANCE", index=number, gate=number, targets=targets) for number in (0, 1)
+    ]
+    gates = [pipes.gate(0, "REBALANCE", number=number, sources=sources) for number in (0, 1)]
+    return (
+        pipes.vertex(0, "sends", parallelism=sources, edges=edges),
+        pipes.vertex(1, "receives", parallelism=targets, gates=gates),
+    )
+
+
+@pytest.fixture
+def two_exchanges():
+    """What one subtask at each end of two exchanges had in flight."""
+    sender, receiver = twice_connected(1, 1)
+    sending, receiving = Capture(sender), Capture(receiver)
+    for number, name in enumerate("ab"):
+        receiving.add_inputs((number, 0), [data([f"{name} received"])])
+        sending.add_outputs(number, 0, [data([f"{name} sent"])])
+    return {"v0": [sending.result().dump()], "v1": [receiving.result().dump()]}
+
+
+def test_two_exchanges_between_the_same_vertices_get_back_each_its_own_records(two_exchanges):
+    sender, receiver = twice_connected(1, 1)
+    inputs = [
+        (channel, [decode(payload).values for payload in payloads])
+        for channel, payloads in restored(receiver, 0, two_exchanges).inputs()
+    ]
+    assert inputs == [((0, 0), [["a received"]]), ((1, 0), [["b received"]])]
+    outputs = [
+        (resent.edge, resent.target, decode(resent.payload).values)
+        for resent in restored(sender, 0, two_exchanges).outputs()
+    ]
+    assert outputs == [(0, 0, ["a sent"]), (1, 0, ["b sent"])]
+
+
+def test_two_exchanges_that_are_rescaled_get_back_each_its_own_records(two_exchanges):
+    sender, receiver = twice_connected(2, 1)
+    inputs = [
+        (channel, [value for payload in payloads for value in decode(payload).values])
+        for channel, payloads in restored(receiver, 0, two_exchanges).inputs()
+    ]
+    assert inputs == [((0, 0), ["a received", "a sent"]), ((1, 0), ["b received", "b sent"])]
+    assert list(restored(sender, 0, two_exchanges).outputs()) == []

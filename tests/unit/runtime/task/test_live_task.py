@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
+import threading
 
 import pytest
 
-from penstock.common import WatermarkStrategy, clock
+from penstock.common import WatermarkStrategy
 from penstock.common.pickling import NotPicklableError
 from penstock.connectors.sink import Sink, SinkWriter
 from penstock.connectors.source import SourceSplit, SplitProgress
@@ -21,6 +21,7 @@ from penstock.runtime.network.messages import (
     WATERMARK,
     BarrierFigures,
     BarrierMessage,
+    TaskAck,
 )
 from penstock.runtime.records import MAX_WATERMARK, RowBatch
 from penstock.runtime.task.snapshots import Snapshot
@@ -36,6 +37,7 @@ from penstock.runtime.task.stage_messages import (
 from penstock.runtime.task.uploads import Upload
 from tests.builders import pipes, stages
 from tests.builders.live_tasks import SEEN, barrier, batch, ending, reading, state_of, summing
+from tests.builders.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -108,20 +110,15 @@ def test_a_later_barrier_declines_a_checkpoint_that_lacks_barriers():
         assert slot.acks(1) == {}
 
 
-def test_figures_tell_how_a_barrier_was_passed():
-    at = [1000.0]
-    before = clock.set_reader(lambda: at[0])
-    try:
-        with stages.Stepped(summing()) as slot:
-            slot.put(1, 0, BARRIER, barrier(1, triggered_ms=999_900))
-            slot.rest()
-            at[0] = 1000.25
-            slot.put(1, 1, BARRIER, barrier(1, triggered_ms=999_900))
-            slot.rest()
-            figures = slot.acks(1, 1)[1, 0].figures
-            (_, passed), *_ = slot.sent(2)
-    finally:
-        clock.set_reader(before)
+def test_figures_tell_how_a_barrier_was_passed(wall_clock):
+    with stages.Stepped(summing()) as slot:
+        slot.put(1, 0, BARRIER, barrier(1, triggered_ms=999_900))
+        slot.rest()
+        wall_clock.advance(250)
+        slot.put(1, 1, BARRIER, barrier(1, triggered_ms=999_900))
+        slot.rest()
+        figures = slot.acks(1, 1)[1, 0].figures
+        (_, passed), *_ = slot.sent(2)
     assert figures.start_delay_ms == pytest.approx(100)
     assert figures.alignment_ms == pytest.approx(250)
     assert figures.sync_ms > 0
@@ -172,12 +169,12 @@ def test_nothing_finishes_before_what_is_under_way_has_come():
         assert slot.acks(1, 1)[1, 0].finished
 
 
-def test_what_waits_for_the_clock_before_it_finishes_has_its_time():
+def test_what_waits_for_the_clock_before_it_finishes_has_its_time(wall_clock):
     """Asynchronous calls that are under way when the input ends still time out."""
     with stages.Stepped(summing(1)) as slot:
         last = ending(slot)
         last.under_way = True
-        due = clock.now_ms() + 40
+        due = wall_clock.now_ms + 40
         last.next_wakeup = lambda: due if last.under_way else None
 
         def advance(now):
@@ -186,8 +183,12 @@ def test_what_waits_for_the_clock_before_it_finishes_has_its_time():
 
         last.advance_processing_time = advance
         slot.put(1, 0, END, None)
-        assert 0 < slot.rest() <= 0.041
-        time.sleep(0.045)
+        slot.loop._report_at = float("inf")
+        assert slot.rest() == pytest.approx(0.04)
+        wall_clock.advance(39)
+        slot.rest()
+        assert SEEN == []
+        wall_clock.advance(1)
         slot.rest()
         assert SEEN == ["finish", "last"]
 
@@ -244,6 +245,50 @@ def test_a_source_that_is_stopped_reads_nothing_after_the_checkpoint():
         assert polled == []
 
 
+def test_a_source_that_was_stopped_does_not_read_splits_that_come_later():
+    with stages.Stepped(reading(splits=[[(1, 10)]])) as slot:
+        slot.tell(Trigger(1, 0, stop=True))
+        slot.rest()
+        slot.sent(1)
+        later = SplitProgress(SourceSplit("later", [(2, 20)], 0), 0)
+        slot.tell(Assign(TaskId("v0", 0), (later,)))
+        slot.rest()
+        assert slot.sent(1) == []
+
+
+def test_a_checkpoint_that_is_given_up_before_it_begins_in_a_source_does_not_begin():
+    with stages.Stepped(reading(splits=[[(1, 10)]])) as slot:
+        slot.tell(Trigger(1, 0), Aborted(1), Trigger(2, 0))
+        slot.rest()
+        assert slot.acks(2, 1)
+        assert slot.acks(1) == {}
+        barriers = [content.checkpoint for kind, content in slot.sent(1) if kind == BARRIER]
+        assert barriers == [2]
+
+
+def test_a_slot_that_ends_writes_no_further_snapshots():
+    with stages.Stepped(summing(1)) as slot:
+        subtask, uploads, begun = slot.task(1).subtask, slot.loop._uploads, []
+        closing = threading.Thread(target=uploads.close)
+
+        def write_while_the_slot_ends():
+            begun.append(1)
+            closing.start()
+            wait_until(lambda: uploads._closed)
+            return {}
+
+        def write():
+            begun.append(2)
+            return {}
+
+        ack = TaskAck(subtask.id, "a", {}, {}, b"")
+        for number, each in ((1, write_while_the_slot_ends), (2, write)):
+            slot.loop.upload(Upload(number, subtask, Snapshot(ack, each), BarrierFigures()))
+        uploads._thread.join(120)
+        closing.join(120)
+        assert begun == [1]
+
+
 class FailingStateIO(pipes.MemoryStateIO):
     def prepare(self, *args):
         planned, _ = super().prepare(*args)
@@ -259,10 +304,7 @@ def test_a_snapshot_that_cannot_be_written_is_declined_and_the_subtask_goes_on()
         slot.put(1, 0, BARRIER, barrier(1))
         slot.put(1, 0, DATA, batch(2))
         slot.rest()
-        end = time.monotonic() + 10
-        while not slot.of(Declined):
-            assert time.monotonic() < end
-            time.sleep(0.001)
+        wait_until(lambda: bool(slot.of(Declined)))
         (declined,) = slot.of(Declined)
         assert (declined.checkpoint, declined.reason) == (1, "OSError: no space left")
         assert SEEN == [1, 3]
@@ -289,14 +331,8 @@ def test_what_fails_the_slot_when_it_is_written_is_raised_by_the_loop():
             raise RecordError("the state of an operator cannot be kept")
 
         slot.loop.upload(Upload(1, task.subtask, Snapshot(None, write), BarrierFigures()))
-        end = time.monotonic() + 10
-
-        def turn_until_it_fails():
-            while time.monotonic() < end:
-                slot.turn()
-
         with pytest.raises(RecordError, match="cannot be kept"):
-            turn_until_it_fails()
+            wait_until(lambda: slot.turn() < 0)
         assert slot.loop.current is task.subtask
         assert not slot.of(Acknowledged)
 

@@ -317,11 +317,10 @@ def test_an_operator_is_woken_by_a_file_that_can_be_read(monkeypatch):
     monkeypatch.setattr(MapOperator, "open", opened)
     monkeypatch.setattr(MapOperator, "on_wakeup", woken)
     with stages.Running(sums(1, [[]], bounded=False)) as run:
-        run.poll(0.2)
         os.write(writing, b"ring")
         run.until(lambda: SEEN)
         os.write(writing, b"again")
-        run.poll(0.1)
+        run.checkpoint(1)  # by now the slot would have heard of it
     for each in (reading, writing):
         os.close(each)
     assert SEEN == [b"ring"]

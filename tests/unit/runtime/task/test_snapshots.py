@@ -21,6 +21,7 @@ from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.state.rocksdb.settings import RocksDBSettings
 from penstock.runtime.task.snapshots import KeyedSnapshots
 from tests.builders import pipes
+from tests.builders.examples import examples
 
 VERTEX = pipes.vertex(0, "first", "second", keyed=(0, 1))
 
@@ -221,7 +222,7 @@ def test_few_changes_never_cost_a_full_snapshot_where_deltas_are_merged(tmp_path
 @pytest.mark.parametrize(
     ("backend", "merges"), [("hashmap", False), ("hashmap", True), ("rocksdb", False)]
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(steps=STEPS)
 def test_every_snapshot_that_was_written_is_the_state_at_its_barrier(backend, merges, steps):
     """However late the writing is, whatever fails, and whichever files are put off."""

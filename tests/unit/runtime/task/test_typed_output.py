@@ -15,6 +15,7 @@ from penstock.common import Instant, Row, Types
 from penstock.common.types import RowKind
 from penstock.errors import RecordError
 from penstock.runtime.task.typed_output import TypedOutput, typed_output
+from tests.builders.cases import by_name, check_all
 
 NAMED = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
 PAIR = Types.TUPLE([Types.INT(), Types.STRING()])
@@ -109,19 +110,20 @@ COERCED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "expected"), COERCED, ids=[f"{kind!r} {value!r}"[:60] for kind, value, _ in COERCED]
-)  # fmt: skip
-def test_values_become_what_their_declared_type_says(kind, value, expected):
-    good = [each for other, _, each in COERCED if repr(other) == repr(kind) and each is not BAD]
-    batch = [*good, value, *good]
-    if expected is BAD:
-        with pytest.raises(RecordError):
-            TypedOutput(kind).apply(batch)
-        return
-    converted = TypedOutput(kind).apply(batch)
-    assert converted == [*good, expected, *good]
-    assert type(converted[len(good)]) is type(expected)
+def test_values_become_what_their_declared_type_says():
+    def check(case):
+        kind, value, expected = case
+        good = [each for other, _, each in COERCED if repr(other) == repr(kind) and each is not BAD]
+        batch = [*good, value, *good]
+        if expected is BAD:
+            with pytest.raises(RecordError):
+                TypedOutput(kind).apply(batch)
+            return
+        converted = TypedOutput(kind).apply(batch)
+        assert converted == [*good, expected, *good]
+        assert type(converted[len(good)]) is type(expected)
+
+    check_all(by_name(COERCED, lambda case: f"{case[0]!r} {case[1]!r}"), check)
 
 
 @pytest.mark.parametrize("kind", [None, Types.PICKLED_BYTE_ARRAY()], ids=repr)

@@ -18,6 +18,7 @@ from penstock.runtime.task.barriers import (
     Unblock,
 )
 from penstock.runtime.task.unaligned import UnalignedBarriers
+from tests.builders.examples import examples
 
 A, B, C = (0, 0), (0, 1), (0, 2)
 
@@ -49,6 +50,29 @@ def test_barriers_that_come_in_time_are_aligned():
     assert (begin.unaligned, begin.first_ms, begin.last_ms) == (False, 1010, 1099)
     assert rest == [Unblock(), Complete(1)]
     assert barriers.deadline_ms is None
+
+
+def test_records_may_be_in_flight_for_two_checkpoints():
+    barriers = UnalignedBarriers([A, B], timeout_ms=0)
+    barriers.on_barrier(A, barrier(1), 5)
+    assert kinds(barriers.on_barrier(A, barrier(2), 6)) == [Begin, Unblock, Hasten]
+    assert barriers.in_flight == {B: (1, 2)}
+    assert barriers.on_barrier(B, barrier(1), 7) == [Complete(1)]
+    assert barriers.in_flight == {B: (2,)}
+    assert barriers.on_barrier(B, barrier(2), 8) == [Complete(2)]
+    assert barriers.in_flight == {}
+
+
+def test_nobody_waits_for_the_time_of_a_barrier_that_was_seen_and_is_over():
+    barriers = UnalignedBarriers([A, B], timeout_ms=100)
+    assert barriers.on_announced(barrier(1, 1000), 1010) == []
+    assert barriers.deadline_ms == 1100
+    barriers.on_barrier(A, barrier(1, 1000), 1020)
+    barriers.on_barrier(B, barrier(1, 1000), 1030)
+    assert (barriers.deadline_ms, barriers.on_time(1100)) == (None, [])
+    barriers.on_announced(barrier(2, 2000), 2010)
+    barriers.on_aborted(2)
+    assert (barriers.deadline_ms, barriers.on_time(2100)) == (None, [])
 
 
 def test_when_the_time_is_over_the_checkpoint_begins_without_the_missing_barriers():
@@ -246,7 +270,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(
     channels=st.integers(2, 3),
     timeout=st.sampled_from([0, 100, 10_000]),
@@ -271,7 +295,11 @@ def test_a_complete_checkpoint_has_all_that_was_sent_before_its_barriers_and_eac
             assert kept == subtask.before[number][source]
         if number in savepoints:
             assert not any(subtask.in_flight[number])
-    if not subtask.aborted and not subtask.overtaking:
+    # The driver triggers no checkpoint behind a savepoint that is under way: its barriers would overtake the savepoint's.
+    behind_a_savepoint = any(
+        each < number for number in subtask.before.keys() - savepoints for each in savepoints
+    )
+    if not subtask.aborted and not subtask.overtaking and not behind_a_savepoint:
         assert subtask.complete == set(
             subtask.before
         )  # in their turn they do not disturb each other

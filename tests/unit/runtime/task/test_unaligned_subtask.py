@@ -9,15 +9,16 @@ from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.graph.deployment import SubtaskRestore
 from penstock.graph.operator_specs import KeyedProcessSpec, MapSpec
-from penstock.graph.stage import BarrierSettings
-from penstock.runtime.network.channels import Item
+from penstock.graph.stage import BarrierSettings, NetworkSettings
+from penstock.runtime.network.channels import ChannelId, Inputs, Item
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK, BarrierMessage
 from penstock.runtime.records import RowBatch
 from penstock.runtime.task import task_checkpoints
 from penstock.runtime.task.in_flight import InFlight
-from penstock.runtime.task.stage_messages import Aborted, Declined
+from penstock.runtime.task.stage_messages import Aborted, Declined, Trigger
 from penstock.testing import ManualClock
 from tests.builders import pipes, stages
+from tests.builders.live_tasks import reading
 
 SEEN = []
 
@@ -292,3 +293,105 @@ def test_the_barrier_goes_on_before_what_is_queued_for_the_next_subtask():
         slot.rest()
         assert slot.acks(1, 1)
         assert slot.sent(2)[0][0] == BARRIER
+
+
+def test_records_that_wait_for_their_buffer_to_be_full_are_overtaken_too():
+    network = NetworkSettings(buffer_timeout_ms=60_000)
+    with stages.Stepped(summing(sources=1, network=network)) as slot:
+        slot.loop._send_at = float("inf")
+        slot.put(1, 0, DATA, batch(1))
+        slot.turn()
+        assert slot.task(1).subtask.waiting
+        overtake(slot, 0, barrier(1))
+        slot.turn()
+        after = slot.network.open_input(ChannelId(2, 0, 0, 0), 1, Inputs())
+        assert after.take().kind == BARRIER
+        assert [item.content.values for item in after.overtaken()] == [[1]]
+
+
+def test_a_record_may_be_in_flight_for_two_checkpoints():
+    with stages.Stepped(summing()) as slot:
+        overtake(slot, 0, barrier(1))
+        overtake(slot, 0, barrier(2))
+        slot.put(1, 1, DATA, batch(4))
+        slot.rest()
+        assert SEEN == [4]
+        slot.put(1, 1, BARRIER, barrier(1))
+        slot.put(1, 1, DATA, batch(8))
+        slot.rest()
+        assert SEEN == [4, 12]
+        slot.put(1, 1, BARRIER, barrier(2))
+        slot.rest()
+        assert in_flight(slot.acks(1, 1)[1, 0]) == {1: [4]}
+        assert in_flight(slot.acks(2, 1)[1, 0]) == {1: [4, 8]}
+
+
+@pytest.fixture
+def stuck():
+    """Lets the barriers of a subtask be stuck in its output channels; returns those that were hastened."""
+
+    def hold(slot):
+        hastened = []
+        subtask = slot.task(1).subtask
+        subtask.holds_barrier = lambda message: message not in hastened
+        subtask.hasten_barrier = lambda message, overtaken: hastened.append(message)
+        return hastened
+
+    return hold
+
+
+def test_a_barrier_that_is_stuck_in_an_output_channel_overtakes_when_the_time_is_over(stuck, time):
+    with stages.Stepped(summing(sources=1, timeout_ms=100)) as slot:
+        hastened = stuck(slot)
+        slot.put(1, 0, BARRIER, barrier(1))
+        slot.rest()
+        time.advance(99)
+        slot.rest()
+        assert (hastened, slot.acks(1)) == ([], {})
+        time.advance(1)
+        slot.rest()
+        assert [message.checkpoint for message in hastened] == [1]
+        assert slot.acks(1, 1)[1, 0].figures.unaligned
+
+
+def test_a_checkpoint_that_is_given_up_while_its_barrier_is_stuck_is_declined(stuck):
+    with stages.Stepped(summing(sources=1, timeout_ms=100)) as slot:
+        stuck(slot)
+        slot.put(1, 0, BARRIER, barrier(1))
+        slot.rest()
+        slot.tell(Aborted(1))
+        slot.put(1, 0, BARRIER, barrier(2, aligned=True))  # it is written after the first one
+        slot.rest()
+        assert slot.acks(2, 1)
+        assert [each.checkpoint for each in slot.of(Declined)] == [1]
+
+
+def test_the_barrier_of_a_savepoint_does_not_overtake_in_an_output_channel(stuck, time):
+    with stages.Stepped(summing(sources=1, timeout_ms=100)) as slot:
+        hastened = stuck(slot)
+        slot.put(1, 0, BARRIER, barrier(1, aligned=True))
+        slot.rest()
+        time.advance(1000)
+        slot.rest()
+        assert slot.acks(1, 1)[1, 0].in_flight is None
+        assert hastened == []
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "aligned", "overtakes"),
+    [
+        pytest.param(100, False, True, id="the time is over"),
+        pytest.param(99, False, False, id="there is time"),
+        pytest.param(100, True, False, id="a savepoint"),
+    ],
+)
+def test_the_barrier_of_a_source_overtakes_when_the_trigger_is_old(age_ms, aligned, overtakes):
+    barriers = BarrierSettings(unaligned=True, aligned_timeout_ms=100)
+    with stages.Stepped(reading(splits=[[(1, 10)]], barriers=barriers)) as slot:
+        slot.rest()
+        slot.tell(Trigger(1, 1_000_000 - age_ms, aligned=aligned))
+        slot.rest()
+        kinds = [kind for kind, _ in slot.sent(1)]
+        assert kinds.count(BARRIER) == 1
+        assert (kinds.index(BARRIER) < kinds.index(DATA)) == overtakes
+        assert slot.acks(1, 1)[0, 0].figures.unaligned == overtakes

@@ -9,6 +9,7 @@ import pytest
 from penstock.table.errors import SqlError, SqlParseError, ValidationError, nearest, underlined
 from penstock.table.sql.parser import parse, parse_expression
 from penstock.table.sql.types import data_type_of
+from tests.builders.cases import by_name, check_all
 
 # text, place, what the message says, what the hint says
 WRONG: list[tuple[str, tuple[int, int], str, str | None]] = [
@@ -81,24 +82,23 @@ WRONG: list[tuple[str, tuple[int, int], str, str | None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "message", "hint"), WRONG, ids=[case[0] for case in WRONG]
-)
-def test_a_wrong_statement_is_refused(
-    text: str, place: tuple[int, int], message: str, hint: str | None
-) -> None:
-    with pytest.raises(SqlParseError) as caught:
-        parse(text)
-    error = caught.value
-    assert error.position == place, str(error)
-    assert message.replace("expected =", "expected '='") in error.message
-    if hint is not None:
-        assert hint in str(error.hint)
-    shown = str(error)
-    assert f"(line {place[0]}, column {place[1]})" in shown
-    line, marks = shown.split("\n")[2:4]
-    assert line.strip() == text.split("\n")[place[0] - 1].strip()
-    assert marks.index("^") == place[1] + 1
+def test_a_wrong_statement_is_refused() -> None:
+    def check(case: tuple[str, tuple[int, int], str, str | None]) -> None:
+        text, place, message, hint = case
+        with pytest.raises(SqlParseError) as caught:
+            parse(text)
+        error = caught.value
+        assert error.position == place, str(error)
+        assert message.replace("expected =", "expected '='") in error.message
+        if hint is not None:
+            assert hint in str(error.hint)
+        shown = str(error)
+        assert f"(line {place[0]}, column {place[1]})" in shown
+        line, marks = shown.split("\n")[2:4]
+        assert line.strip() == text.split("\n")[place[0] - 1].strip()
+        assert marks.index("^") == place[1] + 1
+
+    check_all(by_name(WRONG, lambda case: case[0]), check)
 
 
 def test_names_of_tables_are_not_taken_for_misspelt_keywords() -> None:

@@ -10,6 +10,7 @@ from penstock.common.time import Duration
 from penstock.graph.state_descriptors import ListStateDescriptor, StateTtlConfig
 from penstock.runtime.state.rocksdb import lists as rocksdb_lists
 from penstock.state.chains import _tables_of as tables_of
+from tests.builders.examples import examples
 from tests.unit.runtime.state.worlds import World, contents
 
 TTL = 100
@@ -167,7 +168,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(steps=st.lists(STEPS, max_size=40))
 def test_any_history_of_lists_is_that_of_python_lists(steps, tmp_path_factory):
     world = World("rocksdb", tmp_path_factory.mktemp("lists"), spill_entries=0)

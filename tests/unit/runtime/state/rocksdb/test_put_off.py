@@ -14,6 +14,7 @@ from penstock.checkpoint.storage import CheckpointStorage
 from penstock.graph.state_descriptors import MapStateDescriptor, ValueStateDescriptor
 from penstock.runtime.state.rocksdb import backend as rocksdb
 from penstock.runtime.state.rocksdb import store as rocksdb_store
+from tests.builders.examples import examples
 from tests.unit.runtime.state.worlds import World, contents
 
 AT_ONCE = 20_000
@@ -241,7 +242,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=examples(30), suppress_health_check=list(HealthCheck), deadline=None)
 @given(steps=STEPS)
 def test_any_history_of_merges_and_crashes_restores_the_last_checkpoint(steps, tmp_path_factory):
     filled = Filled(World("rocksdb", tmp_path_factory.mktemp("world")))

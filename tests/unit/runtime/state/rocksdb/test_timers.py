@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.runtime.state.rocksdb import timers as timers_module
 from penstock.windowing import TimeWindow
+from tests.builders.examples import examples
 from tests.unit.runtime.state.worlds import MAX_PARALLELISM, World, contents
 
 NAME = "timers/event"
@@ -281,7 +282,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(STEPS, max_size=25))
 def test_any_use_equals_a_set_of_timers(steps):
     with tempfile.TemporaryDirectory() as directory:

@@ -1,0 +1,214 @@
+"""Runs a physical plan by hand: each operator in some subtasks, one batch at a time, in an order that a seed decides.
+
+Rows are fed as changes of tables and come out as a changelog. A channel between two subtasks keeps its order; which channel is
+served next is chance, as between the threads of a job. Nothing waits, so a run with the same seed is the same run.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import polars as pl
+
+from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.routing import targets_of
+from penstock.columnar.specs.common import column
+from penstock.columnar.specs.stateless import RowsToColumnsSpec
+from penstock.table.physical.nodes import (
+    Exchange,
+    Operator,
+    Physical,
+    Result,
+    TableScan,
+    TableSink,
+    Union,
+)
+from penstock.table.physical.placement import is_placed
+from penstock.table.physical.planner import PhysicalPlan
+from penstock.testing.harness import HarnessSnapshot, ManualClock, OperatorHarness
+from tests.unit.columnar.changes import batch_of, changes_of
+
+Change = tuple[str, tuple[Any, ...]]
+MAX_PARALLELISM = 128
+
+
+class _Output:
+    """Sends what a subtask emits to those who read it."""
+
+    def __init__(self, run: PlanRun, node: Physical, subtask: int) -> None:
+        self._run, self._node, self._subtask = run, node, subtask
+
+    def emit(self, batch: ColumnBatch) -> None:
+        self._run.send(self._node, self._subtask, batch.frame)
+
+    def emit_side(self, tag: str, batch: Any) -> None:
+        raise AssertionError(tag)
+
+    def emit_watermark(self, watermark: int) -> None:
+        raise AssertionError("plans that are run by hand have no event time")
+
+    def emit_status(self, idle: bool) -> None:
+        pass
+
+
+class PlanRun:
+    """One run of a plan. `out` is the changelog of its first end, in the order in which it got there."""
+
+    def __init__(
+        self, plan: PhysicalPlan, *, parallelism: int = 1, seed: int = 0, clock: int = 0
+    ) -> None:
+        self.plan = plan
+        self.out: list[Change] = []
+        self.clock = ManualClock(clock)
+        self.parallelism = parallelism
+        self._rng = random.Random(seed)
+        # By the node (its place in the plan) and subtask that read, the number of the input, and the subtask that sends.
+        self._channels: dict[tuple[int, int, int, int], deque[pl.DataFrame]] = {}
+        self._nodes = plan.nodes
+        self._places = {id(node): at for at, node in enumerate(plan.nodes)}
+        self._readers: dict[int, list[tuple[Physical, int]]] = {}
+        for node in self._nodes:
+            for at, each in enumerate(node.inputs):
+                self._readers.setdefault(id(each), []).append((node, at))
+        self._running: dict[tuple[int, int], OperatorHarness] = {}
+        self._start(parallelism, {})
+
+    def _start(self, parallelism: int, snapshots: dict[int, list[HarnessSnapshot]]) -> None:
+        self.parallelism = parallelism
+        self._running.clear()
+        for place, node in enumerate(self._nodes):
+            if not isinstance(node, Operator) or isinstance(node.spec, RowsToColumnsSpec):
+                continue
+            for subtask in range(1 if node.single else parallelism):
+                harness = OperatorHarness(
+                    node.spec,
+                    subtask=subtask,
+                    parallelism=1 if node.single else parallelism,
+                    max_parallelism=MAX_PARALLELISM,
+                    clock=self.clock,
+                    snapshots=snapshots.get(place, ()),
+                )
+                output: Any = _Output(self, node, subtask)
+                harness.context.output = harness.operator.output = output
+                self._running[place, subtask] = harness
+
+    def feed(self, table: str, *changes: Change, source: int | None = None) -> None:
+        """Let a table send changes, all in one batch, from the subtask of the first row's first value."""
+        for node in self._nodes:
+            if isinstance(node, TableScan) and node.table.path.name == table:
+                names = [each.name for each in node.table.columns]
+                chosen = [names.index(field.name) for field in node.schema]
+                rows = [(kind, tuple(row[at] for at in chosen)) for kind, row in changes]
+                subtask = hash(changes[0][1][0]) if source is None else source
+                self.send(node, subtask % self.parallelism, batch_of(rows, node.types).frame)
+
+    def send(self, node: Physical, subtask: int, frame: pl.DataFrame) -> None:
+        """Put what a node emits into the channels of its readers."""
+        for reader, at in self._readers.get(id(node), ()):
+            for target, part in self._routed(reader, subtask, frame):
+                if part.height:
+                    channel = (self._places[id(reader)], target, at, subtask)
+                    self._channels.setdefault(channel, deque()).append(part)
+
+    def _routed(
+        self, reader: Physical, subtask: int, frame: pl.DataFrame
+    ) -> Iterable[tuple[int, pl.DataFrame]]:
+        if not isinstance(reader, Exchange):
+            yield subtask, frame
+        elif not reader.columns:
+            yield 0, frame
+        elif is_placed(reader.inputs[0], reader.columns):
+            yield subtask, frame
+        else:
+            keys = [frame[column(at)] for at in reader.columns]
+            targets = targets_of(keys, frame.height, self.parallelism, MAX_PARALLELISM)
+            for target in range(self.parallelism):
+                yield target, frame.filter(pl.Series(targets == target))
+
+    def step(self) -> bool:
+        """Serve one channel; return whether there was something in one."""
+        waiting = sorted(key for key, each in self._channels.items() if each)
+        if not waiting:
+            return False
+        chosen = self._rng.choice(waiting)
+        self._process(*chosen, self._channels[chosen].popleft())
+        return True
+
+    def _process(self, place: int, subtask: int, at: int, sender: int, frame: pl.DataFrame) -> None:
+        node = self._nodes[place]
+        match node:
+            case Result() | TableSink():
+                if node is self.plan.roots[0]:
+                    self.out += changes_of([frame])
+            case Exchange() | Union():
+                self.send(node, subtask, frame)
+            case Operator(spec=RowsToColumnsSpec()):
+                self.send(node, subtask, frame)
+            case Operator():
+                self._running[place, subtask].operator.process(ColumnBatch(frame), at)
+            case _:
+                raise AssertionError(node)
+
+    def steps(self, count: int) -> None:
+        """Serve some channels."""
+        for _ in range(count):
+            self.step()
+
+    def drain(self) -> None:
+        """Serve all channels until nothing is on its way."""
+        while self.step():
+            pass
+
+    def restart(self, parallelism: int | None = None) -> None:
+        """Drain, and go on from a snapshot, with this parallelism or the same."""
+        self.drain()
+        taken: dict[int, list[HarnessSnapshot]] = {}
+        for (place, _), harness in self._running.items():
+            taken.setdefault(place, []).append(harness.snapshot())
+            harness.close()
+        self._start(parallelism or self.parallelism, taken)
+
+
+class ChangingTable:
+    """A table as it is now, and what is valid to happen to it next."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Any, tuple[Any, ...]] = {}
+
+    def change(self, rng: random.Random, row: tuple[Any, ...]) -> list[Change]:
+        """Insert a row by its first value, or update or delete the one that is there: the changes that say so."""
+        key = row[0]
+        old = self.rows.get(key)
+        if old is None:
+            self.rows[key] = row
+            return [("+I", row)]
+        if rng.random() < 0.35:
+            del self.rows[key]
+            return [("-D", old)]
+        self.rows[key] = row
+        return [("-U", old), ("+U", row)]
+
+
+def valid_table(changes: Sequence[Change]) -> Counter[tuple[Any, ...]]:
+    """Return the table that a changelog leaves; each prefix must be a table: nothing is taken back that is not there."""
+    table: Counter[tuple[Any, ...]] = Counter()
+    for number, (kind, row) in enumerate(changes):
+        table[row] += 1 if kind in {"+I", "+U"} else -1
+        assert table[row] >= 0, f"change {number}: {kind} {row} takes back what is not there"
+    return +table
+
+
+def upserted_table(changes: Sequence[Change], key: Iterable[int]) -> Counter[tuple[Any, ...]]:
+    """Return the table that is left if only the last change of each key counts, as in a store with that primary key: -U rows delete, as -D rows do."""
+    columns = sorted(key)
+    last: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for kind, row in changes:
+        name = tuple(row[at] for at in columns)
+        if kind in {"+I", "+U"}:
+            last[name] = row
+        else:
+            last.pop(name, None)
+    return Counter(last.values())

@@ -1,0 +1,51 @@
+"""Clocks that stand still unless a test moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from penstock.common import clock
+from penstock.runtime.operators import source
+from penstock.runtime.task import live_task, slot_loop
+
+
+class WallClock:
+    """The wall clock of the process. Milliseconds are whole ones."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000_000
+
+    def advance(self, milliseconds: int) -> None:
+        self.now_ms += milliseconds
+
+
+@pytest.fixture
+def wall_clock() -> Iterator[WallClock]:
+    made = WallClock()
+    before = clock.set_reader(lambda: made.now_ms / 1000)
+    yield made
+    clock.set_reader(before)
+
+
+class Stopwatch:
+    """What a slot and its subtasks measure time with. A reading may take some time itself."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+        self.reading_s = 0.0
+
+    def monotonic(self) -> float:
+        self.now_s += self.reading_s
+        return self.now_s
+
+
+@pytest.fixture
+def stopwatch(monkeypatch: pytest.MonkeyPatch) -> Stopwatch:
+    made = Stopwatch()
+    shown = SimpleNamespace(monotonic=made.monotonic)
+    for module in (live_task, slot_loop, source):
+        monkeypatch.setattr(module, "time", shown)
+    return made

@@ -1,0 +1,263 @@
+"""What plans know about their rows: by which columns changes are known, and who needs -U rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.columnar.specs.aggregates import GroupAggregateSpec
+from penstock.columnar.specs.changes import ChangelogNormalizeSpec, UpsertMaterializeSpec
+from penstock.columnar.specs.joins import JoinSpec
+from penstock.columnar.specs.ranks import RankSpec
+from penstock.table.errors import ValidationError
+from penstock.table.physical.make import exchange
+from penstock.table.physical.nodes import INSERTS, Changes, Physical, Traits
+from penstock.table.physical.planner import PhysicalPlan
+from penstock.table.plan.nodes import Field
+from tests.builders.plan_runs import PlanRun
+from tests.unit.table.physical.plans import INT, MODES, Toys, kinds, planner, shown
+from tests.unit.table.plan.plans import Catalog
+from tests.unit.table.plan.plans import plan as logical_plan
+from tests.unit.table.sql_plans import keys_of, planned, spec_of
+
+JOINED = "SELECT o.id, o.person, p.id AS pid FROM orders o {} JOIN people p ON o.{} = p.id"
+# By the kind of join and the column of orders: the keys over tables that only grow, and over tables that change.
+JOIN_KEYS = {
+    ("INNER", "id"): ({("id",), ("pid",)}, {("id",), ("pid",)}),
+    ("INNER", "person"): ({("id",)}, {("id", "person")}),
+    ("LEFT", "id"): ({("id",)}, {("id",)}),
+    ("LEFT", "person"): ({("id",)}, {("id", "person")}),
+    ("RIGHT", "id"): ({("pid",)}, {("pid",)}),
+    ("RIGHT", "person"): ({("id", "pid")}, {("id", "person", "pid")}),
+    ("FULL", "id"): ({("id", "pid")}, {("id", "pid")}),
+    ("FULL", "person"): ({("id", "pid")}, {("id", "person", "pid")}),
+}
+
+
+@pytest.mark.parametrize(("kind", "column"), JOIN_KEYS)
+def test_a_join_is_known_by_the_keys_of_the_sides_that_it_keeps_once(
+    kind: str, column: str
+) -> None:
+    query = JOINED.format(kind, column)
+    assert (
+        tuple(keys_of(planned(query, mode)) for mode in ("append", "all"))
+        == JOIN_KEYS[kind, column]
+    )
+
+
+KEYS = {
+    "SELECT id AS a, id AS b, person FROM orders": {("a",), ("b",)},
+    "SELECT id + 1 AS a, person FROM orders": set(),
+    "SELECT id, person FROM orders UNION ALL SELECT id, age FROM people": set(),
+    "SELECT id, x FROM orders CROSS JOIN UNNEST(ARRAY[person, price]) AS t(x)": set(),
+    "SELECT id, person, COUNT(*) AS n FROM orders GROUP BY GROUPING SETS ((id), (person))": set(),
+    "SELECT person, price, COUNT(*) AS n FROM orders GROUP BY person, price": {("person", "price")},
+    "SELECT price, n FROM (SELECT person, price, COUNT(*) AS n FROM orders GROUP BY person, price)": set(),
+    "SELECT COUNT(*) AS n FROM orders": {()},
+    "SELECT id, person FROM orders WHERE person IN (SELECT id FROM people)": {("id", "person")},
+    "SELECT id, person FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY price) AS rn FROM orders) WHERE rn = 1": {("person",)},
+    "SELECT id, person FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY price) AS rn FROM orders) WHERE rn < 3": {("id", "person")},
+    "SELECT id, person, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY price) AS rn FROM orders) WHERE rn < 3": {("person", "rn")},
+    "SELECT id, person, rn FROM (SELECT *, RANK() OVER (PARTITION BY person ORDER BY price) AS rn FROM orders) WHERE rn < 3": {("id", "person")},
+    "SELECT window_start, person, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE visits, DESCRIPTOR(seen), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end, person": {("window_start", "person")},
+}  # fmt: skip
+
+
+def test_keys_follow_rows_through_projections_groups_and_ranks() -> None:
+    found = {query: keys_of(planned(query)) for query in KEYS}
+    assert found == KEYS
+
+
+def node(changes: Changes, *keys: tuple[int, ...]) -> Physical:
+    return Physical(
+        schema=tuple(Field(name, INT) for name in "abc"),
+        traits=Traits(changes, frozenset(map(frozenset, keys))),
+    )
+
+
+def test_changes_that_are_sent_by_a_column_outside_of_their_key_lose_the_key() -> None:
+    """Two changes of one key may go to two subtasks then, and come from there in any order."""
+    changing = node(Changes(updates=True), (0,), (1, 2), (0, 1))
+    found = {
+        columns: sorted(map(sorted, exchange(changing, columns).traits.keys))
+        for columns in ((), (0,), (1,), (1, 2), (0, 2))
+    }
+    assert found == {
+        (): [[0], [0, 1], [1, 2]],
+        (0,): [[0], [0, 1]],
+        (1,): [[0, 1], [1, 2]],
+        (1, 2): [[1, 2]],
+        (0, 2): [],
+    }
+    grows = node(INSERTS, (0,))
+    assert exchange(grows, (2,)).traits.keys == grows.traits.keys
+
+
+def modes_of(plan: PhysicalPlan) -> dict[str, str]:
+    """The kinds of changes that nodes give, by the kind of node; of several, the first from the end."""
+    found: dict[str, str] = {}
+    lines = shown(plan, changes=True).splitlines()
+    for kind, line in zip(kinds(plan), lines, strict=True):
+        found.setdefault(kind, line[line.index("changelogMode=[") + 15 : line.rindex("]")])
+    return found
+
+
+COUNTS = "(SELECT person, COUNT(*) AS n FROM orders GROUP BY person)"
+# What a query reads of an aggregate, and the kinds of changes that the aggregate gives.
+NEEDS = {
+    f"SELECT person, n FROM {COUNTS}": "I,UA,D",
+    f"SELECT person, n FROM {COUNTS} WHERE person > 1": "I,UA,D",
+    f"SELECT person, n FROM {COUNTS} WHERE n > 1": "I,UB,UA,D",
+    f"SELECT person, n FROM {COUNTS} WHERE person + n > 1": "I,UB,UA,D",
+    f"SELECT n, COUNT(*) FROM {COUNTS} GROUP BY n": "I,UB,UA,D",
+    f"SELECT person, n FROM {COUNTS} ORDER BY n DESC LIMIT 2": "I,UB,UA,D",
+    f"SELECT c.n, p.name FROM {COUNTS} c JOIN people p ON c.person = p.id": "I,UB,UA,D",
+}
+
+
+def test_an_aggregate_gives_former_rows_only_to_those_who_need_them() -> None:
+    found = {}
+    for query in NEEDS:
+        lines = shown(planned(query, update_before=False), changes=True).splitlines()
+        last = [line for line in lines if "GroupAggregate(groupBy=[person]" in line][-1]
+        found[query] = last[last.index("changelogMode=[") + 15 : last.rindex("]")]
+    assert found == NEEDS
+
+
+def test_a_filter_that_may_drop_an_update_makes_deletes_of_its_former_row() -> None:
+    lossy = planned(f"SELECT person, n FROM {COUNTS} WHERE n > 1", update_before=False)
+    assert modes_of(lossy)["DropUpdateBefore"] == "I,UA,D"
+    assert str(lossy.result.traits.changes) == "[I,UA,D]"
+    grows = "SELECT page, n FROM (SELECT page, COUNT(*) AS n FROM visits GROUP BY page)"
+    assert str(planned(grows, update_before=False).result.traits.changes) == "[I,UA]"
+    few = planned(f"{grows} WHERE n < 3", update_before=False)
+    assert str(few.result.traits.changes) == "[I,UA,D]"
+
+
+def test_a_table_without_deletes_refuses_a_filter_that_may_drop_updates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from penstock.common import RowKind
+    from penstock.table.changelog_mode import ChangelogMode
+
+    monkeypatch.setitem(MODES, "keeps", ChangelogMode([RowKind.INSERT, RowKind.UPDATE_AFTER]))
+    tables = Catalog(
+        "CREATE TABLE visits (page STRING) WITH ('connector' = 'toy')",
+        "CREATE TABLE out (page STRING, n BIGINT, PRIMARY KEY (page) NOT ENFORCED) WITH ('connector' = 'toy', 'mode' = 'keeps')",
+    )
+    counts = "INSERT INTO out SELECT page, COUNT(*) AS n FROM visits GROUP BY page"
+    assert planner(Toys()).plan([logical_plan(counts, tables)])
+    with pytest.raises(ValidationError, match="doesn't support consuming delete changes"):
+        planner(Toys()).plan([logical_plan(f"{counts} HAVING COUNT(*) < 3", tables)])
+
+
+CHANGES = {
+    "SELECT id FROM visits WHERE person IN (SELECT id FROM people)": "[I,D]",
+    "SELECT v.id, w.id FROM visits v LEFT JOIN visits w ON v.id = w.person": "[I,UB,UA,D]",
+    "SELECT v.id, w.id FROM visits v JOIN visits w ON v.id = w.person": "[I]",
+    "SELECT id FROM visits UNION ALL SELECT id FROM people": "[I,UB,UA,D]",
+    "SELECT id FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits w WHERE w.person = v.id)": "[I,D]",
+    "SELECT page, COUNT(*) AS n FROM visits GROUP BY page": "[I,UB,UA]",
+    "SELECT DISTINCT page FROM visits": "[I]",
+    "SELECT DISTINCT name FROM people": "[I,D]",
+    "SELECT id, page FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY page ORDER BY seen) AS rn FROM visits) WHERE rn = 1": "[I,UB,UA]",
+}
+
+
+def test_a_result_says_which_changes_it_has() -> None:
+    found = {query: str(planned(query).result.traits.changes) for query in CHANGES}
+    assert found == CHANGES
+
+
+def test_hints_of_joins_are_about_the_side_that_they_name() -> None:
+    join = "o.id FROM orders o JOIN people p ON o.person = p.id"
+    found = {}
+    for hint in (
+        "'o' = '1 h', 'p' = '2 h'",
+        "'p' = '2 h', 'o' = '1 h'",
+        "'o' = '1 h'",
+        "'p' = '2 h'",
+    ):
+        plan = planned(f"SELECT /*+ STATE_TTL({hint}) */ {join}", table_exec_state_ttl="5 s")
+        spec = spec_of(plan, JoinSpec)
+        found[hint] = (spec.left_ttl_ms // 1000, spec.right_ttl_ms // 1000)
+    assert list(found.values()) == [(3600, 7200), (3600, 7200), (3600, 5), (5, 7200)]
+
+
+def test_each_side_of_a_join_forgets_its_rows_when_its_own_time_is_over() -> None:
+    hint = "STATE_TTL('o' = '10 s', 'p' = '100 s')"
+    run = PlanRun(
+        planned(f"SELECT /*+ {hint} */ o.id, p.id FROM orders o JOIN people p ON o.person = p.id")
+    )
+    run.feed("orders", ("+I", (1, 7, 0)))
+    run.feed("people", ("+I", (8, "ann", 1)))
+    run.drain()
+    run.clock.advance(50_000)
+    run.feed("people", ("+I", (7, "bob", 1)))  # its order is forgotten
+    run.feed("orders", ("+I", (2, 8, 0)))  # its person is not
+    run.drain()
+    assert run.out == [("+I", (2, 8))]
+
+
+def test_hints_of_aggregates_are_kept_in_both_levels_of_a_split_one() -> None:
+    query = "SELECT /*+ STATE_TTL('orders' = '1 h') */ person, COUNT(DISTINCT price) FROM orders GROUP BY person"
+    assert spec_of(planned(query), GroupAggregateSpec).ttl_ms == 3_600_000
+    split = planned(query, table_optimizer_distinct__agg_split_enabled="true")
+    specs = [
+        each.spec
+        for each in split.nodes
+        if isinstance(getattr(each, "spec", None), GroupAggregateSpec)
+    ]
+    assert [spec.ttl_ms for spec in specs] == [3_600_000, 3_600_000]
+
+
+def test_rows_that_change_are_matched_by_the_key_that_the_join_contains() -> None:
+    """Of two keys, that of the join says that a row has one partner at most."""
+    query = "SELECT a.id, b.id, b.n FROM orders a JOIN (SELECT o.id, p.id AS pid, p.age AS n FROM orders o JOIN people p ON o.id = p.id) b ON a.price = b.pid"
+    joins = [
+        each.spec
+        for each in planned(query).nodes
+        if isinstance(getattr(each, "spec", None), JoinSpec)
+    ]
+    assert joins[-1].right_keys == joins[-1].right_unique
+
+
+def test_a_changing_table_is_read_with_its_key_and_ranked_with_it() -> None:
+    plan = planned("SELECT price FROM orders ORDER BY price LIMIT 2", "upsert")
+    assert spec_of(plan, ChangelogNormalizeSpec).keys == (1,)
+    assert spec_of(plan, RankSpec).strategy == "RETRACT"
+
+
+def test_a_sink_keeps_rows_by_the_shortest_key_of_the_query() -> None:
+    plan = planned("INSERT INTO sink SELECT person, id, price FROM orders")
+    assert spec_of(plan, UpsertMaterializeSpec).upsert == (1,)
+    by_part = "INSERT INTO sink SELECT person, price, CAST(COUNT(*) AS INT) FROM orders GROUP BY person, price"
+    assert spec_of(planned(by_part), UpsertMaterializeSpec).upsert == (0, 1)
+
+
+def test_the_first_row_of_a_key_by_time_is_ranked_where_rows_may_go() -> None:
+    """A deduplication keeps one row: if it goes, the one before it is not known any more."""
+    columns = "id INT NOT NULL, k INT, at TIMESTAMP(3), WATERMARK FOR at AS at"
+    found = {}
+    for mode in ("append", "all"):
+        tables = Catalog(
+            f"CREATE TABLE t ({columns}, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'toy', 'mode' = '{mode}')"
+        )
+        query = "SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY at) AS rn FROM t) WHERE rn = 1"
+        plan = planner(Toys()).plan([logical_plan(query, tables)])
+        found[mode] = {"Rank", "Deduplicate"} & set(kinds(plan))
+    assert found == {"append": {"Deduplicate"}, "all": {"Rank"}}
+
+
+def test_without_materialisation_former_rows_are_deletes_by_the_primary_key() -> None:
+    query = "INSERT INTO sink SELECT person, id, price FROM orders"
+    run = PlanRun(planned(query, table_exec_sink_upsert__materialize="NONE"))
+    run.feed("orders", ("+I", (1, 7, 0)))
+    run.feed("orders", ("-U", (1, 7, 0)), ("+U", (1, 8, 0)))
+    run.feed("orders", ("-U", (1, 8, 0)), ("+U", (1, 8, 9)))
+    run.drain()
+    assert run.out == [
+        ("+I", (7, 1, 0)),
+        ("-D", (7, 1, 0)),
+        ("+U", (8, 1, 0)),
+        ("+U", (8, 1, 9)),
+    ]

@@ -1,0 +1,307 @@
+"""Queries over tables whose rows are inserted, updated and deleted: the changelog is one, and what it leaves is what SQLite says."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from penstock.table.physical.planner import PhysicalPlan
+from tests.builders.cases import by_name, check_all, part
+from tests.builders.plan_runs import Change, ChangingTable, PlanRun, upserted_table, valid_table
+from tests.unit.table.physical.plans import kinds
+from tests.unit.table.sql_plans import planned
+
+COLUMNS = {"orders": "id, person, price", "people": "id, name, age"}
+#: The queries run in so many tests, so that workers can share them.
+PARTS = 4
+
+
+QUERIES = [
+    "SELECT id, price FROM orders WHERE price > 4",
+    "SELECT id, person FROM orders WHERE id < 5 AND person > 1",
+    "SELECT DISTINCT price FROM orders",
+    "SELECT person, COUNT(*), SUM(price), MIN(price), MAX(price), COUNT(price), AVG(price) FROM orders GROUP BY person",
+    "SELECT person, n FROM (SELECT person, COUNT(*) AS n FROM orders GROUP BY person) WHERE n > 1",
+    "SELECT person, n FROM (SELECT person, COUNT(*) AS n FROM orders GROUP BY person) WHERE person > 1 AND n < 3",
+    "SELECT person, price, n FROM (SELECT person, price, COUNT(*) AS n FROM orders GROUP BY person, price) WHERE price > 4",
+    "SELECT n, COUNT(*) FROM (SELECT person, COUNT(*) AS n FROM orders GROUP BY person) GROUP BY n",
+    "SELECT person, COUNT(DISTINCT price), SUM(DISTINCT price) FROM orders GROUP BY person",
+    "SELECT person, COUNT(DISTINCT price) FILTER (WHERE id > 4), COUNT(DISTINCT id), SUM(price) FILTER (WHERE id < 6) FROM orders GROUP BY person",
+    "SELECT person, COUNT(*) FILTER (WHERE price > 4), MAX(price) FILTER (WHERE id > 3) FROM orders GROUP BY person",
+    "SELECT o.id, p.id, p.name FROM orders o JOIN people p ON o.person = p.id",
+    "SELECT o.id, p.id, p.name FROM orders o LEFT JOIN people p ON o.person = p.id",
+    "SELECT o.id, p.id, p.name FROM orders o RIGHT JOIN people p ON o.person = p.id",
+    "SELECT o.id, p.id, p.name FROM orders o FULL JOIN people p ON o.person = p.id",
+    "SELECT p.id, o.id FROM people p LEFT JOIN orders o ON p.id = o.person",
+    "SELECT p.id, o.id FROM people p RIGHT JOIN orders o ON p.id = o.person AND p.age > 1",
+    "SELECT o.id, p.name FROM orders o LEFT JOIN people p ON o.person = p.id AND o.price > p.age",
+    "SELECT o.id, p.name FROM orders o LEFT JOIN people p ON o.person = p.id WHERE o.price > 4",
+    "SELECT o.id, p.name FROM orders o LEFT JOIN people p ON o.person = p.id WHERE p.age > 1",
+    "SELECT o.id, p.name FROM orders o FULL JOIN people p ON o.person = p.id WHERE p.age > 1",
+    "SELECT o.id, p.name FROM orders o RIGHT JOIN people p ON o.person = p.id WHERE o.price > 4 OR p.age > 1",
+    "SELECT o.id, p.name FROM orders o LEFT JOIN people p ON o.person = p.id AND o.price > 4",
+    "SELECT p.id, o.id FROM people p RIGHT JOIN orders o ON p.id = o.person AND o.price > 4",
+    "SELECT o.id, p.name FROM orders o FULL JOIN people p ON o.person = p.id WHERE o.price > 4",
+    "SELECT o.id, p.id FROM orders o LEFT JOIN people p ON o.person = p.id WHERE p.age IS NULL",
+    "SELECT o.id, p.id, p.age FROM orders o JOIN people p ON o.id = p.id",
+    "SELECT o.id, p.id, p.age FROM orders o LEFT JOIN people p ON o.id = p.id",
+    "SELECT o.id, p.id, p.age FROM orders o RIGHT JOIN people p ON o.id = p.id",
+    "SELECT o.id, p.id, p.age FROM orders o FULL JOIN people p ON o.id = p.id",
+    "SELECT o.id, o.person, p.age, n.n FROM orders o LEFT JOIN people p ON o.person = p.id LEFT JOIN (SELECT id, COUNT(*) AS n FROM people GROUP BY id) n ON p.id = n.id",
+    "SELECT p.id, COUNT(*), SUM(o.price) FROM orders o FULL JOIN people p ON o.person = p.id GROUP BY p.id",
+    "SELECT p.id, COUNT(*) FROM orders o LEFT JOIN people p ON o.person = p.id GROUP BY p.id",
+    "SELECT o.person, COUNT(*) FROM orders o FULL JOIN people p ON o.person = p.id GROUP BY o.person",
+    "SELECT a.id, b.id FROM orders a JOIN orders b ON a.price = b.price AND a.id < b.id",
+    "SELECT p.id, t.s FROM people p LEFT JOIN (SELECT person, SUM(price) AS s FROM orders GROUP BY person) t ON p.id = t.person",
+    "SELECT t.person, t.s, p.name FROM (SELECT person, SUM(price) AS s FROM orders GROUP BY person) t RIGHT JOIN people p ON t.s = p.age",
+    "SELECT p.age, COUNT(o.id), MAX(o.price) FROM people p LEFT JOIN orders o ON o.person = p.id GROUP BY p.age",
+    "SELECT p.id, o.id, q.id FROM people p JOIN orders o ON p.id = o.person LEFT JOIN people q ON o.price = q.id",
+    "SELECT id, name FROM people WHERE id IN (SELECT person FROM orders WHERE price > 3)",
+    "SELECT id, name FROM people p WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.person = p.id AND o.price > p.age)",
+    "SELECT id, name FROM people p WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.person = p.id AND p.age > 1)",
+    "SELECT id, name FROM people WHERE age NOT IN (SELECT price FROM orders WHERE id > 4)",
+    "SELECT id, name FROM people WHERE age IN (SELECT price FROM orders)",
+    "SELECT id, price FROM orders WHERE price > (SELECT AVG(age) FROM people)",
+    "SELECT person FROM orders UNION SELECT age FROM people",
+    "SELECT person, price FROM orders WHERE price > 2 UNION ALL SELECT id, age FROM people",
+    "SELECT person FROM orders INTERSECT SELECT id FROM people",
+    "SELECT person FROM orders INTERSECT SELECT price FROM orders",
+    "SELECT person FROM orders EXCEPT SELECT id FROM people",
+    "SELECT price FROM orders EXCEPT SELECT price FROM orders WHERE id > 4",
+    "SELECT id, price FROM orders WHERE price IS NOT NULL ORDER BY price DESC, id LIMIT 3",
+    "SELECT id FROM orders ORDER BY id LIMIT 3 OFFSET 2",
+    "SELECT id, person, price FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY id DESC) AS rn FROM orders) WHERE rn <= 2",
+    "SELECT id, person, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY id) AS rn FROM orders) WHERE rn <= 3",
+    "SELECT id, person, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY id) AS rn FROM orders) WHERE rn = 2",
+    "SELECT id, person FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY id) AS rn FROM orders) WHERE rn = 1 AND person > 1",
+    "SELECT id, person FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY id) AS rn FROM orders) WHERE rn <= 2 AND id > 3",
+    "SELECT person, n, rn FROM (SELECT person, n, ROW_NUMBER() OVER (ORDER BY n DESC, person) AS rn FROM (SELECT person, COUNT(*) AS n FROM orders WHERE person IS NOT NULL GROUP BY person)) WHERE rn <= 2",
+    "SELECT id, person, rk FROM (SELECT *, RANK() OVER (PARTITION BY person ORDER BY price DESC) AS rk FROM orders WHERE price IS NOT NULL) WHERE rk <= 2",
+    "SELECT price, k FROM (SELECT DISTINCT price, DENSE_RANK() OVER (ORDER BY price) AS k FROM (SELECT DISTINCT price FROM orders WHERE price IS NOT NULL)) WHERE k <= 2",
+    "SELECT id, person FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY id) AS rn FROM orders) WHERE rn <= 1 AND id + person > 5",
+    "SELECT id, rn FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY id) AS rn FROM orders) WHERE 3 > rn",
+    "SELECT id, rn FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY id) AS rn FROM orders) WHERE rn > 1 AND rn < 4",
+    "SELECT id, rn FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY id) AS rn FROM orders) WHERE 2 <= rn AND 4 >= rn AND rn <= 3",
+    "SELECT id, person, rk FROM (SELECT *, RANK() OVER (PARTITION BY person ORDER BY price) AS rk FROM orders WHERE price IS NOT NULL) WHERE rk = 1",
+    "SELECT id, age FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY age ORDER BY id) AS rn FROM people) WHERE rn <= age",
+    "SELECT id, price FROM (SELECT * FROM orders ORDER BY id LIMIT 4) WHERE price > 4",
+    "SELECT id, SUM(price) OVER (PARTITION BY person ORDER BY id) FROM orders",
+    "SELECT id, person, c FROM (SELECT id, person, price, COUNT(*) OVER (PARTITION BY person ORDER BY id) AS c FROM orders) WHERE person > 1 AND price > 4",
+    "SELECT person, n FROM (SELECT person, COUNT(*) AS n FROM orders GROUP BY person) WHERE person + n > 3",
+    "SELECT n FROM (SELECT COUNT(*) AS n FROM orders) WHERE n > 2",
+    "SELECT person, name, COUNT(*) FROM (SELECT o.person, p.name, o.id FROM orders o LEFT JOIN people p ON o.person = p.id) WHERE person < 3 GROUP BY person, name",
+]  # fmt: skip
+
+
+class Recomputed:
+    """The tables as SQLite has them, and what a query gives over them now."""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect(":memory:")
+        for name, columns in COLUMNS.items():
+            self._connection.execute(f"CREATE TABLE {name} ({columns})")
+
+    def apply(self, table: str, changes: list[Change]) -> None:
+        for kind, row in changes:
+            if kind in {"+I", "+U"}:
+                self._connection.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", row)
+            else:
+                self._connection.execute(f"DELETE FROM {table} WHERE id = ?", row[:1])
+
+    def ask(self, query: str) -> Counter[tuple[Any, ...]]:
+        found = self._connection.execute(query).fetchall()
+        # The average of whole numbers is a whole number in Flink.
+        return Counter(
+            tuple(int(value) if isinstance(value, float) else value for value in row)
+            for row in found
+        )
+
+
+def happenings(seed: int, count: int) -> list[tuple[str, list[Change]]]:
+    """Changes of both tables, each with the rows that say it."""
+    rng = random.Random(seed)
+    tables = {name: ChangingTable() for name in COLUMNS}
+    found = []
+    for _ in range(count):
+        if rng.random() < 0.7:
+            row: tuple[Any, ...] = (
+                rng.randrange(1, 9), rng.choice([1, 1, 2, 3, None]), rng.choice([2, 4, 5, 5, 7, None]),
+            )  # fmt: skip
+            found.append(("orders", tables["orders"].change(rng, row)))
+        else:
+            row = (rng.randrange(1, 5), rng.choice(["ann", "bob", None]), rng.choice([1, 2, 5]))
+            found.append(("people", tables["people"].change(rng, row)))
+    return found
+
+
+def as_given(changes: list[Change], mode: str) -> list[Change]:
+    """What a connector tells of a change: one that gives upserts leaves out former rows."""
+    return [change for change in changes if mode == "all" or change[0] != "-U"]
+
+
+@pytest.mark.parametrize("number", range(PARTS))
+def test_after_each_change_the_changelog_leaves_what_sqlite_computes(number: int) -> None:
+    def check(query: str) -> None:
+        run, tables = PlanRun(planned(query)), Recomputed()
+        for table, changes in happenings(1, 22):
+            for change in changes:
+                run.feed(table, change)
+                run.drain()
+            tables.apply(table, changes)
+            assert valid_table(run.out) == tables.ask(query), (table, changes)
+
+    check_all(part(by_name(QUERIES, str), number, PARTS), check)
+
+
+@pytest.mark.parametrize("number", range(PARTS))
+def test_in_several_subtasks_every_key_of_the_result_identifies_its_rows(number: int) -> None:
+    def check(query: str) -> None:
+        plan = planned(query, update_before=False)
+        run, expected = ran(plan, query, "all", 5)
+        assert "-U" not in {kind for kind, _ in run.out}
+        for key in plan.result.traits.keys:
+            assert upserted_table(run.out, key) == expected, sorted(key)
+
+    check_all(part(by_name(QUERIES, str), number, PARTS), check)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(20, 24))
+@pytest.mark.parametrize("mode", ["all", "upsert"])
+@pytest.mark.parametrize("number", range(PARTS))
+def test_in_several_subtasks_the_changelog_leaves_what_sqlite_computes(
+    number: int, mode: str, seed: int
+) -> None:
+    def check(query: str) -> None:
+        plan = planned(query, mode)
+        run, expected = ran(plan, query, mode, seed, count=60)
+        assert valid_table(run.out) == expected
+        for key in plan.result.traits.keys:
+            assert upserted_table(run.out, key) == expected, sorted(key)
+
+    check_all(part(by_name(QUERIES, str), number, PARTS), check)
+
+
+def ran(
+    plan: PhysicalPlan, query: str, mode: str, seed: int, count: int = 30
+) -> tuple[PlanRun, Counter[tuple[Any, ...]]]:
+    """A run in two subtasks, and in three from the middle on; and what SQLite computes of its input."""
+    run, tables, rng = PlanRun(plan, parallelism=2, seed=seed), Recomputed(), random.Random(seed)
+    for number, (table, changes) in enumerate(happenings(seed, count)):
+        run.feed(table, *as_given(changes, mode))
+        run.steps(rng.randrange(8))
+        tables.apply(table, changes)
+        if number == count // 2:
+            run.restart(parallelism=3)
+    run.drain()
+    return run, tables.ask(query)
+
+
+TWO_PHASE = {"table_optimizer_agg__phase__strategy": "TWO_PHASE"}
+SPLIT = {"table_optimizer_distinct__agg_split_enabled": "true"}
+AGGREGATES = [
+    "SELECT person, COUNT(*), SUM(price), COUNT(price), AVG(price) FROM orders GROUP BY person",
+    "SELECT person, COUNT(DISTINCT price), SUM(price), COUNT(*) FROM orders GROUP BY person",
+    "SELECT person, COUNT(DISTINCT price) FILTER (WHERE id > 4), COUNT(DISTINCT id), SUM(price) FILTER (WHERE id < 6) FROM orders GROUP BY person",
+    "SELECT person, COUNT(DISTINCT price), COUNT(DISTINCT id) FILTER (WHERE price > 4), MIN(price) FROM orders GROUP BY person",
+    "SELECT COUNT(DISTINCT price), COUNT(DISTINCT id), SUM(price), COUNT(*) FROM orders HAVING COUNT(*) > 0",
+    "SELECT COUNT(DISTINCT person), COUNT(*) FROM orders WHERE id < 4 HAVING COUNT(*) > 0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", AGGREGATES)
+def test_phases_and_levels_of_an_aggregation_do_not_change_its_result(query: str) -> None:
+    for mode, options in (("upsert", TWO_PHASE), ("all", SPLIT), ("all", {**TWO_PHASE, **SPLIT})):
+        run, expected = ran(planned(query, mode, **options), query, mode, 8)
+        assert valid_table(run.out) == expected, options
+
+
+@pytest.mark.parametrize("word", ["INTERSECT ALL", "EXCEPT ALL"])
+def test_set_operations_of_all_rows_count_how_often_a_row_is_there(word: str) -> None:
+    left, right = (
+        "SELECT price FROM orders",
+        "SELECT age FROM people UNION ALL SELECT 5 FROM people",
+    )
+    run, tables = PlanRun(planned(f"{left} {word} ({right})")), Recomputed()
+    for table, changes in happenings(11, 30):
+        run.feed(table, *changes)
+        run.drain()
+        tables.apply(table, changes)
+        ours, theirs = tables.ask(left), tables.ask(right)
+        expected = ours & theirs if word == "INTERSECT ALL" else ours - theirs
+        assert valid_table(run.out) == expected, changes
+
+
+def sets(*columns: str) -> str:
+    """One SELECT for each grouping set: what it groups by or NULL, then what more there is in it."""
+    parts = []
+    for each in columns:
+        chosen, more = each.split("|")
+        keys = [key for key in chosen.split(", ") if key != "NULL"]
+        groups = f"GROUP BY {', '.join(keys)}" if keys else "HAVING COUNT(*) > 0"
+        parts.append(f"SELECT {chosen}, COUNT(*), SUM(price), {more} FROM orders {groups}")
+    return " UNION ALL ".join(parts)
+
+
+GROUPING_SETS = {
+    "SELECT person, price, COUNT(*), SUM(price), GROUPING_ID(person, price) FROM orders GROUP BY CUBE(person, price)": sets(
+        "person, price|0", "person, NULL|1", "NULL, price|2", "NULL, NULL|3"
+    ),
+    "SELECT person, price, COUNT(*), SUM(price), GROUPING(price) FROM orders GROUP BY ROLLUP(person, price)": sets(
+        "person, price|0", "person, NULL|1", "NULL, NULL|1"
+    ),
+    "SELECT person, price, COUNT(*), SUM(price), GROUP_ID() FROM orders GROUP BY GROUPING SETS ((person), (price), (person))": sets(
+        "person, NULL|0", "NULL, price|0", "person, NULL|1"
+    ),
+}
+
+
+@pytest.mark.parametrize("query", GROUPING_SETS)
+def test_grouping_sets_give_what_one_group_by_for_each_of_them_gives(query: str) -> None:
+    run, expected = ran(planned(query), GROUPING_SETS[query], "all", 12)
+    assert valid_table(run.out) == expected
+
+
+WRITES = [
+    "SELECT id, person, price FROM orders",
+    "SELECT id, person, price FROM orders WHERE price > 4",
+    "SELECT person, n, 0 FROM (SELECT person, CAST(COUNT(*) AS INT) AS n FROM orders GROUP BY person) WHERE n = 2",
+    "SELECT id, price, person FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY price, id) AS rn FROM orders) WHERE rn <= 2",
+    "SELECT id, CAST(rn AS INT), person FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY id) AS rn FROM orders) WHERE rn <= 2",
+    "SELECT CAST(rn AS INT), id, 0 FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY id DESC) AS rn FROM orders) WHERE rn <= 3",
+    "SELECT o.id, p.id, p.age FROM orders o LEFT JOIN people p ON o.person = p.id",
+    "SELECT p.id, o.id, o.price FROM orders o RIGHT JOIN people p ON o.id = p.id",
+    "SELECT o.id, p.age, 0 FROM orders o JOIN people p ON o.person = p.id WHERE p.age > 1",
+    "SELECT MIN(id), person, 0 FROM orders GROUP BY person",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", WRITES)
+def test_a_table_with_a_primary_key_ends_with_the_rows_that_sqlite_computes(query: str) -> None:
+    for mode, seed in (("all", 6), ("upsert", 7)):
+        run, expected = ran(planned(f"INSERT INTO sink {query}", mode), query, mode, seed, count=50)
+        assert upserted_table(run.out, (0,)) == expected, mode
+        assert "-U" not in {kind for kind, _ in run.out}
+
+
+PAIRS = [
+    "SELECT person, CAST(COUNT(*) AS INT), MAX(price) FROM orders GROUP BY person",
+    "SELECT id, person, price FROM orders",
+    "SELECT o.id, p.age, p.id FROM orders o JOIN people p ON o.id = p.id",
+    "SELECT person, n, 0 FROM (SELECT person, CAST(COUNT(*) AS INT) AS n FROM orders GROUP BY person) WHERE n < 3",
+    "SELECT CAST(COUNT(*) AS INT), MAX(id), 0 FROM orders HAVING COUNT(*) > 0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", PAIRS)
+def test_an_update_of_the_primary_key_deletes_the_row_that_had_the_former_one(query: str) -> None:
+    """The key of the query is part of the primary key, so there is no need to keep rows to know what is left."""
+    plan = planned(f"INSERT INTO pairs {query}")
+    assert "SinkMaterializer" not in kinds(plan)
+    run, expected = ran(plan, query, "all", 13, count=60)
+    assert upserted_table(run.out, (0, 1)) == expected
+    assert "-U" not in {kind for kind, _ in run.out}
