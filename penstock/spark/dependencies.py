@@ -152,6 +152,7 @@ def _prepare_here(bundle: Path, interrupted: Callable[[], bool]) -> tuple[str, s
         reading.join(_LOOK_S)
         if interrupted() and making.poll() is None:
             os.killpg(making.pid, signal.SIGKILL)
+            reading.join()  # the process is reaped, too
             raise JobCancelledError(
                 "the job was cancelled while the environment of its tasks was made"
             )
