@@ -149,7 +149,7 @@ class FlawedReader(SourceReader):
 
 
 class FlawedSourceSetup(SourceSetup):
-    wait_s = 2.0
+    wait_s = 60.0
 
     def __init__(self, directory, flaw, *, bounded=True):
         self.directory, self.flaw = Path(directory), flaw
@@ -315,7 +315,7 @@ class FlawedCommitter(Committer):
 
 class FlawedSinkSetup(SinkSetup):
     guarantee = Guarantee.EXACTLY_ONCE
-    wait_s = 4.0
+    wait_s = 60.0
 
     def __init__(self, directory, flaw):
         self.directory, self.flaw = Path(directory), flaw

@@ -110,14 +110,14 @@ def quick(rules):
 @pytest.mark.parametrize("rule", quick(source_rules()), ids=str)
 def test_a_source_without_a_flaw_keeps_every_rule(tmp_path, rule, bounded):
     setup = FlawedSourceSetup(tmp_path / "in", None, bounded=bounded)
-    setup.wait_s = 20
+    setup.wait_s = 240.0
     rule.check(setup, tmp_path)
 
 
 @pytest.mark.parametrize("rule", quick(sink_rules()), ids=str)
 def test_a_sink_without_a_flaw_keeps_every_rule(tmp_path, rule):
     setup = FlawedSinkSetup(tmp_path / "out", None)
-    setup.wait_s = 20
+    setup.wait_s = 240.0
     rule.check(setup, tmp_path)
 
 
