@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import cases, examples, quarantine, selection
+from tests.builders import cases, examples, quarantine, selection, thread_delays
 from tests.builders.clusters import own_cluster
 
 examples.register_profiles()
@@ -30,10 +30,12 @@ if (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--case", metavar="NAME", help="of tests with many cases, run this one alone")
+    thread_delays.add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     cases.choose(config.getoption("--case"))
+    thread_delays.register(config)
     config.addinivalue_line(
         "markers", "ci: `make test` runs this test, although its suite starts processes"
     )

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Faults at other moments, random programs and values that no test run had before, then a job that runs for long.
-#   tools/soak.sh [ROUNDS]     a failure names the seed: PENSTOCK_FAULT_SEED=... runs that round's faults again
+#   tools/soak.sh [ROUNDS]     a failure names the seed: PENSTOCK_FAULT_SEED=... runs that round's faults again,
+#                              and PENSTOCK_DELAY_SEED=... with --delay-threads its late threads
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,6 +18,8 @@ for round in $(seq 1 "$rounds"); do
   "$python" -m pytest -q tests/connectors -n 2 --dist loadgroup
   "$python" -m pytest -q tests/e2e/test_flink_command_line.py tests/e2e/test_page.py
   "$python" -m pytest -q tests/unit tests/jobs tests/sql tests/zoo -n logical --maxprocesses 4 --hypothesis-profile=explore
+  PENSTOCK_DELAY_SEED=$PENSTOCK_FAULT_SEED "$python" -m pytest -q tests/unit tests/jobs -n 8 --dist worksteal -m "not full" \
+    --hypothesis-profile=ci --delay-threads 1.5
 done
 PENSTOCK_SLOW_SINK_S=600 "$python" -m pytest -q tests/faults/test_slow_sink.py
 for mode in epochs pipelined; do

@@ -18,6 +18,8 @@ RUNNING_STATES = frozenset(
     {"CREATED", "RUNNING", "FAILING", "RESTARTING", "CANCELLING", "RECONCILING"}
 )
 
+_TIMEOUT_S = 10.0  # for a process of this user to answer
+
 
 @dataclass(frozen=True, slots=True)
 class FoundJob:
@@ -75,7 +77,9 @@ def find_jobs(address: str | None = None, token: str | None = None) -> list[Foun
     asked: set[str] = set()
     for record in processes.read_all():
         place = f"pid {record.pid} at {record.address}"
-        client = RestClient(record.address, record.token, timeout_s=10, trusted=record.certificate)
+        client = RestClient(
+            record.address, record.token, timeout_s=_TIMEOUT_S, trusted=record.certificate
+        )
         try:
             jobs = _jobs_of(client, place)
             if client.address not in asked:  # else it is a standby, and its leader was asked

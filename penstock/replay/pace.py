@@ -56,6 +56,7 @@ class ReplayedPace:
         self._begin = begin
         self._end = end
         self._seconds = seconds
+        self._rereadings: dict[str, Rereading] = {}  # by split
         self._take(trace)
         self._clock = ReplayedClock(trace.opening if trace is not None else None, begin, end)
 
@@ -103,8 +104,13 @@ class ReplayedPace:
         self, reader: SourceReader, split: SourceSplit, position: Any, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
         """Read a split in the batches that were read before, whatever batches the reader makes now."""
-        again = Rereading(reader, split, position, limits, self._seconds)
-        for size in self._sizes:
+        again = self._rereadings.get(split.split_id)
+        if again is None or not again.has_more:
+            # One that has more goes on: its reader is ahead of the position, because it finds more at once than it did then.
+            again = Rereading(reader, split, position, limits, self._seconds)
+            self._rereadings[split.split_id] = again
+        # Reading goes on over barriers, so sizes are those of the part that is replayed when a batch is asked for.
+        while (size := next(self._sizes, None)) is not None:
             if size == READER_ENDED:
                 return
             yield again.take(size)
@@ -145,6 +151,11 @@ class Rereading:
         self._at = 0
         self._batches: Iterator[SourceBatch] = iter(reader.read(split, position, limits))
         self._taken = 0
+
+    @property
+    def has_more(self) -> bool:
+        """Whether it has read records that were not taken."""
+        return bool(self._waiting)
 
     def take(self, size: int) -> SourceBatch:
         """Return the next `size` records."""

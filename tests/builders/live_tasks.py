@@ -33,11 +33,11 @@ class Sums(KeyedProcessFunction):
         yield total
 
 
-def summing(sources=2, **options):
-    """A keyed sum that is fed by subtasks of other slots, and sends to one elsewhere."""
+def summing(sources=2, *, function=Sums, **options):
+    """A keyed sum, or another function, that is fed by subtasks of other slots, and sends to one elsewhere."""
     target = pipes.vertex(
         1,
-        KeyedProcessSpec(Sums()),
+        KeyedProcessSpec(function()),
         MapSpec(note),
         gates=[pipes.gate(0, "HASH", sources=sources)],
         edges=[pipes.edge(2, operator=1)],

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+import select
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from penstock.connectors.cdc.blockers import describe_blockers
 from penstock.connectors.cdc.catalog import Table, connect, quoted
 from penstock.connectors.cdc.options import CdcOptions, PublicationMode
 from penstock.connectors.cdc.positions import StreamPosition, format_lsn, parse_lsn
 from penstock.errors import ConfigurationError, InvalidProgramError, RestoreRefusedError
 
 _PAUSE_S: Final = 0.05
+#: After how long a source says what the creation of its slot waits for, and how often it says it again.
+FIRST_REPORT_S: Final = 5.0
+REPORTS_EVERY_S: Final = 60.0
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +106,15 @@ def check_plugin(slot: Slot, options: CdcOptions) -> None:
 
 
 def create_slot(options: CdcOptions, name: str) -> int:
-    """Make the slot and return where it begins: all that commits from there on is sent."""
+    """Make the slot and return where it begins: all that commits from there on is sent.
+
+    The server waits for all transactions that have written something and not ended, also for those of other databases.
+    """
     with connect(options, name, replication=True) as connection:
-        result = connection.pgconn.exec_(
-            f"CREATE_REPLICATION_SLOT {quoted(options.slot)} LOGICAL pgoutput NOEXPORT_SNAPSHOT".encode()
+        result = _execute_patiently(
+            connection.pgconn,
+            f"CREATE_REPLICATION_SLOT {quoted(options.slot)} LOGICAL pgoutput NOEXPORT_SNAPSHOT",
+            lambda: _log_blockers(options, name, connection.info.backend_pid),
         )
         if result.ntuples != 1:
             message = result.error_message.decode(errors="replace").strip()
@@ -111,6 +124,38 @@ def create_slot(options: CdcOptions, name: str) -> int:
                 hint="the user needs REPLICATION (ALTER ROLE ... REPLICATION), and max_replication_slots must have room",
             )
         return parse_lsn(bytes(result.get_value(0, 1)).decode())
+
+
+def _execute_patiently(pgconn: Any, command: str, on_wait: Callable[[], None]) -> Any:
+    """Run a command of the replication protocol and return its result; `on_wait` is called while that takes long."""
+    pgconn.send_query(command.encode())
+    while pgconn.flush():
+        select.select([], [pgconn.socket], [])
+    patience_s = FIRST_REPORT_S
+    while pgconn.is_busy():
+        if select.select([pgconn.socket], [], [], patience_s)[0]:
+            pgconn.consume_input()
+        else:
+            on_wait()
+            patience_s = REPORTS_EVERY_S
+    result = pgconn.get_result()
+    while pgconn.get_result() is not None:
+        pass
+    return result
+
+
+def _log_blockers(options: CdcOptions, name: str, pid: int) -> None:
+    try:
+        with connect(options, name) as connection:
+            blockers = describe_blockers(connection, pid, connection.info.backend_pid)
+    except Exception as error:  # noqa: BLE001 - the slot may be made all the same
+        blockers = f"they cannot be named: {error}"
+    _log.warning(
+        "waiting to create the replication slot '%s' of %s: transactions that are open on the server must end first: %s",
+        options.slot,
+        options.server,
+        blockers,
+    )
 
 
 def ensure_publication(connection: Any, options: CdcOptions, tables: Sequence[Table]) -> bool:
@@ -181,8 +226,9 @@ def wait_for_writers(connection: Any, patience_s: float) -> None:
         if time.monotonic() > end:
             raise InvalidProgramError(
                 "transactions that began before the publication was changed do not end",
-                detail=f"waited for {patience_s:g} s; the oldest is {xmin}",
-                hint="SELECT pid, state, query, xact_start FROM pg_stat_activity ORDER BY xact_start",
+                detail=f"waited for {patience_s:g} s; the oldest is {xmin}: "
+                f"{describe_blockers(connection, connection.info.backend_pid)}",
+                hint="end them: COMMIT PREPARED or ROLLBACK PREPARED '...', or pg_terminate_backend(...)",
             )
         time.sleep(_PAUSE_S)
 

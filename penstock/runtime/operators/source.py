@@ -222,7 +222,10 @@ class SourceOperator(StreamOperator):
             self._end_reading(split)
             return Polled.MORE
         if self.context.pipelined:
-            self.advance_processing_time(split.active_ms)
+            if (
+                records
+            ):  # else the split was active some time ago: its time is not that of the clock
+                self.advance_processing_time(split.active_ms)
         elif self.context.pace.due("watermark", time.monotonic() >= self._next_emission):
             self._next_emission = time.monotonic() + self._interval
             if not self._turns.time_stands:
@@ -412,12 +415,12 @@ class SourceOperator(StreamOperator):
         if not self.context.pipelined or self.finished:
             return
         due = self._next_check()
-        if due is None or due - self.context.auto_watermark_interval > now:
-            # Nothing is to be done ever, or the clock was set back.
-            self._plan_check(now)
-        elif self.context.pace.due("check", due <= now):
+        # Always asked: when the next check is due is not part of a checkpoint, so a replay that begins there knows another moment.
+        if self.context.pace.due("check", due is not None and due <= now):
             self._plan_check(now)
             self.check_time()
+        elif due is not None and due - self.context.auto_watermark_interval > now:
+            self._plan_check(now)  # the clock was set back
 
     def _plan_check(self, now: int) -> None:
         periodic = self._interval > 0 and self.spec.watermark_strategy.emits_watermarks
@@ -465,12 +468,14 @@ class SourceOperator(StreamOperator):
         timeout = self.spec.watermark_strategy.idle_timeout_ms
         now = self.context.clock()
         for split in self._splits:
-            if not self._turns.may_be_idle(split):
-                continue
             split.active_ms = min(split.active_ms, now)  # a clock that was set back
-            quiet = timeout is not None and now - split.active_ms >= timeout
-            if quiet or split.assignment.idle:
-                split.idle = True
+            silent = timeout is not None and now - split.active_ms >= timeout
+            if silent or split.assignment.idle:
+                # Which splits had nothing is not part of a checkpoint, so a replay that begins there does not know it.
+                place = f"idle {split.progress.split.split_id}"
+                split.idle = split.idle or self.context.pace.due(
+                    place, self._turns.may_be_idle(split)
+                )
 
     # Alignment with other sources
 

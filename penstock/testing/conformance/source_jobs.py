@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from penstock.common import Duration, WatermarkStrategy
+from penstock.common.job_client import JobClient
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.connectors.source import Source
 from penstock.datastream import OutputTag, ProcessFunction
@@ -53,8 +55,9 @@ def _read(
     mode: str,
     count: int,
     options: dict[str, str] | None = None,
+    before_end: Callable[[JobClient], None] = lambda _: None,
 ) -> list[Any]:
-    """Run a job that reads everything; return what it has committed."""
+    """Run a job that reads everything; return what it has committed. One without an end is cancelled after `before_end`."""
     shelf = Folder(directory / "shelf")
     env = environment(directory, mode, 2, options)
     reads(env, source).sink_to(shelf).uid("sink")
@@ -62,6 +65,7 @@ def _read(
         if setup.bounded:
             wait_for_end(client, setup.wait_s, "a job over all records")
         else:
+            before_end(client)
             _wait_for_records(setup, shelf, client, count)
     return shelf.records()
 
@@ -93,10 +97,32 @@ def _whole(setup: SourceSetup, directory: Path, mode: str) -> None:
 def _empty(setup: SourceSetup, directory: Path, mode: str) -> None:
     if not setup.may_be_empty:
         raise does_not_apply("there is no such source without records")
-    with step("a job without a record"):
+    where = "a job without a record"
+    tap = Tap(f"{directory} {mode}")
+
+    def wait_for_a_look(client: JobClient) -> None:
+        """Wait until splits that are there were read in vain, and checkpoints completed after that: a failure would have come."""
+        if not _splits(setup):
+            return
+        wait_s = setup.wait_s
+        wait_until(lambda: tap.calls["reader.read"] > 0, client, wait_s, where, "a split is read")
+        # Of a pipelined job the first one may have been under way.
+        last = tap.calls["enumerator.on_checkpoint"] + (2 if mode == "pipelined" else 1)
+        wait_until(
+            lambda: tap.calls["enumerator.on_checkpoint"] >= last,
+            client,
+            wait_s,
+            where,
+            "checkpoints complete after that",
+        )
+
+    with step(where):
         setup.add([])
-        found = _read(setup, setup.create(), directory, mode, 0, {"restart-strategy.type": "none"})
-    expect_each_once(setup, "a job without a record", [], found)
+        source = tapped_source(setup.create(), tap)
+        options = {"restart-strategy.type": "none"}
+        found = _read(setup, source, directory, mode, 0, options, wait_for_a_look)
+    tap.close()
+    expect_each_once(setup, where, [], found)
 
 
 @SOURCE_RULES.rule_in_both_modes("a job that is rescaled from 1 to 3 to 2 reads each record once")

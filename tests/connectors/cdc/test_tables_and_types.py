@@ -15,6 +15,7 @@ from penstock.connectors.cdc import (
     DebeziumDeserializationSchema,
     RowDeserializationSchema,
     StartupOptions,
+    slots,
 )
 from penstock.connectors.cdc.log_receiver import LogReceiver
 from penstock.connectors.cdc.positions import StreamPosition, parse_lsn
@@ -464,6 +465,30 @@ def test_a_slot_that_another_job_reads_is_told_and_one_of_a_dead_task_is_taken_o
         sql("ALTER ROLE CURRENT_USER RESET wal_sender_timeout")
     for each in (zombie, heir, stranger):
         each.stop()
+
+
+@pytest.mark.ci
+def test_transactions_that_the_creation_of_a_slot_waits_for_are_named(
+    database, sql, tmp_path, monkeypatch, caplog
+):
+    make_table(sql, 3)
+    monkeypatch.setattr(slots, "FIRST_REPORT_S", 0.01)
+    monkeypatch.setattr(slots, "REPORTS_EVERY_S", 0.2)
+    sql("BEGIN; INSERT INTO items VALUES (4, 'prepared', 0); PREPARE TRANSACTION 'left behind'")
+    with psycopg.connect(database, application_name="a long report") as writer, MiniCluster():
+        writer.execute("INSERT INTO items VALUES (5, 'open', 0)")
+        source = cdc_source(database, "blocked").build()
+        client = start(cdc_environment(PIPELINED, tmp_path), source, "blocked")
+        until(lambda: "left behind" in caplog.text and "a long report" in caplog.text)
+        assert f"waiting to create the replication slot '{source.options.slot}'" in caplog.text
+        assert f"transaction of process {writer.info.backend_pid} ('a long report')" in caplog.text
+        sql("COMMIT PREPARED 'left behind'")
+        caplog.clear()
+        until(lambda: "a long report" in caplog.text)
+        assert "left behind" not in caplog.messages[-1]
+        writer.commit()
+        until(lambda: len(committed("blocked")) == 5)
+        client.cancel().result()
 
 
 def test_an_idle_table_does_not_keep_the_log(database, sql, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 
 import pytest
@@ -11,6 +10,7 @@ from penstock.common import Duration, WatermarkStrategy
 from penstock.connectors.source import SourceBatch, SourceReader, SourceSplit
 from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.jobmanager.diagnosis import gathering
 from penstock.jobmanager.diagnosis.gathering import examine
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.endless import EndlessSource, SplitsOnce
@@ -34,13 +34,28 @@ class Unlucky(EndlessSource):
         return _Reader()
 
 
-class _Behind(SplitsOnce):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self._backlogs = itertools.count(1_000_000_000, 1_000_000_000)
+class SteppedTime:
+    """The time of whoever examines a job: it goes on only while they sleep."""
 
+    def __init__(self):
+        self.now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+EXAMINED = SteppedTime()
+GROWTH = 1_000_000  # in a second of that time
+
+
+class _Behind(SplitsOnce):
     def backlog(self, splits):
-        return next(self._backlogs)  # more than anybody reads between two looks
+        from tests.jobs.jobmanager import test_diagnosis as shared
+
+        return int(shared.EXAMINED.now * GROWTH)
 
 
 class _Reader(SourceReader):
@@ -101,7 +116,8 @@ def _records_in(controller):
     return [report.get("numRecordsIn", 0) for report in vertices[1]["reports"]]
 
 
-def test_a_job_with_many_faults_is_told_all_of_them(controller):
+def test_a_job_with_many_faults_is_told_all_of_them(controller, monkeypatch):
+    monkeypatch.setattr(gathering, "time", EXAMINED)
     remember = controller.master.job.plan.vertices[1]
     diagnoses = []
 
@@ -130,7 +146,7 @@ def test_a_job_with_many_faults_is_told_all_of_them(controller):
 
     backlog = found["backlog"]
     assert backlog.title == "source 'Source: clicks' falls behind"
-    assert backlog.figures["growth_per_second"] > 0
+    assert backlog.figures["growth_per_second"] == GROWTH
 
     bottleneck = found["bottleneck"]
     assert bottleneck.vertex == remember.id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.checkpoint.manifest_store import ManifestStore
@@ -16,7 +16,7 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager.running import journal as epoch_journal
 from penstock.jobmanager.running.journal import list_records, read_record, record_name
 from penstock.replay import ReplayError, epochs, replay
-from penstock.replay.pace import ReplayedClock, ReplayedPace, Rereading
+from penstock.replay.pace import IntervalPace, ReplayedClock, ReplayedPace, Rereading
 from penstock.runtime.time.pace import ClockLog, Packed, RecordingPace, RunLog
 from tests.jobs.replay import failing_jobs, programs
 from tests.jobs.replay.recorded_runs import record_run
@@ -291,6 +291,52 @@ def test_batches_are_cut_as_they_were(sizes, wanted):
     assert numbers == list(range(sum(wanted)))
     times = [time for batch in taken if batch.records for time in batch.timestamps]
     assert times == [number * 10 for number in numbers]
+
+
+@given(
+    st.lists(
+        st.lists(st.lists(st.integers(0, 3), max_size=4), min_size=1, max_size=4),
+        min_size=1,
+        max_size=3,
+    ),
+    st.integers(1, 7),
+)
+@example([[[3], [3]]], 7)
+def test_a_split_that_is_read_several_times_is_cut_as_it_was(parts, size):
+    """Each part of the trace ends with a barrier; each time the split is read its reader ends. The last one may go on."""
+    recording = RecordingPace(lambda: 0)
+    split, position, traces, recorded = SourceSplit("s"), 0, [], []
+    for part in parts:
+        recording.begin_epoch()
+        for sizes in part:
+            for batch in recording.batches(Sized(sizes), split, position, ReadLimits()):
+                recorded.append(batch.records)
+                position = batch.position
+        traces.append(recording.trace(TaskId("v", 0)))
+    again, position, found = IntervalPace(traces, 0), 0, []
+    for part in parts:
+        again.begin_epoch()
+        for _ in part:
+            for batch in again.batches(Sized([size] * 30), split, position, ReadLimits()):
+                found.append(batch.records)
+                position = batch.position
+    assert found == recorded
+
+
+def test_a_split_that_is_read_on_over_a_barrier_is_cut_as_it_was():
+    recording = RecordingPace(lambda: 0)
+    recording.begin_epoch()
+    batches = recording.batches(Sized([1, 2, 3, 1]), SourceSplit("s"), 0, ReadLimits())
+    recorded = [next(batches).records, next(batches).records]
+    traces = [recording.trace(TaskId("v", 0))]
+    recorded += [batch.records for batch in batches]
+    traces.append(recording.trace(TaskId("v", 0)))
+    again = IntervalPace(traces, 0)
+    again.begin_epoch()
+    batches = again.batches(Sized([7]), SourceSplit("s"), 0, ReadLimits())
+    found = [next(batches).records, next(batches).records]
+    again.begin_epoch()
+    assert [*found, *(batch.records for batch in batches)] == recorded
 
 
 def test_packed_runs_take_little_room():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from penstock.connectors.source import SourceBatch
+from penstock.connectors.source import SourceBatch, SourceReader
 from penstock.testing import MiniCluster
 from tests.builders.environments import configured
 from tests.jobs.replay import programs
@@ -18,22 +17,38 @@ sys.path.append(str(Path(__file__).parents[2] / "faults" / "jobs"))
 
 import zoo  # isort: skip - one small program for each kind of stateful operator
 
+RECORDS = programs.BATCHES * programs.BATCH  # of a split
+HELD_AT = {60, 120}  # how many of them are read before a checkpoint
 
-class Dripping(programs.Bursts):
-    """The same records, a few at a time, so that several checkpoints lie among them."""
+
+class Held(programs.Bursts):
+    """The same records, some for each of several checkpoints. A replay gets them at once, in batches of other sizes."""
+
+    recording = False
 
     def create_reader(self):
-        return _DrippingReader(self.ragged)
+        return _HeldReader() if Held.recording else programs._BurstReader(ragged=True)
 
 
-class _DrippingReader(programs._BurstReader):
+class _HeldReader(SourceReader):
+    """Gives a part of a split and goes on when a completed checkpoint has it. In between its batches are empty."""
+
+    def __init__(self):
+        self._completed = {}
+
+    def on_checkpoint(self, split, position):
+        self._completed[split.split_id] = position
+
     def read(self, split, position, limits):
-        while position < programs.BATCHES * programs.BATCH:
-            time.sleep(0.004)
-            stop = min(position + programs.BATCH, programs.BATCHES * programs.BATCH)
+        while position < RECORDS:
+            if position in HELD_AT and self._completed.get(split.split_id, 0) < position:
+                yield SourceBatch([], position)
+                continue
+            stop = min(position + programs.BATCH, RECORDS)
             rows = [programs.record(split.payload, number) for number in range(position, stop)]
             position = stop
             yield SourceBatch(rows, position, [row[2] for row in rows])
+            yield SourceBatch([], position)
 
 
 def record_flow(build, directory, *, parallelism=2, options=None):
@@ -51,7 +66,8 @@ def record_flow(build, directory, *, parallelism=2, options=None):
     env = configured(settings, parallelism)
     tape, error = Tape(), None
     with pytest.MonkeyPatch.context() as patch, MiniCluster("pipelined") as cluster:
-        patch.setattr(programs, "Bursts", Dripping)
+        patch.setattr(programs, "Bursts", Held)
+        patch.setattr(Held, "recording", True)
         build(env).sink_to(tape).name("tape")
         try:
             env.execute("recorded")

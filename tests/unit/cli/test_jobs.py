@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from penstock.cli import job_commands, main, output
+from penstock.cli import job_commands, main, output, reach
 from penstock.common.job_status import JobStatus
 from penstock.errors import CheckpointError
 from penstock.rest import processes
@@ -25,6 +25,8 @@ CLICKS, ORDERS = "ab" + "1" * 30, "ac" + "2" * 30
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("PENSTOCK_TOKEN", raising=False)
+    # Servers of tests answer, however busy the machine is.
+    monkeypatch.setattr(reach, "_TIMEOUT_S", 240.0)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

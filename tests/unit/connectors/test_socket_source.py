@@ -29,6 +29,11 @@ def read_all(source, seconds=600.0):
         reader.close()
 
 
+def first_records(batches):
+    """Return the first records of a reader, whose batches are empty while the server is slow."""
+    return next(batch.records for batch in batches if batch.records)
+
+
 @pytest.mark.parametrize(
     ("data", "delimiter", "expected"),
     [
@@ -99,7 +104,7 @@ def test_a_server_that_comes_late_is_waited_for(monkeypatch):
             with connection:
                 connection.sendall(b"late\n")
                 batches = reader.read(split, 0, ReadLimits.lasting(60))
-                assert next(batch.records for batch in batches if batch.records) == ["late"]
+                assert first_records(batches) == ["late"]
             reader.close()
 
 
@@ -116,7 +121,7 @@ def test_what_a_broken_connection_left_of_a_record_is_no_record():
         (split,) = source.create_enumerator(1).discover()
         reader = source.create_reader()
         batches = reader.read(split, 0, ReadLimits.lasting(600))
-        assert next(batches).records == ["whole"]
+        assert first_records(batches) == ["whole"]
         broken.set()
         with pytest.raises(ConnectionFailedError, match="reset"):
             list(batches)
@@ -142,7 +147,7 @@ def test_a_server_is_held_back_when_nobody_reads():
         (split,) = source.create_enumerator(1).discover()
         reader = source.create_reader()
         batches = reader.read(split, 0, ReadLimits.lasting(600))
-        read = len(next(batches).records)
+        read = len(first_records(batches))
         assert held_back.wait(60)
         assert reader._receiver._size <= 200_000 + (1 << 16)
         assert len(sent) < 200  # the rest of 40 MB waits on the other side
@@ -222,7 +227,7 @@ def test_what_was_received_and_not_read_is_told(caplog):
         (split,) = source.create_enumerator(1).discover()
         reader = source.create_reader()
         batches = reader.read(split, 0, ReadLimits(batch_size=1))
-        found = next(batch.records for batch in batches if batch.records)
+        found = first_records(batches)
         reader.close()
         closed.set()
     assert found == ["a"]

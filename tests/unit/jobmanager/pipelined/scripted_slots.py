@@ -315,6 +315,8 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         made.append(found)
         times = SimpleNamespace(monotonic=lambda: found.slots.now, sleep=lambda _: None)
         monkeypatch.setattr(driver_module, "time", times)
+        # The slots are deployed with the splits of the first look, however long it takes.
+        monkeypatch.setattr(driver_module, "_FIRST_LOOK_S", 240.0)
         monkeypatch.setattr(stages_module, "time", times)
         monkeypatch.setattr(stages_module, "DriverEndpoint", lambda *_: found.slots)
         return found

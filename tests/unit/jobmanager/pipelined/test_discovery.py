@@ -16,6 +16,7 @@ from penstock.connectors.source import (
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.running.pipelined.discovery import Discovery, Look
 from penstock.jobmanager.sources import Discovered, SourceCoordinator
+from tests.builders.waiting import wait_until
 
 PATIENCE_S = 60
 
@@ -149,7 +150,8 @@ def test_a_slow_enumerator_keeps_nobody_waiting():
     slow, quick = coordinator(Scripted([["a"]], gate=gate)), coordinator(Scripted([["b"]]))
     slow.operator_id = "slow"
     discovery = Discovery(lambda: None)
-    looks = discovery.start([slow, quick], 0.2)
+    looks = discovery.start([slow, quick], 0.0)
+    wait_until(lambda: looks.extend(discovery.take()) or looks)
     assert {look.source.operator_id for look in looks} == {"source"}
     discovery.stop([slow, quick])
     gate.set()

@@ -19,8 +19,11 @@ from penstock.connectors.source import (
     SplitProgress,
 )
 from penstock.graph.operator_specs import SourceSpec
+from penstock.graph.task_id import TaskId
+from penstock.replay.pace import ReplayedPace
 from penstock.runtime.operators.source import Polled
 from penstock.runtime.operators.source_turns import SideBySide
+from penstock.runtime.time.pace import RecordingPace
 from penstock.testing import ManualClock, OperatorHarness
 
 MIN, MAX = -(2**63), 2**63 - 1
@@ -78,6 +81,7 @@ class Flow:
 
     def __init__(self, *, strategy=MONOTONOUS, snapshots=(), interval=200, **options):
         self.source = Lists(**options)
+        self.strategy, self.interval = strategy, interval
         self.clock = ManualClock(1_000_000)
         self.harness = OperatorHarness(
             SourceSpec(self.source, strategy),
@@ -403,6 +407,53 @@ def test_watermarks_go_on_after_the_clock_was_set_back():
     flow.operator.advance_processing_time(flow.clock.now)
     flow.wait(200)
     assert flow.watermarks() == [4]
+
+
+def test_a_batch_without_records_leaves_the_next_watermark_where_it_is():
+    flow = Flow()
+    flow.assign(a=[[5]])
+    flow.wait(200)
+    assert flow.watermarks() == [4]
+    flow.payloads["a"].append([])
+    flow.clock.advance(10)
+    flow.poll()
+    assert len(flow.payloads["a"]) == flow.operator._splits[0].position
+    assert flow.operator.next_wakeup() == flow.clock.now + 190
+
+
+def replay_after(flow, step):
+    """Run a step of a source after a checkpoint; run it again from there, by what it left. Return what both of them emitted."""
+    flow.operator.barrier()
+    progress = flow.operator.progress()
+    flow.watermarks(), flow.statuses()
+    recording = RecordingPace(flow.clock)
+    recording.begin_epoch()
+    flow.operator.context.pace = recording
+    step(flow)
+    replayed = ReplayedPace(recording.trace(TaskId("v", 0)), flow.clock.now, None, None)
+    replayed.begin_epoch()
+    again = Flow(strategy=flow.strategy, interval=flow.interval, hint=flow.source.hint)
+    again.operator.add_splits(SourceAssignment(progress))
+    again.operator.context.pace = replayed
+    again.operator.context.clock = replayed.clock
+    step(again)
+    return [(each.watermarks(), each.statuses()) for each in (flow, again)]
+
+
+def test_a_replay_counts_a_split_as_idle_that_had_nothing_before_the_checkpoint():
+    def step(flow):
+        for millis in (50, 50):
+            flow.clock.advance(millis)
+            flow.operator.advance_processing_time(flow.clock.now)
+
+    flow = Flow(strategy=IDLE_100, interval=0, hint=float("inf"))
+    flow.assign(a=[[50]])
+    flow.poll()
+    flow.operator.on_wakeup()
+    flow.poll()  # nothing
+    emitted, again = replay_after(flow, step)
+    assert emitted == ([], [True])
+    assert again == emitted
 
 
 def test_rule_3_a_split_counts_from_its_assignment_on_although_it_has_no_records_yet():

@@ -10,6 +10,7 @@ from penstock.common import WatermarkStrategy
 from penstock.common.pickling import NotPicklableError
 from penstock.connectors.sink import Sink, SinkWriter
 from penstock.connectors.source import SourceSplit, SplitProgress
+from penstock.datastream import KeyedProcessFunction
 from penstock.errors import RecordError
 from penstock.graph.operator_specs import SinkSpec, SourceSpec
 from penstock.graph.stage import BarrierSettings
@@ -191,6 +192,33 @@ def test_what_waits_for_the_clock_before_it_finishes_has_its_time(wall_clock):
         wall_clock.advance(1)
         slot.rest()
         assert SEEN == ["finish", "last"]
+
+
+class Alarm(KeyedProcessFunction):
+    """Emits by how much a timer is late."""
+
+    def process_element(self, value, ctx):
+        service = ctx.timer_service()
+        service.register_processing_time_timer(service.current_processing_time() + value)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.timer_service().current_processing_time() - timestamp
+
+
+def test_a_slot_rests_until_the_next_timer_and_no_longer(wall_clock):
+    with stages.Stepped(summing(1, function=Alarm)) as slot:
+        slot.loop._report_at = float("inf")
+        slot.put(1, 0, DATA, batch(40, 15))
+        assert slot.rest() == pytest.approx(0.015)
+        wall_clock.advance(14)
+        assert slot.rest() == pytest.approx(0.001)
+        assert SEEN == []
+        wall_clock.advance(1)
+        assert slot.rest() == pytest.approx(0.025)
+        assert SEEN == [0]
+        wall_clock.advance(25)
+        slot.rest()
+        assert SEEN == [0, 0]
 
 
 def test_a_source_that_has_read_all_says_so_and_passes_barriers_as_its_end():
