@@ -58,12 +58,19 @@ class PlanRun:
     """One run of a plan. `out` is the changelog of its first end, in the order in which it got there."""
 
     def __init__(
-        self, plan: PhysicalPlan, *, parallelism: int = 1, seed: int = 0, clock: int = 0
+        self,
+        plan: PhysicalPlan,
+        *,
+        parallelism: int = 1,
+        seed: int = 0,
+        clock: int = 0,
+        backend: str = "hashmap",
     ) -> None:
         self.plan = plan
         self.out: list[Change] = []
         self.clock = ManualClock(clock)
         self.parallelism = parallelism
+        self._backend = backend
         self._rng = random.Random(seed)
         # By the node (its place in the plan) and subtask that read, the number of the input, and the subtask that sends.
         self._channels: dict[tuple[int, int, int, int], deque[pl.DataFrame]] = {}
@@ -89,6 +96,8 @@ class PlanRun:
                     parallelism=1 if node.single else parallelism,
                     max_parallelism=MAX_PARALLELISM,
                     clock=self.clock,
+                    batch_mode=self.plan.settings.batch,
+                    state_backend=self._backend,
                     snapshots=snapshots.get(place, ()),
                 )
                 output: Any = _Output(self, node, subtask)
@@ -161,6 +170,15 @@ class PlanRun:
         """Serve all channels until nothing is on its way."""
         while self.step():
             pass
+
+    def finish(self) -> None:
+        """Drain, and end the inputs of all operators, one after another."""
+        for place in range(len(self._nodes)):
+            self.drain()
+            for subtask in range(self.parallelism):
+                if (place, subtask) in self._running:
+                    self._running[place, subtask].operator.finish()
+        self.drain()
 
     def restart(self, parallelism: int | None = None) -> None:
         """Drain, and go on from a snapshot, with this parallelism or the same."""
