@@ -90,6 +90,11 @@ QUERIES = [
     "SELECT id, price FROM (SELECT * FROM orders ORDER BY id LIMIT 4) WHERE price > 4",
     "SELECT id, SUM(price) OVER (PARTITION BY person ORDER BY id) FROM orders",
     "SELECT id, person, c FROM (SELECT id, person, price, COUNT(*) OVER (PARTITION BY person ORDER BY id) AS c FROM orders) WHERE person > 1 AND price > 4",
+    "SELECT o.id, p.id, p.name FROM orders o LEFT JOIN people p ON o.person = p.id AND 1 = 2",
+    "SELECT o.id, p.id, p.age FROM orders o RIGHT JOIN people p ON o.person = p.id AND 1 = 2",
+    "SELECT o.id, p.id, p.age FROM orders o FULL JOIN people p ON o.person = p.id AND 1 > 2",
+    "SELECT id, name FROM people p WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.person = p.id AND 1 = 2)",
+    "SELECT id, price FROM orders WHERE price > 2 AND CAST(NULL AS INT) = 1",
     "SELECT person, n FROM (SELECT person, COUNT(*) AS n FROM orders GROUP BY person) WHERE person + n > 3",
     "SELECT n FROM (SELECT COUNT(*) AS n FROM orders) WHERE n > 2",
     "SELECT person, name, COUNT(*) FROM (SELECT o.person, p.name, o.id FROM orders o LEFT JOIN people p ON o.person = p.id) WHERE person < 3 GROUP BY person, name",
@@ -230,6 +235,7 @@ WRITES = [
     "SELECT p.id, o.id, o.price FROM orders o RIGHT JOIN people p ON o.id = p.id",
     "SELECT o.id, p.age, 0 FROM orders o JOIN people p ON o.person = p.id WHERE p.age > 1",
     "SELECT MIN(id), person, 0 FROM orders GROUP BY person",
+    "SELECT a, b, b FROM (SELECT person AS a, n * 2 AS b FROM (SELECT person, CAST(COUNT(*) AS INT) AS n FROM orders GROUP BY person) WHERE n = 2)",
 ]  # fmt: skip
 
 
