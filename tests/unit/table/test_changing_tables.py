@@ -51,6 +51,8 @@ QUERIES = [
     "SELECT o.id, p.id, p.age FROM orders o RIGHT JOIN people p ON o.id = p.id",
     "SELECT o.id, p.id, p.age FROM orders o FULL JOIN people p ON o.id = p.id",
     "SELECT o.id, o.person, p.age, n.n FROM orders o LEFT JOIN people p ON o.person = p.id LEFT JOIN (SELECT id, COUNT(*) AS n FROM people GROUP BY id) n ON p.id = n.id",
+    "SELECT o.id, o.person, t.price, t.n FROM orders o JOIN (SELECT person, price, COUNT(*) AS n FROM orders GROUP BY person, price) t ON o.person = t.person",
+    "SELECT p.id, t.price, t.n FROM people p LEFT JOIN (SELECT person, price, COUNT(*) AS n FROM orders GROUP BY person, price) t ON p.id = t.person",
     "SELECT p.id, COUNT(*), SUM(o.price) FROM orders o FULL JOIN people p ON o.person = p.id GROUP BY p.id",
     "SELECT p.id, COUNT(*) FROM orders o LEFT JOIN people p ON o.person = p.id GROUP BY p.id",
     "SELECT o.person, COUNT(*) FROM orders o FULL JOIN people p ON o.person = p.id GROUP BY o.person",
