@@ -105,14 +105,17 @@ class PlanRun:
                 self._running[place, subtask] = harness
 
     def feed(self, table: str, *changes: Change, source: int | None = None) -> None:
-        """Let a table send changes, all in one batch, from the subtask of the first row's first value."""
+        """Let a table send changes: each subtask those of the rows whose first value is its own, in one batch, so that changes of a row stay in order."""
         for node in self._nodes:
             if isinstance(node, TableScan) and node.table.path.name == table:
                 names = [each.name for each in node.table.columns]
                 chosen = [names.index(field.name) for field in node.schema]
-                rows = [(kind, tuple(row[at] for at in chosen)) for kind, row in changes]
-                subtask = hash(changes[0][1][0]) if source is None else source
-                self.send(node, subtask % self.parallelism, batch_of(rows, node.types).frame)
+                parts: dict[int, list[Change]] = {}
+                for kind, row in changes:
+                    subtask = (hash(row[0]) if source is None else source) % self.parallelism
+                    parts.setdefault(subtask, []).append((kind, tuple(row[at] for at in chosen)))
+                for subtask, rows in parts.items():
+                    self.send(node, subtask, batch_of(rows, node.types).frame)
 
     def send(self, node: Physical, subtask: int, frame: pl.DataFrame) -> None:
         """Put what a node emits into the channels of its readers."""
