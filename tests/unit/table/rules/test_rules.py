@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.columnar.specs.common import SortKey, WindowDefinition
-from penstock.table.expressions.nodes import AggregateCall
+from penstock.table.expressions.nodes import AggregateCall, Literal
 from penstock.table.plan.nodes import (
     Aggregate,
     Field,
@@ -136,6 +136,16 @@ def test_a_condition_that_a_missing_row_may_meet_leaves_an_outer_join_as_it_is()
     for kind in ("LEFT", "RIGHT", "FULL"):
         plan = shown(where(joined(left, right, on, kind), either))
         assert f"joinType=[{kind.title()}OuterJoin]" in plan
+
+
+def test_a_join_whose_condition_is_never_true_keeps_the_rows_that_need_no_partner():
+    left, right = scan(table("left", {"x": INT})), scan(table("right", {"y": INT}))
+    never = call("=", number(1), number(2))
+    unknown = Literal(BOOL, None)
+    for condition in (never, unknown):
+        found = {kind: kinds(joined(left, right, condition, kind)) for kind in ("SEMI", "ANTI")}
+        assert "TableSourceScan" not in found["SEMI"]
+        assert found["ANTI"] == kinds(left)
 
 
 def test_conditions_on_keys_move_below_an_aggregate_and_others_stay():
