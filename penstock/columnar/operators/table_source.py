@@ -155,8 +155,8 @@ class ColumnAssignment:
         reached = np.maximum.accumulate(self._times.of_each(columns.frame))
         full = np.arange(gap - self._rows - 1, count, gap)  # the rows that fill a gap
         begin = 0
-        for row, watermark in zip(full.tolist(), reached[full].tolist(), strict=True):
-            watermark = max(watermark, self._highest)
+        for row, highest in zip(full.tolist(), reached[full].tolist(), strict=True):
+            watermark = max(highest, self._highest)
             if watermark > self._announced:
                 emit(columns.slice(begin, row + 1))
                 begin = row + 1

@@ -1,8 +1,7 @@
 """WATERMARK FOR moves into the scan of its table, so that each split has a watermark of its own.
 
-AssignWatermark(t, t - 5 s)            AssignWatermark(pushed)
-  Project(id, TO_TIMESTAMP(x) AS t) ->   Project(id, TO_TIMESTAMP(x) AS t)
-    Scan(id, x)                            Scan(id, x, watermark = TO_TIMESTAMP(x) - 5 s)
+Before: `AssignWatermark(t - 5 s)` of `Project(id, TO_TIMESTAMP(x) AS t)` of `Scan(id, x)`.
+After: the same projection of `Scan(id, x, watermark = TO_TIMESTAMP(x) - 5 s)`.
 """
 
 from __future__ import annotations
