@@ -53,7 +53,9 @@ def millis(rows: list[tuple[str, int]]) -> list[tuple[str, int]]:
 
 def tables(options: dict[str, str]) -> TableEnvironment:
     configuration = Configuration()
-    given = {"parallelism.default": "1", "table.local-time-zone": "UTC", **options}
+    # A watermark after each batch.
+    often = {"pipeline.auto-watermark-interval": "1 ms"}
+    given = {"parallelism.default": "1", "table.local-time-zone": "UTC", **often, **options}
     for key, value in given.items():
         configuration.set_string(key, value)
     settings = EnvironmentSettings.new_instance().in_streaming_mode()
