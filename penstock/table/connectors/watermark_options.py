@@ -18,7 +18,7 @@ _GROUP: Final = "scan.watermark.alignment.group"
 _DRIFT: Final = "scan.watermark.alignment.max-drift"
 _INTERVAL: Final = "scan.watermark.alignment.update-interval"
 _IDLE: Final = "scan.watermark.idle-timeout"
-_OPTIONS: Final[tuple[Option, ...]] = (
+WATERMARK_OPTIONS: Final[tuple[Option, ...]] = (
     text(_STRATEGY, "on-periodic", choices=("on-periodic", "on-event")),
     number(_GAP, 1),
     text(_GROUP),
@@ -26,7 +26,6 @@ _OPTIONS: Final[tuple[Option, ...]] = (
     duration(_INTERVAL, 1000),
     duration(_IDLE, 0),
 )
-WATERMARK_OPTIONS: Final = tuple(option.name for option in _OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def watermark_options(given: Mapping[str, str], table: str) -> WatermarkOptions:
     1
     """
     own = {name: value for name, value in given.items() if name.startswith(PREFIX)}
-    values = checked(own, _OPTIONS, table)
+    values = checked(own, WATERMARK_OPTIONS, table)
     if values[_GAP] < 1:
         raise ConfigurationError(
             f"table {table}: option '{_GAP}' cannot be '{own[_GAP]}'",
