@@ -14,8 +14,8 @@ from penstock.runtime.user_code import close_functions
 from penstock.table.expressions.nodes import Rex
 
 # What expressions have in common is computed once: Nexmark's q22 (three parts of a link) is 2.9 times as fast, the CASE of q14 (four hours) 5.7 times, for 12 us a batch.
-ONCE = pl.QueryOptFlags.none()
-ONCE.comm_subexpr_elim = True
+_ONCE = pl.QueryOptFlags.none()
+_ONCE.comm_subexpr_elim = True
 
 
 class CalcOperator(StreamOperator):
@@ -71,13 +71,13 @@ class CalcOperator(StreamOperator):
 
 def filtered(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
     """Return the rows for which the condition is TRUE."""
-    mask = frame.lazy().select(condition.alias("mask")).collect(optimizations=ONCE)["mask"]
+    mask = frame.lazy().select(condition.alias("mask")).collect(optimizations=_ONCE)["mask"]
     return frame.filter(mask if len(mask) == frame.height else condition)
 
 
 def projected(frame: pl.DataFrame, projection: list[pl.Expr]) -> pl.DataFrame:
     """Return computed columns with as many rows as the frame has, also if all of them are constants."""
-    made = frame.lazy().select(projection).collect(optimizations=ONCE)
+    made = frame.lazy().select(projection).collect(optimizations=_ONCE)
     if made.height == frame.height:
         return made
     if not projection:

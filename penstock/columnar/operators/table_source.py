@@ -9,8 +9,8 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.expressions import compile_expression
-from penstock.columnar.operators.calc import ONCE, projected
 from penstock.columnar.operators.conversions import columns_of_rows
+from penstock.columnar.specs.common import column
 from penstock.columnar.specs.sources import TableSourceSpec
 from penstock.columnar.times import millis
 from penstock.columnar.user_functions import open_functions
@@ -20,9 +20,9 @@ from penstock.runtime.operators.source import SourceOperator
 from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.time.assigning import Assignment, EmitBatch, EmitWatermark
 from penstock.runtime.user_code import close_functions
-from penstock.table.expressions.nodes import InputRef
+from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex
 
-_NULLS = "$nulls"
+_TIME = "$time"
 _WATERMARK = "$watermark"
 
 
@@ -43,7 +43,9 @@ class TableSourceOperator(SourceOperator):
 
     def _new_assignment(self) -> Assignment:
         return ColumnAssignment(
-            self._times, periodic=self._interval > 0, emits=not self.context.batch_mode
+            self._times,
+            interval_ms=self.context.auto_watermark_interval,
+            emits=not self.context.batch_mode,
         )
 
 
@@ -54,13 +56,12 @@ class RowTimes:
         self.gap = spec.gap
         self._rows = spec.rows
         self._operator = operator
-        rowtime = compile_expression(spec.rowtime, spec.zone)
-        watermark = compile_expression(spec.watermark, spec.zone)
-        self._nulls = [rowtime.null_count().alias(_NULLS)]
-        self._highest = [*self._nulls, watermark.max().alias(_WATERMARK)]
-        self._each = [rowtime.is_null().alias(_NULLS), watermark.alias(_WATERMARK)]
-        # What the watermark has in common with a computed time is computed once.
-        self._computed = not isinstance(spec.rowtime, InputRef)
+        rowtime, self._watermark = spec.rowtime, compile_expression(spec.watermark, spec.zone)
+        # A column's NULLs are counted already; of a computed time they are those of `t` or `t - INTERVAL ...`, which is computed anyway.
+        self._column = column(rowtime.index) if isinstance(rowtime, InputRef) else None
+        self._rowtime: pl.Expr | None = None
+        if self._column is None and not _is_null_with(spec.watermark, rowtime):
+            self._rowtime = compile_expression(rowtime, spec.zone)
 
     def columns_of(self, batch: Any) -> ColumnBatch:
         """Return a batch of records as columns."""
@@ -69,62 +70,57 @@ class RowTimes:
             return batch
         return columns_of_rows(self._rows, batch, self._operator.context.operator_name)
 
-    def check(self, frame: pl.DataFrame) -> None:
-        """Refuse rows without a time."""
-        self._refuse(self._select(frame, self._nulls)[_NULLS].item())
-
-    def highest(self, frame: pl.DataFrame) -> int | None:
-        """Return the highest watermark of some rows; None if all are NULL."""
-        made = self._select(frame, self._highest)
-        self._refuse(made[_NULLS].item())
-        highest: int | None = millis(made[_WATERMARK]).item()
-        return highest
-
-    def of_each(self, frame: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return the watermark of each row, the lowest one where it is NULL."""
+    def of_each(self, frame: pl.DataFrame) -> pl.Series:
+        """Return the watermark of each row, or a single one if it is a constant; refuse rows without a time."""
         try:
-            made = projected(frame, self._each)
+            made = frame.select(self._watermark.alias(_WATERMARK)).to_series()
+            if self._column is not None:
+                nulls = frame[self._column].null_count()
+            elif self._rowtime is not None:
+                nulls = frame.select(self._rowtime.alias(_TIME)).to_series().null_count()
+            else:
+                nulls = made.null_count()
         except PenstockError:
             raise
         except Exception as error:
             raise self._operator.guard(error) from error
-        self._refuse(made[_NULLS].any())
-        return millis(made[_WATERMARK]).fill_null(MIN_WATERMARK).to_numpy()
-
-    def _select(self, frame: pl.DataFrame, wanted: list[pl.Expr]) -> pl.DataFrame:
-        try:
-            if self._computed:
-                return frame.lazy().select(wanted).collect(optimizations=ONCE)
-            return frame.select(wanted)
-        except PenstockError:
-            raise
-        except Exception as error:
-            raise self._operator.guard(error) from error
-
-    def _refuse(self, nulls: Any) -> None:
         if nulls:
             raise RecordError(
                 "the time attribute of a row is NULL",
                 detail=f"in operator '{self._operator.context.operator_name}'",
                 hint="declare a computed column with a default, COALESCE(...), and the watermark for that",
             )
+        return made
+
+
+def _is_null_with(watermark: Rex, rowtime: Rex) -> bool:
+    """Whether the watermark is NULL where the time is, and nowhere else."""
+    if watermark == rowtime:
+        return True
+    return (
+        isinstance(watermark, Call)
+        and watermark.function in {"-", "+"}
+        and watermark.operands[0] == rowtime
+        and all(isinstance(each, Literal) and each.value for each in watermark.operands[1:])
+    )
 
 
 class ColumnAssignment:
     """The time of one split of a table.
 
-    Periodic emission takes the highest watermark of a batch: no step per row. With a gap, a batch is emitted in parts, each up to a row that
-    brings a new watermark.
+    Periodic emission takes the highest watermark of a batch: no step per row. A batch that moves time on by more than the interval is followed by a
+    watermark at once, as behind Flink's WatermarkAssigner, so that reading a backlog does not fill the state. With a gap, a batch is emitted in parts,
+    each up to a row that brings a new watermark.
     """
 
     idle = False
 
-    def __init__(self, times: RowTimes, *, periodic: bool, emits: bool) -> None:
+    def __init__(self, times: RowTimes, *, interval_ms: float, emits: bool) -> None:
         self._times = times
-        self._periodic = periodic
+        self._interval_ms = interval_ms
         self._emits = emits
         self._highest = MIN_WATERMARK
-        self._announced = MIN_WATERMARK  # of `_highest`, what has been emitted by gaps
+        self._announced = MIN_WATERMARK  # of `_highest`, what was emitted at once
         self._rows = 0  # since the last gap was full
 
     @property
@@ -132,27 +128,36 @@ class ColumnAssignment:
         """The watermark as of the last batch, or of the last row that filled a gap."""
         if self._times.gap is not None:
             return self._announced
-        return self._highest if self._periodic else MIN_WATERMARK
+        return self._highest if self._interval_ms > 0 else MIN_WATERMARK
 
     def on_batch(self, batch: Any, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
         """Emit the rows as columns, and take note of the time that they bring."""
         columns = self._times.columns_of(batch)
-        if not self._emits:
-            self._times.check(columns.frame)
-            emit(columns)
-        elif self._times.gap is None:
-            highest = self._times.highest(columns.frame)
-            if highest is not None and highest > self._highest:
-                self._highest = highest
-            emit(columns)
-        else:
-            self._in_parts(columns, self._times.gap, emit, emit_watermark)
+        reached = self._times.of_each(columns.frame)
+        if self._times.gap is not None and self._emits:
+            self._in_parts(columns, reached, emit, emit_watermark)
+            return
+        emit(columns)
+        if not self._emits or self._interval_ms <= 0:
+            return
+        highest: Any = millis(reached).max()
+        if highest is not None and highest > self._highest:
+            self._highest = highest
+            if highest - self._announced > self._interval_ms:
+                self._announced = highest
+                emit_watermark(highest)
 
     def _in_parts(
-        self, columns: ColumnBatch, gap: int, emit: EmitBatch, emit_watermark: EmitWatermark
+        self,
+        columns: ColumnBatch,
+        watermarks: pl.Series,
+        emit: EmitBatch,
+        emit_watermark: EmitWatermark,
     ) -> None:
-        count = len(columns)
-        reached = np.maximum.accumulate(self._times.of_each(columns.frame))
+        gap, count = self._times.gap, len(columns)
+        assert gap is not None
+        each = millis(watermarks).fill_null(MIN_WATERMARK).to_numpy()
+        reached = np.maximum.accumulate(np.broadcast_to(each, count))
         full = np.arange(gap - self._rows - 1, count, gap)  # the rows that fill a gap
         begin = 0
         for row, highest in zip(full.tolist(), reached[full].tolist(), strict=True):

@@ -28,7 +28,7 @@ from penstock.connectors.source import (
 )
 from penstock.errors import RecordError
 from penstock.runtime.operators.source import Polled
-from penstock.table.expressions.nodes import Call, InputRef, Literal
+from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex
 from penstock.table.types import DayTimeIntervalType, IntType, TimestampType
 from penstock.testing import ManualClock, OperatorHarness
 
@@ -81,6 +81,8 @@ class Run:
         *,
         pipelined: bool,
         columnar: bool = False,
+        rowtime: Rex = TIME,
+        watermark: Rex | None = None,
         gap: int | None = None,
         idle_ms: int = 0,
         interval: int = 200,
@@ -96,8 +98,8 @@ class Run:
         spec = TableSourceSpec(
             Splits(columnar),
             strategy,
-            rowtime=TIME,
-            watermark=Call(TYPES[1], "-", (TIME, DELAY)),
+            rowtime=rowtime,
+            watermark=watermark or Call(TYPES[1], "-", (rowtime, DELAY)),
             rows=None if columnar else ROWS,
             gap=gap,
         )
@@ -172,6 +174,16 @@ def test_the_subtask_has_the_lowest_watermark_of_its_splits(
     assert run.read(slow=[[1_500]]) == [1, "W1490"]
 
 
+def test_a_batch_that_moves_time_on_by_more_than_the_interval_brings_a_watermark(
+    pipelined: bool,
+) -> None:
+    run = Run(pipelined=pipelined, interval=200)
+    run.assign("a", "b")
+    assert run.read(a=[[10]], b=[[10]])[-1] == "W0"
+    assert run.read(a=[[5_000], [9_000]]) == [1, 1]
+    assert run.read(b=[[150], [400], [450], [700]]) == [1, 1, "W390", 1, 1, "W690"]
+
+
 def test_an_idle_split_holds_nothing_back(pipelined: bool) -> None:
     run = Run(pipelined=pipelined, idle_ms=500)
     run.assign("fast", "quiet")
@@ -225,11 +237,33 @@ def test_a_split_of_a_table_without_watermark_begins_with_none(pipelined: bool) 
 
 
 def test_rows_without_a_time_are_refused() -> None:
-    for more in ({}, {"columnar": True}, {"gap": 2}, {"batch_mode": True}):
+    computed = Call(TYPES[1], "+", (TIME, DELAY))
+    constant = Literal(TYPES[1], EPOCH)
+    for more in (
+        {},
+        {"columnar": True},
+        {"gap": 2},
+        {"batch_mode": True},
+        {"rowtime": computed},
+        {"rowtime": computed, "watermark": computed, "gap": 1},
+        {"rowtime": computed, "watermark": constant},
+    ):
         run = Run(pipelined=False, **more)
         run.assign("a")
         with pytest.raises(RecordError, match="time attribute of a row is NULL"):
             run.read(a=[[5, None]])
+
+
+def test_a_watermark_may_be_null_or_constant_where_times_are_not() -> None:
+    never = Literal(TYPES[1], None)
+    constant = Literal(TYPES[1], EPOCH + dt.timedelta(milliseconds=7))
+    for gap in (None, 1):
+        run = Run(pipelined=False, watermark=never, gap=gap)
+        run.assign("a")
+        assert run.read(a=[[1, 2]]) == [2]
+        run = Run(pipelined=False, watermark=constant, gap=gap)
+        run.assign("a")
+        assert run.read(a=[[1, 2]]) == ([2, "W7"] if gap is None else [1, "W7", 1])
 
 
 def test_batch_mode_has_no_watermarks_before_the_end() -> None:
