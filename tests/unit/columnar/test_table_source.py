@@ -85,6 +85,7 @@ class Run:
         watermark: Rex | None = None,
         gap: int | None = None,
         idle_ms: int = 0,
+        drift_ms: int | None = None,
         interval: int = 200,
         progress: list[SplitProgress] | None = None,
         snapshots: tuple[Any, ...] = (),
@@ -93,6 +94,8 @@ class Run:
         strategy = WatermarkStrategy.for_generator(NoWatermarks)
         if idle_ms:
             strategy = strategy.with_idleness(Duration.of_millis(idle_ms))
+        if drift_ms is not None:
+            strategy = strategy.with_watermark_alignment("g", Duration.of_millis(drift_ms))
         self.pipelined = pipelined
         self.clock = ManualClock(1_000)
         spec = TableSourceSpec(
@@ -194,6 +197,17 @@ def test_an_idle_split_holds_nothing_back(pipelined: bool) -> None:
     assert run.read(quiet=[[2_995]]) == [1]  # what comes back does not take time back
     assert run.read(fast=[[4_000]]) == [1]
     assert run.read(quiet=[[3_500]]) == [1, "W3490"]
+
+
+def test_a_split_that_is_too_far_ahead_of_its_group_waits() -> None:
+    run = Run(pipelined=True, drift_ms=20)
+    run.assign("a", "b")
+    run.read(a=[[1_000]], b=[[1_000]])
+    run.harness.operator.allow_time(980)
+    assert run.read(a=[[1_500]], b=[[1_010]]) == [1, 1, "W1000"]
+    assert run.read(a=[[1_600]], b=[[1_020]]) == [1, "W1010"]  # `a` is at 1490, 1000 is allowed
+    run.harness.operator.allow_time(1_490)
+    assert run.read() == [1]
 
 
 def test_watermarks_by_rows_stand_between_them(pipelined: bool) -> None:
