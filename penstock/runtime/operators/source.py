@@ -20,6 +20,7 @@ from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader
 from penstock.runtime.operators.source_turns import EpochTurns, SideBySide, SplitReading, Turns
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, batch_of
 from penstock.runtime.state.operator_state import EMITTED, IDLE
+from penstock.runtime.time.assigning import Assignment, TimestampAssignment
 from penstock.runtime.time.valve import combine
 from penstock.runtime.user_code import RecordFailedError
 
@@ -125,11 +126,14 @@ class SourceOperator(StreamOperator):
     def _begin_reading(self, progress: SplitProgress) -> SplitReading:
         return SplitReading(
             progress,
-            self.spec.watermark_strategy,
+            self._new_assignment(),
             self.context.clock(),
             bounded=self._bounded or progress.split.bounded,
-            periodic=self._interval > 0,
         )
+
+    def _new_assignment(self) -> Assignment:
+        """Return what gives the records of one split their time."""
+        return TimestampAssignment(self.spec.watermark_strategy, periodic=self._interval > 0)
 
     def _take_status(self, more: MoreSplits) -> None:
         if more.idle:

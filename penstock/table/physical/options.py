@@ -43,7 +43,7 @@ STATE_TTL = _duration(
 IDLE_TIMEOUT = _duration(
     "table.exec.source.idle-timeout",
     0,
-    "After which time without records a source no longer holds back watermarks; 0: never.",
+    "After which time without records a split of a source no longer holds back watermarks; 0: never.",
 )
 DUPLICATES = _flag(
     "table.exec.source.cdc-events-duplicate",

@@ -138,7 +138,7 @@ class _Translator:
         strategy = scanned.watermarks or WatermarkStrategy.no_watermarks()
         return self._step(
             node,
-            SourceSpec(scanned.source, strategy),
+            node.spec or SourceSpec(scanned.source, strategy),
             [],
             name=f"Source: {node.table.path.name}[{self._number}]",
             kind="source",

@@ -97,7 +97,7 @@ def _has_watermarks(node: Physical) -> bool:
     match node:
         case Operator(spec=WatermarkSpec()):
             return True
-        case TableScan() if node.scanned.watermarks is not None:
+        case TableScan() if node.spec is not None or node.scanned.watermarks is not None:
             return True
         case StreamInput():
             return any(field.time == "rowtime" for field in node.schema)
