@@ -137,6 +137,13 @@ class LiveMetrics:
         """Return what a subtask reported last, nothing if it has not."""
         return self._reports.get(task, {})
 
+    def by_vertex(self) -> dict[str, list[Mapping[str, Any]]]:
+        """Return the reports of subtasks by vertex."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for task, report in self._reports.items():
+            found.setdefault(task.vertex, []).append(report)
+        return found
+
     def vertex(self, vertex: str) -> VertexFigures:
         """Return how the subtasks of a vertex are doing."""
         return VertexFigures.of(
