@@ -8,7 +8,6 @@ LATE: Final = "numLateRecordsDropped"
 LATENESS: Final = "lateRecordsLatenessMs"  # how far late records are behind the watermark
 NULL_TIME: Final = "numNullRowTimeRecordsDropped"
 NULL_COLUMN: Final = "numNotNullViolationsDropped"
-NULL_KEY: Final = "numNullKeyRecordsDropped"
 SKIPPED: Final = "numRecordsSkipped"
 
 # What is wrong with them, as it follows "dropped 3 of 100 records: ".
@@ -16,6 +15,5 @@ REASONS: Final = {
     LATE: "they are late",
     NULL_TIME: "their time attribute is NULL",
     NULL_COLUMN: "a NOT NULL column of the sink is NULL",
-    NULL_KEY: "their key is NULL",
     SKIPPED: "they cannot be parsed",
 }

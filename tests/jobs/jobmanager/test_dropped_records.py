@@ -13,6 +13,7 @@ from penstock.jobmanager.diagnosis.figures import read_figures
 from penstock.jobmanager.diagnosis.rules.late import late_records
 from penstock.rest import shapes
 from penstock.rest.resources.job_graph import job_graph
+from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.testing.mini_cluster import MiniCluster
 from penstock.windowing import TumblingEventTimeWindows
 
@@ -76,3 +77,44 @@ def test_late_records_are_mentioned_with_their_number_and_lateness(mode, caplog)
     assert job_graph(job, NOW)["dropped"] == [found]
     (finding,) = late_records(read_figures(job, NOW))
     assert finding.title == "'sums' dropped 25 % of its records: they are late"
+
+
+def _said_of(tmp_path, caplog, *, columns, form, lines):
+    """Run a query over a file; return its rows, and the lines about what was dropped."""
+    caplog.set_level(logging.WARNING)
+    (tmp_path / "rows").write_text("\n".join(lines) + "\n")
+    with MiniCluster():
+        tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        tables.get_config().set("parallelism.default", "1")
+        tables.execute_sql(
+            f"CREATE TABLE t ({columns}) WITH ('connector' = 'filesystem', "
+            f"'path' = '{tmp_path / 'rows'}', 'format' = '{form}', '{form}.ignore-parse-errors' = 'true')"
+        )
+        with tables.execute_sql("SELECT * FROM t").collect() as found:
+            rows = [tuple(row) for row in found]
+    return rows, [line for line in caplog.messages if " dropped " in line]
+
+
+def test_lines_that_cannot_be_parsed_are_mentioned(tmp_path, caplog):
+    lines = ['{"a": 1}', '{"a": ', '{"a": 2}', "{x", '{"a": 3}']
+    rows, said = _said_of(tmp_path, caplog, columns="a INT", form="json", lines=lines)
+    assert rows == [(1,), (2,), (3,)]
+    assert len(said) == 1
+    assert said[0].endswith("dropped 2 of 5 records: they cannot be parsed")
+
+
+def test_rows_that_the_sink_must_not_have_are_mentioned(tmp_path, caplog):
+    caplog.set_level(logging.WARNING)
+    (tmp_path / "rows").write_text("1\n\\N\n3\n")
+    with MiniCluster():
+        tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        tables.get_config().set("parallelism.default", "1")
+        tables.get_config().set("table.exec.sink.not-null-enforcer", "DROP")
+        tables.execute_sql(
+            f"CREATE TABLE t (a INT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'rows'}', "
+            "'format' = 'csv', 'csv.null-literal' = '\\N')"
+        )
+        tables.execute_sql("CREATE TABLE s (a INT NOT NULL) WITH ('connector' = 'blackhole')")
+        tables.execute_sql("INSERT INTO s SELECT a FROM t").wait()
+    (said,) = [line for line in caplog.messages if " dropped " in line]
+    assert "dropped 1 of 3 records: a NOT NULL column of the sink is NULL" in said

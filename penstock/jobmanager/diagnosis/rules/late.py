@@ -8,7 +8,6 @@ from typing import Final
 from penstock.common.dropped_records import (
     LATE,
     NULL_COLUMN,
-    NULL_KEY,
     NULL_TIME,
     REASONS,
     SKIPPED,
@@ -22,7 +21,6 @@ _HINTS: Final = {
     "allowed_lateness(...) corrects results; side_output_late_data(...) keeps what is late",
     NULL_TIME: "filter such rows out, or give the time attribute a default with COALESCE",
     NULL_COLUMN: "'table.exec.sink.not-null-enforcer' = 'ERROR' fails the job instead; COALESCE gives a default",
-    NULL_KEY: "filter such rows out, or give the key a default with COALESCE",
     SKIPPED: "without the option that ignores parse errors the job fails at the first one, and names it",
 }
 
