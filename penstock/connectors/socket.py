@@ -126,7 +126,7 @@ class _SocketReader(SourceReader):
     def __init__(self, source: SocketSource) -> None:
         self._source = source
         self._wake: Callable[[], None] = lambda: None
-        self._count_skipped: Callable[[int], None] = lambda count: None
+        self._count_skipped: Callable[[int], None] = lambda _: None
         self._receiver: _Receiver | None = None
         self._messages: deque[bytes] = deque()  # cut, and not yet read
 
