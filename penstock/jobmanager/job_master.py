@@ -23,6 +23,7 @@ from penstock.graph.stage import SlotDemand
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager import execution_tracking as tracking
 from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
+from penstock.jobmanager.dropped_records import DroppedRecords
 from penstock.jobmanager.failures import explain_failure, root_cause
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_core import JobCore
@@ -158,6 +159,10 @@ class JobMaster:
     def metrics(self) -> dict[str, dict[str, Any]]:
         """Totals over the completed checkpoints of this run, by operator id."""
         return self._reporting.metrics
+
+    def dropped(self) -> list[DroppedRecords]:
+        """Return which operators have dropped records, why and how many."""
+        return self._reporting.dropped()
 
     @property
     def live(self) -> LiveMetrics:
@@ -504,6 +509,7 @@ class JobMaster:
             request.result.set_exception(over())
         steps: list[Callable[[], object]] = [
             self._driver.close,
+            self._reporting.on_end,
             lambda: self._reporting.progress.close(status),
             self.savepoints.wait,
         ]

@@ -10,6 +10,7 @@ from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.keys import keys_of
 from penstock.columnar.specs.changes import DropKindsSpec, NotNullSpec
 from penstock.columnar.specs.common import DELETE, INSERT, KIND, UPDATE_BEFORE, column
+from penstock.common.dropped_records import NULL_COLUMN
 from penstock.errors import RecordError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
@@ -60,6 +61,11 @@ class NotNullOperator(StreamOperator):
 
     spec: NotNullSpec
 
+    def open(self, context: OperatorContext) -> None:
+        """Register the counter of dropped rows."""
+        super().open(context)
+        self._dropped = context.runtime_context.get_metrics_group().counter(NULL_COLUMN)
+
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
         """Check the columns."""
         frame = batch.frame
@@ -72,6 +78,7 @@ class NotNullOperator(StreamOperator):
                     f"column '{name}' is NOT NULL, but a row to be written has NULL there",
                     hint="set 'table.exec.sink.not-null-enforcer' = 'DROP' to leave such rows out",
                 )
+            self._dropped.inc(values.null_count())
             frame = frame.filter(values.is_not_null())
         if frame.height:
             self.output.emit(ColumnBatch(frame, batch.timestamps if frame is batch.frame else None))

@@ -103,6 +103,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             return self._read(message.decode("utf-8-sig"))
         except (ValueError, ArithmeticError, RecordError, RecursionError) as error:
             if self._ignore:
+                self.skipped += 1
                 return None
             raise RecordError(
                 "a JSON message cannot be read as a row",

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from penstock.common.dropped_records import SKIPPED
 from penstock.common.serialization import (
     DeserializationSchema,
     Deserialized,
@@ -80,6 +81,7 @@ class KafkaReader(SourceReader):
         self._key, self._headers = message.key, message.headers
         self._name = f"{self._options.client_id}-{context.get_index_of_this_subtask()}"
         group = context.get_metrics_group()
+        self._skipped = group.counter(SKIPPED)
         group.gauge("pendingRecords", lambda: sum(self._lags(), 0))
         self._metrics = group.add_group("KafkaSourceReader")
         self._metrics.add_group("KafkaConsumer").gauge(
@@ -130,12 +132,14 @@ class KafkaReader(SourceReader):
             position = stop
         times = [moment for _, moment in map(self._timestamp, messages)]
         values = list(map(self._value, messages))
+        before = self._schema.skipped
         if isinstance(self._schema, KafkaRecordDeserializationSchema):
             found = self._deserialized(
                 self._schema, self._records(buffer.partition, messages, values, times)
             )
         else:
             found = self._schema.deserialize_batch(values)
+        self._skipped.inc(self._schema.skipped - before)
         buffer.next = position
         return SourceBatch(
             found.records,

@@ -78,9 +78,11 @@ class LenientJsonDeserializationSchema(DeserializationSchema):
         if self._read is None:
             self._read = _lenient(field_type(self._type))
         try:
-            return self._read(decode_exactly(message.decode("utf-8-sig")))
+            found = self._read(decode_exactly(message.decode("utf-8-sig")))
         except (ValueError, RecursionError):
-            return None
+            found = None
+        self.skipped += found is None
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._type,)
