@@ -53,7 +53,8 @@ class RowTimes:
     """Computes what a table's rows say about time, for all splits of a subtask."""
 
     def __init__(self, spec: TableSourceSpec, operator: TableSourceOperator) -> None:
-        self.gap = spec.gap
+        # Without an interval there are no periodic watermarks: each row that raises the watermark is followed by it.
+        self.gap = spec.gap or (None if operator.context.auto_watermark_interval else 1)
         self._rows = spec.rows
         self._operator = operator
         rowtime, self._watermark = spec.rowtime, compile_expression(spec.watermark, spec.zone)
@@ -128,7 +129,7 @@ class ColumnAssignment:
         """The watermark as of the last batch, or of the last row that filled a gap."""
         if self._times.gap is not None:
             return self._announced
-        return self._highest if self._interval_ms > 0 else MIN_WATERMARK
+        return self._highest
 
     def on_batch(self, batch: Any, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
         """Emit the rows as columns, and take note of the time that they bring."""
@@ -138,7 +139,7 @@ class ColumnAssignment:
             self._in_parts(columns, reached, emit, emit_watermark)
             return
         emit(columns)
-        if not self._emits or self._interval_ms <= 0:
+        if not self._emits:
             return
         highest: Any = millis(reached).max()
         if highest is not None and highest > self._highest:

@@ -222,8 +222,8 @@ def test_watermarks_by_rows_stand_between_them(pipelined: bool) -> None:
     assert run.read(b=[[150, 300, 400]]) == [1, "W140", 1, "W190", 1]
 
 
-def test_without_an_interval_only_watermarks_by_rows_are_emitted(pipelined: bool) -> None:
-    for gap, emitted in ((None, [2]), (2, [2, "W100"])):
+def test_without_an_interval_a_watermark_follows_each_row_that_raises_it(pipelined: bool) -> None:
+    for gap, emitted in ((None, [1, "W90", 1, "W100"]), (2, [2, "W100"])):
         run = Run(pipelined=pipelined, gap=gap, interval=0)
         run.assign("a")
         assert run.read(a=[[100, 110]]) == emitted
