@@ -60,7 +60,8 @@ class SourceOperator(StreamOperator):
     is done by `advance_processing_time` at `next_wakeup`.
 
     The subtask's watermark is the minimum over its splits that are not finished and not idle, from the moment of their assignment: one
-    without records holds it back. If all are idle, it is the maximum. A split that ends in an epoch still counts until its barrier.
+    without records holds it back. If all are idle, it is the maximum. A split that ends in an epoch still counts until its barrier. If
+    all have ended by then and the source goes on (a watched directory), time goes to the furthest of them, as if they had been read one by one.
     """
 
     def open(self, context: OperatorContext) -> None:
@@ -439,6 +440,9 @@ class SourceOperator(StreamOperator):
             # Time goes to the highest among them, also past those that have ended before this barrier.
             self._emit(combine((split.assignment.watermark, True) for split in unfinished))
             self._set_idle(idle=True)
+        if not (unfinished or self._bounded or self.context.pipelined):
+            # All records of files that ended in this epoch are before its barrier: none of them waits for another one.
+            self._emit(combine((split.assignment.watermark, True) for split in self._splits))
         self._check_for_splits(unfinished)
 
     def _check_for_splits(self, unfinished: Sequence[SplitReading]) -> None:
