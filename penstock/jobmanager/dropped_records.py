@@ -84,6 +84,8 @@ def find_dropped(
             ]
             total = totals.get(operator.operator_id, {})
             for metric in REASONS:
+                if metric == SKIPPED and operator.kind != "source":
+                    continue  # a counter of the user's
                 dropped = max(_count(total, metric), sum(_count(each, metric) for each in measured))
                 if dropped <= 0:
                     continue
@@ -110,7 +112,8 @@ def find_dropped(
 
 
 def _count(measured: Mapping[str, Any], name: str) -> int:
-    return int(measured[name][1]) if name in measured else 0
+    kind, value, *_ = measured.get(name, ("counter", 0))
+    return int(value) if kind == "counter" else 0  # a function may give any metric this name
 
 
 def _watermark(measured: Reports) -> int | None:
@@ -120,8 +123,9 @@ def _watermark(measured: Reports) -> int | None:
 
 
 def _lateness(measured: Reports) -> int | None:
-    found = [each[LATENESS][1]["max"] for each in measured if LATENESS in each]
-    return max((each for each in found if each is not None), default=None)
+    found = [each[LATENESS] for each in measured if LATENESS in each]
+    most = [value["max"] for kind, value, *_ in found if kind == "distribution"]
+    return max((each for each in most if each is not None), default=None)
 
 
 class DropLog:

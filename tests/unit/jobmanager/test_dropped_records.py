@@ -15,7 +15,12 @@ MINUTE = 60_000
 
 
 def vertex(*names):
-    operators = [SimpleNamespace(operator_id=f"id-{name}", name=name) for name in names]
+    operators = [
+        SimpleNamespace(
+            operator_id=f"id-{name}", name=name, kind="source" if name == "lines" else "operator"
+        )
+        for name in names
+    ]
     return SimpleNamespace(id=f"vertex-{names[0]}", operators=tuple(operators))
 
 
@@ -72,6 +77,11 @@ def test_what_cannot_be_parsed_is_not_among_the_records_of_a_source():
     totals = {"id-lines": {SKIPPED: ("counter", 3), "numRecordsIn": ("counter", 97)}}
     (found,) = find_dropped([vertex("lines")], {}, totals)
     assert str(found) == "operator 'lines' dropped 3 of 100 records: they cannot be parsed"
+
+
+def test_metrics_of_functions_with_these_names_are_not_taken_for_dropped_records():
+    own = {LATE: ("gauge", "none"), LATENESS: ("gauge", 7), SKIPPED: ("counter", 3)}
+    assert not find_dropped([vertex("map")], {"vertex-map": [report(map=own)]}, {"id-map": own})
 
 
 def test_a_line_tells_how_many_of_how_many_why_and_how_late():
