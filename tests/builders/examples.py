@@ -25,9 +25,12 @@ def register_profiles() -> None:
     settings.load_profile(FULL)
 
 
-def examples(number: int) -> int:
-    """Return how many examples a test tries, of so many in a full run."""
-    return _part(number) if settings.get_current_profile_name() == CI else number
+def examples(number: int, *, soak: int | None = None) -> int:
+    """Return how many examples a test tries, of so many in a full run. `soak`: how many new ones it tries in a soak, if that is another number."""
+    profile = settings.get_current_profile_name()
+    if profile == EXPLORE and soak is not None:
+        return soak
+    return _part(number) if profile == CI else number
 
 
 def _part(number: int) -> int:

@@ -58,12 +58,19 @@ class PlanRun:
     """One run of a plan. `out` is the changelog of its first end, in the order in which it got there."""
 
     def __init__(
-        self, plan: PhysicalPlan, *, parallelism: int = 1, seed: int = 0, clock: int = 0
+        self,
+        plan: PhysicalPlan,
+        *,
+        parallelism: int = 1,
+        seed: int = 0,
+        clock: int = 0,
+        backend: str = "hashmap",
     ) -> None:
         self.plan = plan
         self.out: list[Change] = []
         self.clock = ManualClock(clock)
         self.parallelism = parallelism
+        self._backend = backend
         self._rng = random.Random(seed)
         # By the node (its place in the plan) and subtask that read, the number of the input, and the subtask that sends.
         self._channels: dict[tuple[int, int, int, int], deque[pl.DataFrame]] = {}
@@ -89,6 +96,8 @@ class PlanRun:
                     parallelism=1 if node.single else parallelism,
                     max_parallelism=MAX_PARALLELISM,
                     clock=self.clock,
+                    batch_mode=self.plan.settings.batch,
+                    state_backend=self._backend,
                     snapshots=snapshots.get(place, ()),
                 )
                 output: Any = _Output(self, node, subtask)
@@ -96,14 +105,17 @@ class PlanRun:
                 self._running[place, subtask] = harness
 
     def feed(self, table: str, *changes: Change, source: int | None = None) -> None:
-        """Let a table send changes, all in one batch, from the subtask of the first row's first value."""
+        """Let a table send changes: each subtask those of the rows whose first value is its own, in one batch, so that changes of a row stay in order."""
         for node in self._nodes:
             if isinstance(node, TableScan) and node.table.path.name == table:
                 names = [each.name for each in node.table.columns]
                 chosen = [names.index(field.name) for field in node.schema]
-                rows = [(kind, tuple(row[at] for at in chosen)) for kind, row in changes]
-                subtask = hash(changes[0][1][0]) if source is None else source
-                self.send(node, subtask % self.parallelism, batch_of(rows, node.types).frame)
+                parts: dict[int, list[Change]] = {}
+                for kind, row in changes:
+                    subtask = (hash(row[0]) if source is None else source) % self.parallelism
+                    parts.setdefault(subtask, []).append((kind, tuple(row[at] for at in chosen)))
+                for subtask, rows in parts.items():
+                    self.send(node, subtask, batch_of(rows, node.types).frame)
 
     def send(self, node: Physical, subtask: int, frame: pl.DataFrame) -> None:
         """Put what a node emits into the channels of its readers."""
@@ -161,6 +173,15 @@ class PlanRun:
         """Serve all channels until nothing is on its way."""
         while self.step():
             pass
+
+    def finish(self) -> None:
+        """Drain, and end the inputs of all operators, one after another."""
+        for place in range(len(self._nodes)):
+            self.drain()
+            for subtask in range(self.parallelism):
+                if (place, subtask) in self._running:
+                    self._running[place, subtask].operator.finish()
+        self.drain()
 
     def restart(self, parallelism: int | None = None) -> None:
         """Drain, and go on from a snapshot, with this parallelism or the same."""

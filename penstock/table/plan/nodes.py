@@ -197,7 +197,6 @@ class Join(Node):
     """A join: INNER, LEFT, RIGHT, FULL, SEMI, ANTI; the condition is over the columns of both. CROSS is INNER with TRUE.
 
     `temporal`: the right side is FOR SYSTEM_TIME AS OF this expression of the left side (a time attribute). `hints`: LOOKUP and STATE_TTL, as written.
-    `null_aware`: ANTI of NOT IN, where a NULL on the right means that nothing is given.
     """
 
     left: Node
@@ -206,7 +205,6 @@ class Join(Node):
     condition: Rex
     temporal: Rex | None = None
     hints: dict[str, Any] = field(default_factory=dict)
-    null_aware: bool = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -149,12 +149,7 @@ class _Pusher:
             side = _side(each, width) if _safe(each) else None
             if side == "left" and kind in {"INNER", "RIGHT", "SEMI"} and not temporal:
                 left.append(each)
-            elif (
-                side == "right"
-                and kind in {"INNER", "LEFT", "SEMI", "ANTI"}
-                and not temporal
-                and not node.null_aware
-            ):
+            elif side == "right" and kind in {"INNER", "LEFT", "SEMI", "ANTI"} and not temporal:
                 right.append(_moved(each, -width))
             else:
                 on.append(each)

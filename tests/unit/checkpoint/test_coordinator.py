@@ -413,6 +413,16 @@ def test_a_failed_commit_leaves_a_durable_epoch_and_deletes_nothing(coordinator)
     assert coordinator.completed_epochs == [1, 2]
 
 
+def test_a_failed_commit_of_another_epoch_does_not_fail_the_one_that_commits(coordinator):
+    complete(coordinator, 1)
+    run_pipe(coordinator, 2)
+    coordinator.handle(ManifestWritten(2))
+    for stale in (CommitFailed("sink", 1, "timeout"), CommitFailed("sink", 3, "timeout")):
+        assert coordinator.handle(stale) == []
+        assert coordinator.phase is Phase.COMMITTING
+    assert coordinator.handle(CommitFinished("sink", 2))[-1] == EpochCompleted(2)
+
+
 @pytest.mark.parametrize(
     ("before", "event"),
     [

@@ -28,11 +28,17 @@ def catalog(mode: str) -> Catalog:
 
 
 def planned(
-    query: str, mode: str = "all", *, update_before: bool = True, **options: str
+    query: str,
+    mode: str = "all",
+    *,
+    update_before: bool = True,
+    tables: Catalog | None = None,
+    batch: bool = False,
+    **options: str,
 ) -> PhysicalPlan:
     """The plan of a statement; names of options have _ for . and __ for -."""
-    made = planner(Toys(), **options)
-    return made.plan([logical_plan(query, catalog(mode))], update_before=update_before)
+    made = planner(Toys(), batch=batch, **options)
+    return made.plan([logical_plan(query, tables or catalog(mode))], update_before=update_before)
 
 
 def keys_of(plan: PhysicalPlan) -> set[tuple[str, ...]]:

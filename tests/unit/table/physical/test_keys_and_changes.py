@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 
 from penstock.columnar.specs.aggregates import GroupAggregateSpec
-from penstock.columnar.specs.changes import ChangelogNormalizeSpec, UpsertMaterializeSpec
+from penstock.columnar.specs.changes import (
+    ChangelogNormalizeSpec,
+    DropKindsSpec,
+    NotNullSpec,
+    UpsertMaterializeSpec,
+)
 from penstock.columnar.specs.joins import JoinSpec
 from penstock.columnar.specs.ranks import RankSpec
 from penstock.table.errors import ValidationError
 from penstock.table.physical.make import exchange
-from penstock.table.physical.nodes import INSERTS, Changes, Physical, Traits
+from penstock.table.physical.nodes import INSERTS, Changes, Operator, Physical, Traits
 from penstock.table.physical.planner import PhysicalPlan
 from penstock.table.plan.nodes import Field
 from tests.builders.plan_runs import PlanRun
@@ -111,6 +116,8 @@ NEEDS = {
     f"SELECT n, COUNT(*) FROM {COUNTS} GROUP BY n": "I,UB,UA,D",
     f"SELECT person, n FROM {COUNTS} ORDER BY n DESC LIMIT 2": "I,UB,UA,D",
     f"SELECT c.n, p.name FROM {COUNTS} c JOIN people p ON c.person = p.id": "I,UB,UA,D",
+    f"SELECT person + 1, n FROM {COUNTS} UNION ALL SELECT n, COUNT(*) FROM {COUNTS} GROUP BY n": "I,UB,UA,D",
+    f"SELECT n, COUNT(*) FROM {COUNTS} GROUP BY n UNION ALL SELECT person + 1, n FROM {COUNTS}": "I,UB,UA,D",
 }
 
 
@@ -119,7 +126,7 @@ def test_an_aggregate_gives_former_rows_only_to_those_who_need_them() -> None:
     for query in NEEDS:
         lines = shown(planned(query, update_before=False), changes=True).splitlines()
         last = [line for line in lines if "GroupAggregate(groupBy=[person]" in line][-1]
-        found[query] = last[last.index("changelogMode=[") + 15 : last.rindex("]")]
+        found[query] = last.split("changelogMode=[")[1].split("]")[0]
     assert found == NEEDS
 
 
@@ -129,8 +136,14 @@ def test_a_filter_that_may_drop_an_update_makes_deletes_of_its_former_row() -> N
     assert str(lossy.result.traits.changes) == "[I,UA,D]"
     grows = "SELECT page, n FROM (SELECT page, COUNT(*) AS n FROM visits GROUP BY page)"
     assert str(planned(grows, update_before=False).result.traits.changes) == "[I,UA]"
-    few = planned(f"{grows} WHERE n < 3", update_before=False)
-    assert str(few.result.traits.changes) == "[I,UA,D]"
+    few = f"{grows} WHERE n < 3"
+    assert str(planned(few, update_before=False).result.traits.changes) == "[I,UA,D]"
+    assert spec_of(planned(few, update_before=False), DropKindsSpec).keys == (0,)
+    computed = planned("SELECT page, n + 1 FROM (" + grows + ")", update_before=False)
+    assert str(computed.result.traits.changes) == "[I,UA]"
+    for query in (f"{few} UNION ALL {grows}", f"{grows} UNION ALL {few}"):
+        both = planned(query, update_before=False)
+        assert str(both.result.traits.changes) == "[I,UA,D]"
 
 
 def test_a_table_without_deletes_refuses_a_filter_that_may_drop_updates(
@@ -157,6 +170,8 @@ CHANGES = {
     "SELECT id FROM visits UNION ALL SELECT id FROM people": "[I,UB,UA,D]",
     "SELECT id FROM visits v WHERE NOT EXISTS (SELECT 1 FROM visits w WHERE w.person = v.id)": "[I,D]",
     "SELECT page, COUNT(*) AS n FROM visits GROUP BY page": "[I,UB,UA]",
+    "SELECT v.id, g.n FROM visits v JOIN (SELECT page, COUNT(*) AS n FROM visits GROUP BY page) g ON v.page = g.page": "[I,UB,UA]",
+    "SELECT v.id, g.n FROM (SELECT page, COUNT(*) AS n FROM visits GROUP BY page) g JOIN visits v ON v.page = g.page": "[I,UB,UA]",
     "SELECT DISTINCT page FROM visits": "[I]",
     "SELECT DISTINCT name FROM people": "[I,D]",
     "SELECT id, page FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY page ORDER BY seen) AS rn FROM visits) WHERE rn = 1": "[I,UB,UA]",
@@ -166,6 +181,26 @@ CHANGES = {
 def test_a_result_says_which_changes_it_has() -> None:
     found = {query: str(planned(query).result.traits.changes) for query in CHANGES}
     assert found == CHANGES
+
+
+def test_columns_that_an_outer_join_may_fill_with_nulls_are_checked_before_a_not_null_column() -> (
+    None
+):
+    strict = Catalog(
+        "CREATE TABLE l (x INT NOT NULL) WITH ('connector' = 'toy')",
+        "CREATE TABLE r (y INT NOT NULL) WITH ('connector' = 'toy')",
+        "CREATE TABLE strict (x INT NOT NULL, y INT NOT NULL) WITH ('connector' = 'toy', 'mode' = 'all')",
+    )
+    found = {}
+    for kind in ("INNER", "LEFT", "RIGHT", "FULL"):
+        query = f"INSERT INTO strict SELECT x, y FROM l {kind} JOIN r ON x = y"
+        names = [
+            node.spec.names
+            for node in planned(query, tables=strict).nodes
+            if isinstance(node, Operator) and isinstance(node.spec, NotNullSpec)
+        ]
+        found[kind] = names
+    assert found == {"INNER": [], "LEFT": [("y",)], "RIGHT": [("x",)], "FULL": [("x", "y")]}
 
 
 def test_hints_of_joins_are_about_the_side_that_they_name() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.columnar.specs.common import WindowDefinition
-from penstock.table.expressions.nodes import AggregateCall
+from penstock.columnar.specs.common import SortKey, WindowDefinition
+from penstock.table.expressions.nodes import AggregateCall, Literal
 from penstock.table.plan.nodes import (
     Aggregate,
     Field,
@@ -18,6 +18,7 @@ from penstock.table.plan.nodes import (
     Write,
 )
 from tests.unit.table.physical.plans import (
+    BOOL,
     INT,
     LONG,
     TEXT,
@@ -88,6 +89,15 @@ def test_a_source_learns_how_many_rows_are_needed():
     assert toys.made[0].limit == 5
 
 
+def test_a_source_gives_all_rows_if_the_first_ones_are_chosen_by_an_order():
+    toys = Toys()
+    bids = scan(BIDS)
+    planner(toys).plan(
+        [Sort(schema=bids.schema, input=bids, order=(SortKey(2, False, False),), limit=3)]
+    )
+    assert toys.made[0].limit is None
+
+
 @pytest.mark.parametrize(
     ("kind", "left", "right"),
     [
@@ -117,6 +127,25 @@ def test_an_outer_join_whose_missing_rows_are_left_out_is_an_inner_join():
     named = where(both, call("=", right_ref(bids, users, 1), number(1)))
     assert "InnerJoin" in shown(named)
     assert "LeftOuterJoin" in shown(where(both, call("IS NULL", right_ref(bids, users, 1))))
+
+
+def test_a_condition_that_a_missing_row_may_meet_leaves_an_outer_join_as_it_is():
+    left, right = scan(table("left", {"id": INT, "x": BOOL})), scan(table("right", {"y": BOOL}))
+    either = call("OR", ref(left, 1), right_ref(left, right, 0))
+    on = call("IS TRUE", right_ref(left, right, 0))
+    for kind in ("LEFT", "RIGHT", "FULL"):
+        plan = shown(where(joined(left, right, on, kind), either))
+        assert f"joinType=[{kind.title()}OuterJoin]" in plan
+
+
+def test_a_join_whose_condition_is_never_true_keeps_the_rows_that_need_no_partner():
+    left, right = scan(table("left", {"x": INT})), scan(table("right", {"y": INT}))
+    never = call("=", number(1), number(2))
+    unknown = Literal(BOOL, None)
+    for condition in (never, unknown):
+        found = {kind: kinds(joined(left, right, condition, kind)) for kind in ("SEMI", "ANTI")}
+        assert "TableSourceScan" not in found["SEMI"]
+        assert found["ANTI"] == kinds(left)
 
 
 def test_conditions_on_keys_move_below_an_aggregate_and_others_stay():
@@ -153,6 +182,13 @@ def test_a_table_that_two_branches_read_is_read_once():
     assert len(toys.made) == 1
     assert toys.made[0].names == ["auction", "bidder", "price"]
     assert "Reused(reference_id=[1])" in shown(plan)
+
+
+def test_a_table_that_is_read_with_other_options_is_read_again():
+    first, second = (scan(table("bids", {"auction": INT}, start=each)) for each in ("1", "2"))
+    for other, times in ((first, 1), (second, 2)):
+        both = SetOperation(schema=first.schema, parts=(first, other), kind="UNION", all=True)
+        assert kinds(both).count("TableSourceScan") == times
 
 
 def test_a_table_that_two_inserts_of_a_job_read_is_read_once():

@@ -1,0 +1,167 @@
+"""Random queries over random changes: each prefix of the changelog is a table, and the last one is what the same query gives of the tables as they are."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.builders.changing_tables import Recomputed, as_given, happenings
+from tests.builders.examples import examples
+from tests.builders.plan_runs import (
+    Change,
+    ChangingTable,
+    PlanRun,
+    upserted_table,
+    valid_table,
+)
+from tests.sql import random_queries
+from tests.sql.nested_queries import nested_queries
+from tests.sql.random_queries import Queries, shown
+from tests.unit.table.plan.plans import Catalog
+from tests.unit.table.sql_plans import planned
+
+SEEDS = st.integers(0, 2**16)
+#: Thousands of examples take longer than a test may take otherwise.
+SOAK_S = 7200
+TWO_PHASE = {"table_optimizer_agg__phase__strategy": "TWO_PHASE"}
+SPLIT = {"table_optimizer_distinct__agg_split_enabled": "true"}
+
+
+def together(
+    rng: random.Random, changes: list[tuple[str, list[Change]]]
+) -> list[tuple[str, list[Change]]]:
+    """Changes of the same table that follow each other, in batches of random sizes: what a mini-batch does."""
+    batches: list[tuple[str, list[Change]]] = []
+    for table, rows in changes:
+        if batches and batches[-1][0] == table and rng.random() < 0.5:
+            batches[-1][1].extend(rows)
+        else:
+            batches.append((table, list(rows)))
+    return batches
+
+
+@given(
+    query=nested_queries(),
+    seed=SEEDS,
+    mode=st.sampled_from(["all", "upsert"]),
+    parallelism=st.sampled_from([(1, 1), (2, 3), (3, 1)]),
+    options=st.sampled_from([{}, {}, TWO_PHASE, SPLIT, {**TWO_PHASE, **SPLIT}]),
+    backend=st.sampled_from(["hashmap", "hashmap", "rocksdb"]),
+)
+@settings(max_examples=examples(100, soak=3000), deadline=None)
+@pytest.mark.timeout(SOAK_S)
+def test_nested_queries_over_changing_tables_give_what_sqlite_computes(
+    query: str,
+    seed: int,
+    mode: str,
+    parallelism: tuple[int, int],
+    options: dict[str, str],
+    backend: str,
+) -> None:
+    plan = planned(query, mode, **options)
+    upserts = planned(query, mode, update_before=False, **options)
+    first, second = parallelism
+    runs = [
+        PlanRun(each, parallelism=first, seed=seed, backend=backend) for each in (plan, upserts)
+    ]
+    tables, rng = Recomputed(), random.Random(seed)
+    changes = together(rng, happenings(seed, 24))
+    for number, (table, rows) in enumerate(changes):
+        given_rows, steps = as_given(rows, mode), rng.randrange(8)
+        tables.apply(table, rows)
+        for run in runs:
+            run.feed(table, *given_rows)
+            run.steps(steps)
+        if number == len(changes) // 2:
+            for run in runs:
+                run.restart(parallelism=second)
+            assert valid_table(runs[0].out) == tables.ask(query)
+    for run in runs:
+        run.drain()
+    expected = tables.ask(query)
+    assert valid_table(runs[0].out) == expected
+    assert "-U" not in {kind for kind, _ in runs[1].out}
+    for each, run in zip((plan, upserts), runs, strict=True):
+        for key in each.result.traits.keys:
+            assert upserted_table(run.out, key) == expected, sorted(key)
+
+
+# Kinds of queries whose results do not depend on when rows come. Left out are those that need event time, and totals: of no rows at all a
+# stream gives no row, and a batch gives one.
+KINDS = ("case", "distinct", "group", "grouping_sets", "join", "join_of_groups", "join_three", "nested_group", "order_limit", "projection", "scalar_subquery", "semi", "set_operation", "top", "top_of_groups", "unnest", "with")  # fmt: skip
+KEYS = {"orders": "id", "items": "iid", "names": "k"}
+# What is left of sums of rounded numbers shows in their roots; and a COUNT of no rows is a row in a batch only.
+NOT_THE_SAME = re.compile(r"STDDEV|VAR_|\(SELECT COUNT")
+
+
+def random_catalog(mode: str, *, bounded: bool) -> Catalog:
+    """The tables of the random queries, without event time."""
+    unbounded = "" if bounded else ", 'unbounded' = 'true'"
+    options = f"WITH ('connector' = 'toy', 'mode' = '{mode}'{unbounded})"
+    return Catalog(
+        *(
+            f"CREATE TABLE {name} ({', '.join(f'`{column}` {kind}' for column, kind in columns.items())}, "
+            f"PRIMARY KEY ({KEYS[name]}) NOT ENFORCED) {options}"
+            for name, columns in random_queries.TABLES.items()
+        )
+    )
+
+
+def random_changes(seed: int) -> tuple[list[tuple[str, list[Change]]], dict[str, ChangingTable]]:
+    """Changes of the tables of the random queries, and what they leave."""
+    rng = random.Random(seed)
+    rows = {
+        name: [row for n in (1, 2) for row in random_queries.rows_of(name, seed + n)][:80]
+        for name in KEYS
+    }
+    tables = {name: ChangingTable() for name in KEYS}
+    found = []
+    for _ in range(40):
+        name = rng.choice(["orders", "orders", "items", "items", "names"])
+        row = rng.choice(rows[name])
+        found.append((name, tables[name].change(rng, row)))
+    return found, tables
+
+
+def as_shown(table: Counter[tuple[Any, ...]]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for row, count in table.items():
+        found[str([shown(each) for each in row])] += count
+    return found
+
+
+@given(
+    kind=st.sampled_from(KINDS),
+    query_seed=SEEDS,
+    seed=SEEDS,
+    mode=st.sampled_from(["all", "upsert"]),
+    parallelism=st.sampled_from([(1, 1), (2, 3)]),
+)
+@settings(max_examples=examples(100, soak=3000), deadline=None)
+@pytest.mark.timeout(SOAK_S)
+def test_random_queries_over_changing_tables_give_what_a_batch_gives(
+    kind: str, query_seed: int, seed: int, mode: str, parallelism: tuple[int, int]
+) -> None:
+    query = Queries(query_seed).kinds[kind]()
+    assume(not NOT_THE_SAME.search(query))
+    changes, tables = random_changes(seed)
+    batch = PlanRun(planned(query, tables=random_catalog("append", bounded=True), batch=True))
+    for name, table in tables.items():
+        if table.rows:
+            batch.feed(name, *(("+I", row) for row in table.rows.values()))
+    batch.finish()
+    plan = planned(query, tables=random_catalog(mode, bounded=False))
+    run, rng = PlanRun(plan, parallelism=parallelism[0], seed=seed), random.Random(seed)
+    for number, (name, rows) in enumerate(together(rng, changes)):
+        run.feed(name, *as_given(rows, mode))
+        run.steps(rng.randrange(8))
+        if number == 15:
+            run.restart(parallelism=parallelism[1])
+    run.drain()
+    assert as_shown(valid_table(run.out)) == as_shown(valid_table(batch.out)), query
