@@ -87,7 +87,9 @@ def read_jars(directories: list[Path]) -> str:
 def main() -> int:
     """Write the list."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pyflink", type=Path, help="site-packages/pyflink of apache-flink-libraries")
+    parser.add_argument(
+        "pyflink", type=Path, help="site-packages/pyflink of apache-flink-libraries"
+    )
     home = parser.parse_args().pyflink
     found = rows(read_jars([home / name for name in JARS]))
     TARGET.write_text("".join("\t".join(row) + "\n" for row in found), encoding="utf-8")

@@ -12,6 +12,7 @@ from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.option_checks import validate
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.source import Source
@@ -218,6 +219,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def _submit(self, job_name: str | None) -> tuple[Any, JobClient]:
         self._pin()
+        validate(
+            self._configuration
+        )  # what get_configuration() was given is checked by nobody else
         settings = self._graph_settings(job_name)
         self._check_program()
         self._warn_without_sink(settings.job_name)

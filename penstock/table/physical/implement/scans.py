@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.columnar.specs.changes import ChangelogNormalizeSpec
 from penstock.columnar.specs.stateless import RowsToColumnsSpec, WatermarkSpec
+from penstock.common.options import table as options
 from penstock.common.types import RowKind
 from penstock.table.catalog.tables import ComputedColumn, MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
@@ -15,7 +16,6 @@ from penstock.table.connectors.providers import TableContext
 from penstock.table.errors import UnsupportedQueryError, ValidationError, nearest
 from penstock.table.expressions.nodes import Call, InputRef, Rex, inputs_of
 from penstock.table.expressions.typing import holds
-from penstock.table.physical import options
 from penstock.table.physical.implement.context import Context
 from penstock.table.physical.make import calc, exchange, operator, project
 from penstock.table.physical.nodes import (
