@@ -28,16 +28,28 @@ _LEFT_OUT = tuple(
         "metrics.",
         "streaming.api.graph.",
         "table.api.config.LookupJoinHintOptions",
+        "table.api.config.MLPredictRuntimeConfigOptions",
         "table.api.config.VectorSearchRuntimeConfigOptions",
         "table.catalog.",
         "table.connector.",
         "table.factories.",
+        "table.module.",
         "table.planner.",
         "table.runtime.",
         "table.secret.",
         "table.sinks.",
         "table.utils.python.",
     )
+)
+# What such classes have besides: options of a configuration.
+_KEPT = frozenset(
+    {
+        "sql-gateway.endpoint.type",
+        "table.catalog-store.kind",
+        "table.exec.dynamic-filtering.threshold",
+        "table.secret-store.kind",
+        "workflow-scheduler.type",
+    }
 )
 # In these classes, keys without the first part are relative to a reporter.
 _RELATIVE_OWNERS = {
@@ -61,7 +73,7 @@ def rows(output: str) -> list[tuple[str, ...]]:
     found = {}
     for line in output.splitlines():
         key, kind, default, choices, older, owner = line.split("\t")
-        if owner.startswith(_LEFT_OUT) or key.startswith("__") or "#" in key:
+        if key not in _KEPT and (owner.startswith(_LEFT_OUT) or "#" in key):
             continue
         own, prefix = _RELATIVE_OWNERS.get(owner, ("", ""))
         whole = key if key.startswith(own) else prefix + key

@@ -86,9 +86,9 @@ def parse_config(text: str, name: str = FILE_NAME) -> Configuration:
         lines[real] = line
         configuration.set(real, value)
         try:
-            check_setting(key, value)
+            check_setting(key, value, where)
         except ConfigurationError as error:
-            detail = f"{where}: {error.detail}" if error.detail else where
+            detail = where if error.detail in {None, where} else f"{where}: {error.detail}"
             raise ConfigurationError(error.message, detail=detail, hint=error.hint) from None
     return configuration
 

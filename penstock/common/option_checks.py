@@ -104,10 +104,17 @@ def _spark_keys(key: str) -> list[str]:
 
 
 def check_setting(key: str, value: Any, where: str | None = None) -> None:
-    """Check one option: its key, its value, and whether it has the effect that whoever sets it expects."""
+    """Check one option: its key, its value, and whether it has an effect. `where` it was set, unless by the program itself."""
     option = find_option(key)
     if option is None:
         check_key(key, where)
+        if not key.startswith(SPARK_PREFIX):
+            # A program's own key in a program is nothing special. Elsewhere it may be a mistake.
+            level = logging.INFO if where is None else logging.WARNING
+            _say_once(
+                level,
+                f"option '{key}' is for the program: Flink, Spark and Penstock have none of this name",
+            )
         return
     converted = option.convert(value, key)
     check_python_option(option.key, converted)
@@ -142,7 +149,7 @@ def _say_once(level: int, line: str) -> None:
         _log.log(level, "%s", line)
 
 
-def validate(configuration: Configuration) -> None:
+def validate(configuration: Configuration, where: str | None = None) -> None:
     """Check all keys and values of a configuration; raise a ConfigurationError for the first that is wrong."""
     for key in sorted(configuration.key_set()):
-        check_setting(key, configuration.raw(key))
+        check_setting(key, configuration.raw(key), where)

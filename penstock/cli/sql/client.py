@@ -126,7 +126,7 @@ class Client:
     @property
     def result_mode(self) -> str:
         """How rows are shown: table, changelog or tableau."""
-        return self.environment.get_config().effective().get(RESULT_MODE)
+        return self.environment.get_config().get(RESULT_MODE.key, RESULT_MODE.default).lower()
 
     def _show(self, result: TableResult) -> None:
         if self.show_rows is not None and self.result_mode != "tableau":

@@ -44,7 +44,7 @@ _WORKS: Final = Rule(Support.WORKS)
 
 
 def rule_of(key: str, *, defined: bool) -> Rule:
-    """Return the rule for a key. What is `defined` in this package works, unless a rule names its very key.
+    """Return the rule for a key of the list. What is `defined` in this package works, unless a rule names its very key.
 
     >>> rule_of("pekko.ask.timeout", defined=False).support.value
     'has no meaning here'
@@ -55,7 +55,9 @@ def rule_of(key: str, *, defined: bool) -> Rule:
         for support, table in _TABLES:
             if pattern in table:
                 return Rule(support, table[pattern], BEHAVES_AS.get(key))
-    return _WORKS if defined else Rule(Support.UNSUPPORTED, "Penstock does without it")
+    if defined:
+        return _WORKS
+    raise LookupError(f"no rule says how far option '{key}' is supported")
 
 
 def _patterns(key: str) -> list[str]:

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from penstock.common.option_checks import check_setting
 from penstock.common.options import WEB_SUBMIT
-from penstock.errors import ConfigurationError
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.programs import (
     MAX_PROGRAM_BYTES,
@@ -100,11 +99,7 @@ def _given(services: Services, request: Request) -> tuple[Program, list[str], li
             raise _wrong("claimMode", "CLAIM or NO_CLAIM")
         options.append(f"--claim-mode={claim}")
     for key, value in _texts(values, "flinkConfiguration").items():
-        try:
-            check_setting(key, value)
-        except ConfigurationError as error:
-            lines = [error.detail or "", f"hint: {error.hint}" if error.hint else ""]
-            raise HttpError(HTTPStatus.BAD_REQUEST, error.message, *filter(None, lines)) from error
+        check_setting(key, value)
         options += ["-D", f"{key}={value}"]
     return program, options, _arguments(request)
 

@@ -22,7 +22,7 @@ from penstock.datastream import (
 )
 from penstock.datastream._environment_settings import EnvironmentSettings
 from penstock.datastream.functions import SinkFunction, SourceFunction
-from penstock.errors import ArgumentError, JobExecutionError
+from penstock.errors import ArgumentError, ConfigurationError, JobExecutionError
 from penstock.graph.operator_specs import SinkSpec, SourceSpec
 from tests.unit.datastream.conftest import PathSink, QuietSource
 
@@ -131,12 +131,6 @@ SETTINGS = [
         f"name:x,path:{__file__};name:y,path:file://{__file__},executable:true;name:z,path:hdfs://host/c",
         id="cached files",
     ),
-    pytest.param(
-        lambda e: e.enable_changelog_state_backend(True),
-        "state.changelog.enabled",
-        "true",
-        id="changelog",
-    ),
 ]
 
 
@@ -177,6 +171,21 @@ def test_getters_say_what_holds_without_settings(env):
     assert env.is_changelog_state_backend_enabled() is None
     assert env.get_default_savepoint_directory() is None
     assert env.get_state_backend() is None
+
+
+def test_a_changelog_backend_is_noted_and_refused_when_the_program_is_executed(env, executor):
+    assert env.enable_changelog_state_backend(True).is_changelog_state_backend_enabled()
+    env.from_collection([1]).print()
+    with pytest.raises(ConfigurationError, match=r"state\.changelog\.enabled"):
+        env.execute()
+    assert env.enable_changelog_state_backend(False).execute_async() is not None
+
+
+def test_options_that_were_written_into_the_configuration_are_checked_by_execute(env, executor):
+    env.get_configuration().set_string("taskmanager.memory.proces.size", "1 gb")
+    env.from_collection([1]).print()
+    with pytest.raises(ConfigurationError, match=r"proces\.size' is unknown"):
+        env.execute()
 
 
 def test_getters_see_what_was_configured(env):
