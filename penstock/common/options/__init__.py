@@ -183,10 +183,15 @@ OPTIONS: dict[str, ConfigOption[Any]] = dict(registered)
 
 
 def spark_options(configuration: Configuration) -> dict[str, str]:
-    """Return the options that are passed on to Spark."""
-    return {
+    """Return the options that are passed on to Spark; the slots of a taskmanager are the tasks that an executor runs at once."""
+    given = {
         key: value for key, value in configuration.to_dict().items() if key.startswith(SPARK_PREFIX)
     }
+    slots = configuration.get(TASK_SLOTS)
+    if slots is not None:
+        cores = slots * int(given.get("spark.task.cpus", "1"))
+        given.setdefault("spark.executor.cores", str(cores))
+    return given
 
 
 __all__ = [

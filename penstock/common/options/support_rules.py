@@ -43,8 +43,8 @@ DIFFERENT: Final = {
     "table.exec.mini-batch.enabled": _MINI_BATCH,
     "table.exec.mini-batch.size": _MINI_BATCH,
     "table.optimizer.distinct-agg.split.bucket-num": "the default is 16, as rows are folded by key and bucket, batch by batch",
-    "taskmanager.numberOfTaskSlots": "on a Spark cluster it becomes spark.executor.cores, unless that is set; a local master has the slots "
-    "that spark.master says",
+    "taskmanager.numberOfTaskSlots": "an executor of Spark has as many cores (spark.executor.cores), if neither that nor a local spark.master "
+    "says another number",
     "web.refresh-interval": "Penstock's page gets news at once; Flink's page asks as often",
 }
 

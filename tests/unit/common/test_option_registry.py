@@ -116,3 +116,15 @@ def test_a_wrong_value_is_refused_by_name(key, value):
 def test_options_of_spark_are_picked_out():
     configuration = Configuration.from_dict({"spark.a": True, "parallelism.default": 1})
     assert spark_options(configuration) == {"spark.a": "true"}
+
+
+def test_slots_of_a_taskmanager_are_cores_of_an_executor():
+    def cores(**given):
+        dotted = {key.replace("_", "."): value for key, value in given.items()}
+        return spark_options(Configuration.from_dict(dotted)).get("spark.executor.cores")
+
+    slots = {"taskmanager_numberOfTaskSlots": 3}
+    assert cores() is None
+    assert cores(**slots) == "3"
+    assert cores(**slots, spark_task_cpus="2") == "6"
+    assert cores(**slots, spark_executor_cores="5") == "5"
