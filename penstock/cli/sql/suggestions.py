@@ -312,6 +312,6 @@ def _quoted(name: str) -> str:
 
 def _option_keys() -> list[str]:
     from penstock.common.options import OPTIONS
-    from penstock.common.options.support import DIFFERENT
+    from penstock.common.options.support_rules import DIFFERENT
 
     return sorted({*OPTIONS, *DIFFERENT})
