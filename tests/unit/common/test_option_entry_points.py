@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.cli.run import RunOptions, configuration_of
-from penstock.common import Configuration
+from penstock.common import Configuration, option_checks
 from penstock.common.config_file import parse_config
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError
@@ -50,6 +50,11 @@ def in_the_config_of_tables(key, value):
     TableEnvironment.create(EnvironmentSettings.in_streaming_mode()).get_config().set(key, value)
 
 
+def in_the_settings_of_tables(key, value):
+    configuration = Configuration.from_dict({key: value})
+    EnvironmentSettings.new_instance().with_configuration(configuration)
+
+
 def written_past_the_config_of_tables(key, value):
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().get_configuration().set_string(key, value)
@@ -65,6 +70,7 @@ PLACES = {
         by_configure,
         by_a_statement,
         in_the_config_of_tables,
+        in_the_settings_of_tables,
         written_past_the_config_of_tables,
     )
 }
@@ -94,3 +100,35 @@ def test_a_key_of_the_program_and_one_without_meaning_are_taken_wherever_they_ar
         {f"{name}: {what}": (place, *each) for name, place in places.items() for what, each in good.items()},
         check,
     )  # fmt: skip
+
+
+def test_the_file_that_comes_with_flink_is_taken_with_a_line_for_what_has_no_effect(caplog):
+    text = """
+env:
+  java:
+    opts:
+      all: --add-exports=java.base/sun.net.util=ALL-UNNAMED
+jobmanager:
+  bind-host: localhost
+  rpc: {address: localhost, port: 6123}
+  memory: {process: {size: 1600m}}
+  execution: {failover-strategy: region}
+taskmanager:
+  bind-host: localhost
+  host: localhost
+  numberOfTaskSlots: 1
+  memory: {process: {size: 1728m}}
+parallelism: {default: 1}
+rest: {address: localhost, bind-address: localhost}
+"""
+    option_checks._said.clear()
+    with caplog.at_level("INFO", option_checks.__name__):
+        assert len(parse_config(text).to_dict()) == 13
+    lines = {record.getMessage().split("'")[1]: record.levelname for record in caplog.records}
+    assert lines == {
+        "env.java.opts.all": "WARNING",
+        "jobmanager.memory.process.size": "WARNING",
+        "jobmanager.execution.failover-strategy": "INFO",
+        "taskmanager.numberOfTaskSlots": "INFO",
+        "taskmanager.memory.process.size": "WARNING",
+    }
