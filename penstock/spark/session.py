@@ -49,8 +49,8 @@ _LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.daemon.module": "penstock.spark.worker_daemon",
 }
-# A worker process that dies is no reason to fail the epoch: Spark tries the task again.
-_DEFAULT_MASTER = "local[*,4]"
+# A worker process that dies is no reason to fail the epoch: Spark tries the task again. One executor is all that there is.
+_DEFAULT_MASTER = "local[{cores},4]"
 
 _lock = threading.Lock()
 
@@ -112,7 +112,7 @@ def _forget_gateway() -> None:
 def _start(options: Mapping[str, str], java_options: list[str] | None = None) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    master = options.get("spark.master") or os.environ.get("SPARK_MASTER", _DEFAULT_MASTER)
+    master = master_of(options)
     check_master(master)
     is_local = master == "local" or master.startswith("local[")
     local_defaults = _LOCAL_DEFAULTS if is_local else {}
@@ -149,6 +149,12 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
         atexit.register(_stop, context)
         _ship_package(context)
     return context
+
+
+def master_of(options: Mapping[str, str]) -> str:
+    """Return the master of a context with these options."""
+    given = options.get("spark.master") or os.environ.get("SPARK_MASTER")
+    return given or _DEFAULT_MASTER.format(cores=options.get("spark.executor.cores", "*"))
 
 
 def _end(process: subprocess.Popen[bytes], error: BaseException) -> None:

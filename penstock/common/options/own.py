@@ -72,12 +72,6 @@ SIGNING_KEY_FILE = describe(
     ConfigOptions.key("penstock.signing.key-file").string_type().no_default_value(),
     "File with the key that signs checkpoints and savepoints.",
 )
-STATE_INLINE_THRESHOLD = describe(
-    ConfigOptions.key("penstock.state.inline-threshold").memory_type().default_value(20480),
-    "Snapshots up to this size are kept in the manifest instead of in files of their own.",
-    "execution.checkpointing.data-inline-threshold",
-    "state.storage.fs.memory-threshold",
-)
 STATE_SPILL_ENTRIES = describe(
     ConfigOptions.key("penstock.state.spill-entries").int_type().default_value(100_000),
     "Entries that an operator keeps as objects before it writes them to its database, within an epoch.",

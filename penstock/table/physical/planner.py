@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.common import options as program_options
+from penstock.common.options import table as options
 from penstock.graph.compiler import Plans, compile_program, execution_plan_json
 from penstock.graph.drawing import draw_svg
 from penstock.graph.settings import GraphSettings
-from penstock.table.physical import options
 from penstock.table.physical.changes import inputs_first, settle
 from penstock.table.physical.implement import (
     aggregates,

@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.columnar.keys import ColumnsKey
 from penstock.columnar.specs.stateless import ColumnsToRowsSpec, ExpandSpec, RowsToColumnsSpec
+from penstock.common.options import table as options
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.collection import CollectionSource
 from penstock.graph.operator_specs import OperatorSpec, SinkSpec, SourceSpec
@@ -17,7 +18,6 @@ from penstock.graph.transformations import (
     UnionTransformation,
 )
 from penstock.table.expressions.nodes import Literal
-from penstock.table.physical import options
 from penstock.table.physical.changes import inputs_first
 from penstock.table.physical.explain import kind_of, line_of
 from penstock.table.physical.nodes import (

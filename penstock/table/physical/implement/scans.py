@@ -10,6 +10,7 @@ from typing import Any
 from penstock.columnar.specs.changes import ChangelogNormalizeSpec
 from penstock.columnar.specs.sources import TableSourceSpec
 from penstock.columnar.specs.stateless import RowsToColumnsSpec, WatermarkSpec
+from penstock.common.options import table as options
 from penstock.common.types import RowKind
 from penstock.table.catalog.tables import ComputedColumn, MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
@@ -22,7 +23,6 @@ from penstock.table.connectors.watermark_options import (
 from penstock.table.errors import UnsupportedQueryError, ValidationError, nearest
 from penstock.table.expressions.nodes import InputRef, Rex, inputs_of
 from penstock.table.expressions.typing import holds
-from penstock.table.physical import options
 from penstock.table.physical.implement.context import Context
 from penstock.table.physical.make import calc, exchange, operator, project
 from penstock.table.physical.nodes import (

@@ -7,12 +7,12 @@ from typing import Any
 
 from penstock.columnar.specs.changes import NotNullSpec, UpsertMaterializeSpec
 from penstock.columnar.specs.stateless import WatermarkSpec
+from penstock.common.options import table as options
 from penstock.common.types import RowKind
 from penstock.errors import UnsupportedOperationError
 from penstock.table.catalog.tables import ComputedColumn, MetadataColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.errors import ValidationError
-from penstock.table.physical import options
 from penstock.table.physical.changes import loses_updates
 from penstock.table.physical.implement.context import Context
 from penstock.table.physical.implement.scans import factory_of, table_context
