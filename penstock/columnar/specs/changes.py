@@ -29,7 +29,7 @@ class ChangelogNormalizeSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class UpsertMaterializeSpec(OperatorSpec):
-    """Before an upsert sink whose primary key is not the upsert key of the query: keeps all rows of a primary key, in their order, and emits upserts of the latest."""
+    """Before a sink whose primary key is not the upsert key of the query: keeps all rows of a primary key, in their order, and emits upserts of the latest."""
 
     operator = "penstock.columnar.operators.materialize:UpsertMaterializeOperator"
     checks_output = False

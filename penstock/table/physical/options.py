@@ -54,7 +54,7 @@ MATERIALIZE = _choice(
     "table.exec.sink.upsert-materialize",
     ["NONE", "AUTO", "FORCE"],
     "AUTO",
-    "Whether rows of a primary key are kept before an upsert sink, so that late changes do not win.",
+    "Whether rows of a primary key are kept before a sink, so that late changes do not win: AUTO where the query knows its rows by other columns.",
 )
 KEYED_SHUFFLE = _choice(
     "table.exec.sink.keyed-shuffle",

@@ -21,6 +21,7 @@ from penstock.table.physical.implement import (
     writes,
 )
 from penstock.table.physical.implement.context import Context, Implement
+from penstock.table.physical.implement.materialize import materialized
 from penstock.table.physical.make import final_table
 from penstock.table.physical.nodes import Physical, Result, TableSink
 from penstock.table.physical.settings import PlannerSettings
@@ -100,19 +101,34 @@ class Planner:
     def __init__(self, settings: PlannerSettings | None = None) -> None:
         self.settings = settings or PlannerSettings()
 
-    def plan(self, roots: Sequence[plan.Node], *, update_before: bool = True) -> PhysicalPlan:
-        """Return how logical plans are run, all in one job. `update_before`: the program wants -U rows, too."""
+    def plan(
+        self,
+        roots: Sequence[plan.Node],
+        *,
+        update_before: bool = True,
+        primary_key: tuple[int, ...] | None = None,
+    ) -> PhysicalPlan:
+        """Return how logical plans are run, all in one job.
+
+        `update_before`: the program wants -U rows, too. `primary_key`: the columns that the program knows rows by.
+        """
         reuse = self.settings.configuration.get(options.REUSE_SUB_PLANS)
         split = self.settings.configuration.get(options.DISTINCT_SPLIT)
         buckets = self.settings.configuration.get(options.DISTINCT_BUCKETS) if split else 0
         optimized = optimize(roots, zone=self.settings.zone, reuse=reuse, buckets=buckets)
         context = Context(self.settings, IMPLEMENTATIONS)
-        ends = [self._end(context.implement(each), update_before) for each in optimized]
+        ends = [
+            self._end(context.implement(each), update_before, primary_key) for each in optimized
+        ]
         return PhysicalPlan(tuple(settle(ends)), tuple(roots), tuple(optimized), self.settings)
 
-    def _end(self, node: Physical, update_before: bool) -> Physical:
+    def _end(
+        self, node: Physical, update_before: bool, primary_key: tuple[int, ...] | None
+    ) -> Physical:
         if isinstance(node, TableSink):
             return node
         if self.settings.batch:
             node = final_table(node)
+        if primary_key is not None:
+            node = materialized(node, primary_key, self.settings)
         return Result(schema=node.schema, traits=node.traits, inputs=(node,), before=update_before)
