@@ -68,6 +68,12 @@ NOT_NULL = _choice(
     "ERROR",
     "What happens to a row with NULL in a NOT NULL column of a sink.",
 )
+NESTED_CONSTRAINTS = _choice(
+    "table.exec.sink.nested-constraint-enforcer",
+    ["IGNORE", "ROWS", "ROWS_AND_COLLECTIONS"],
+    "IGNORE",
+    "Whether NOT NULL is also enforced for fields of ROWs, and for elements of ARRAYs and MAPs.",
+)
 TYPE_LENGTH = _choice(
     "table.exec.sink.type-length-enforcer",
     ["IGNORE", "TRIM_PAD", "ERROR"],
@@ -118,6 +124,35 @@ ASYNC_OUTPUT = _choice(
     "ORDERED",
     "Whether rows leave asynchronous lookups in the order of their arrival.",
 )
+ASYNC_SCALAR_CAPACITY = _known(
+    ConfigOptions.key("table.exec.async-scalar.max-concurrent-operations")
+    .int_type()
+    .default_value(10)
+    .with_deprecated_keys("table.exec.async-scalar.buffer-capacity")
+    .with_minimum(1),
+    "How many calls of an asynchronous scalar function are under way at once.",
+)
+ASYNC_SCALAR_TIMEOUT = _duration(
+    "table.exec.async-scalar.timeout",
+    180_000,
+    "After which time a call of an asynchronous scalar function fails, with all its attempts.",
+)
+ASYNC_SCALAR_RETRIES = _choice(
+    "table.exec.async-scalar.retry-strategy",
+    ["FIXED_DELAY", "NO_RETRY"],
+    "FIXED_DELAY",
+    "Whether a call of an asynchronous scalar function that raised an exception is made again.",
+)
+ASYNC_SCALAR_DELAY = _duration(
+    "table.exec.async-scalar.retry-delay", 100, "How long to wait before the next attempt."
+)
+ASYNC_SCALAR_ATTEMPTS = _known(
+    ConfigOptions.key("table.exec.async-scalar.max-attempts")
+    .int_type()
+    .default_value(3)
+    .with_minimum(1),
+    "How often a call that failed is made again before the job fails.",
+)
 AGG_PHASE = _choice(
     "table.optimizer.agg-phase-strategy",
     ["AUTO", "TWO_PHASE", "ONE_PHASE"],
@@ -156,13 +191,12 @@ _WITHOUT_EFFECT = (
     "table.column-expansion-strategy", "table.display.max-column-width", "table.dml-sync", "table.generated-code.max-length",
     "table.generated-code.max-members", "table.legacy-nested-row-nullability", "table.local-time-zone", "table.plan.compile.catalog-objects",
     "table.plan.force-recompile", "table.plan.restore.catalog-objects", "table.resources.download-dir", "table.rtas-ctas.atomicity-enabled",
-    "table.sql-dialect", "table.exec.async-ml-predict.max-concurrent-operations", "table.exec.async-scalar.max-attempts",
-    "table.exec.async-scalar.max-concurrent-operations", "table.exec.async-scalar.retry-delay", "table.exec.async-scalar.retry-strategy",
-    "table.exec.async-scalar.timeout", "table.exec.async-state.enabled", "table.exec.deduplicate.insert-update-after-sensitive-enabled",
+    "table.sql-dialect", "table.exec.async-ml-predict.max-concurrent-operations",
+    "table.exec.async-state.enabled", "table.exec.deduplicate.insert-update-after-sensitive-enabled",
     "table.exec.deduplicate.mini-batch.compact-changes-enabled", "table.exec.disabled-operators", "table.exec.interval-join.min-cleanup-interval",
     "table.exec.legacy-cast-behaviour", "table.exec.legacy-transformation-uids", "table.exec.local-hash-agg.adaptive.enabled",
     "table.exec.local-hash-agg.adaptive.distinct-value-rate-threshold", "table.exec.local-hash-agg.adaptive.sampling-threshold",
-    "table.exec.operator-fusion-codegen.enabled", "table.exec.sink.nested-constraint-enforcer", "table.exec.sort.async-merge-enabled",
+    "table.exec.operator-fusion-codegen.enabled", "table.exec.sort.async-merge-enabled",
     "table.exec.sort.default-limit", "table.exec.sort.max-num-file-handles", "table.exec.spill-compression.block-size",
     "table.exec.spill-compression.enabled", "table.exec.uid.format", "table.exec.unbounded-over.version",
     "table.exec.window-agg.buffer-size-limit", "table.optimizer.adaptive-broadcast-join.strategy",
@@ -184,10 +218,10 @@ def check_option(key: str, value: Any = None) -> None:
     penstock.errors.ConfigurationError: option 'table.exec.state.tll' is unknown
     hint: did you mean table.exec.state.ttl?
     """
-    option = OPTIONS.get(key)
+    option = OPTIONS.get(key) or _by_deprecated_key(key)
     if option is not None:
         if value is not None:
-            option.convert(value)
+            option.convert(value, key)
         return
     if key in _WITHOUT_EFFECT:
         return
@@ -195,3 +229,7 @@ def check_option(key: str, value: Any = None) -> None:
     raise ConfigurationError(
         f"option '{key}' is unknown", hint=f"did you mean {near[0]}?" if near else None
     )
+
+
+def _by_deprecated_key(key: str) -> ConfigOption[Any] | None:
+    return next((each for each in OPTIONS.values() if key in each.deprecated_keys), None)

@@ -16,6 +16,7 @@ from penstock.table.physical import options
 from penstock.table.physical.changes import loses_updates
 from penstock.table.physical.implement.context import Context
 from penstock.table.physical.implement.materialize import materialized
+from penstock.table.physical.implement.not_null import Path, not_null_paths, shown_path
 from penstock.table.physical.implement.scans import factory_of, table_context
 from penstock.table.physical.make import calc, final_table, operator
 from penstock.table.physical.nodes import (
@@ -161,17 +162,26 @@ def _origin(node: Physical, kind: str) -> Physical:
 
 
 def _not_null(table: Any, below: Physical, context: Context) -> Physical:
-    """Watch over columns that must not be NULL and could be."""
+    """Watch over columns that must not be NULL and could be, and over the parts of them that options name."""
+    configuration = context.settings.configuration
+    inside = configuration.get(options.NESTED_CONSTRAINTS)
     wanted = {column.name: column for column in table.columns if hasattr(column, "type")}
-    found = [
-        at
-        for at, field in enumerate(below.schema)
-        if field.name in wanted
-        and not wanted[field.name].type.is_nullable
-        and field.type.is_nullable
-    ]
+    found: list[tuple[int, Path]] = []
+    for at, field in enumerate(below.schema):
+        if field.name not in wanted:
+            continue
+        target = wanted[field.name].type
+        if not target.is_nullable and field.type.is_nullable:
+            found.append((at, ()))
+        if inside != "IGNORE":
+            collections = inside == "ROWS_AND_COLLECTIONS"
+            found += [(at, path) for path in not_null_paths(target, collections=collections)]
     if not found:
         return below
-    drops = context.settings.configuration.get(options.NOT_NULL) == "DROP"
-    names = tuple(below.schema[at].name for at in found)
-    return operator(NotNullSpec(tuple(found), names, drops), (below,), below.schema, below.traits)
+    spec = NotNullSpec(
+        columns=tuple(at for at, _ in found),
+        names=tuple(shown_path(below.schema[at].name, path) for at, path in found),
+        drops=configuration.get(options.NOT_NULL) == "DROP",
+        paths=tuple(path for _, path in found),
+    )
+    return operator(spec, (below,), below.schema, below.traits)
