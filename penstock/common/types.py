@@ -206,7 +206,7 @@ class Row:
             return self._values == other._values
         if mine is None or others is None or sorted(mine) != sorted(others):
             return False
-        return self._values == [other._values[others.index(name)] for name in mine]
+        return self._values == other.get_fields_by_names(mine)
 
     def __hash__(self) -> int:
         return hash(tuple(self._values))

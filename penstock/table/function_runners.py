@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.types import Row
@@ -16,8 +19,7 @@ from penstock.table.user_functions import (
     UserDefinedFunction,
 )
 
-_AT_ONCE = 10  # calls of an asynchronous function that are under way, as Flink has it
-_ASYNC_TIMEOUT_S = 180
+logger = logging.getLogger(__name__)
 
 
 class CalledScalar(ScalarFunction):
@@ -170,11 +172,27 @@ class ScalarRunner(FunctionRunner):
         return self.function.eval(*args)  # type: ignore[attr-defined]
 
 
+@dataclass(frozen=True, slots=True)
+class AsyncCallSettings:
+    """How an asynchronous scalar function is called (`table.exec.async-scalar.*`), with Flink's defaults.
+
+    `capacity`: calls that are under way at once. `timeout_s`: of a call with all its attempts. `retries`: attempts after the first one, `delay_s` apart.
+    """
+
+    capacity: int = 10
+    timeout_s: float = 180.0
+    retries: int = 3
+    delay_s: float = 0.1
+
+
 class AsyncRunner(FunctionRunner):
     """An asynchronous scalar function in a task: the rows of a batch are waited for together, so many at a time."""
 
-    def __init__(self, function: UserDefinedFunction) -> None:
+    def __init__(
+        self, function: UserDefinedFunction, settings: AsyncCallSettings | None = None
+    ) -> None:
         super().__init__(function)
+        self.settings = settings or AsyncCallSettings()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def call_all(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -186,14 +204,48 @@ class AsyncRunner(FunctionRunner):
         return self._loop.run_until_complete(self._gathered(rows))
 
     async def _gathered(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        room = asyncio.Semaphore(_AT_ONCE)
-        evaluate: Any = self.function.eval  # type: ignore[attr-defined]
+        room = asyncio.Semaphore(self.settings.capacity)
+        timeout_s = self.settings.timeout_s
 
         async def one(row: tuple[Any, ...]) -> Any:
             async with room:
-                return await asyncio.wait_for(evaluate(*row), _ASYNC_TIMEOUT_S)
+                try:
+                    async with asyncio.timeout(timeout_s) as limit:
+                        return await self._attempts(row)
+                except TimeoutError as error:
+                    if not limit.expired():
+                        raise  # the function's own
+                    raise TimeoutError(
+                        f"a call of an asynchronous function had no result after {timeout_s:g} s "
+                        f"('table.exec.async-scalar.timeout'), operands {row!r}"
+                    ) from error
 
-        return list(await asyncio.gather(*map(one, rows)))
+        calls = [asyncio.ensure_future(one(row)) for row in rows]
+        try:
+            return list(await asyncio.gather(*calls))
+        except BaseException:
+            # The others must not go on in the loop when the next batch runs there.
+            for each in calls:
+                each.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            raise
+
+    async def _attempts(self, row: tuple[Any, ...]) -> Any:
+        evaluate: Any = self.function.eval  # type: ignore[attr-defined]
+        for attempt in itertools.count(1):
+            try:
+                return await evaluate(*row)
+            except Exception as error:
+                if attempt > self.settings.retries:
+                    raise
+                logger.warning(
+                    "attempt %d of an asynchronous call failed with %r, next one in %g s",
+                    attempt,
+                    error,
+                    self.settings.delay_s,
+                )
+            await asyncio.sleep(self.settings.delay_s)
+        raise AssertionError("attempts have no end")
 
     def close(self) -> None:
         """Close the function and its loop."""
