@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from penstock.common.nanoseconds import nanos_of_second
+
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'])")
 _STRFTIME = {
     "yyyy": "%Y",
@@ -116,7 +118,7 @@ def _shown(value: dt.datetime, token: str) -> str | None:
     if letter == "a":
         return "AM" if value.hour < 12 else "PM"
     if letter == "S":
-        return f"{value.microsecond:06}000"[:count] if count <= 9 else None
+        return f"{nanos_of_second(value):09}"[:count] if count <= 9 else None
     number = _numbers(value).get(letter)
     return None if number is None else str(number).rjust(count, "0")
 
@@ -142,7 +144,7 @@ def _numbers(value: dt.datetime) -> dict[str, int]:
         "q": (value.month - 1) // 3 + 1,
         "w": value.isocalendar().week,
         "e": value.isoweekday() % 7 + 1,
-        "n": value.microsecond * 1000,
+        "n": nanos_of_second(value),
     }
 
 
