@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.columnar.pandas_series import as_series
 from penstock.common.types import Row
 from penstock.table.user_functions import (
     AggregateFunction,
@@ -79,22 +80,24 @@ class CalledAggregate(AggregateFunction):
             accumulator.extend(each)
 
     def get_value(self, accumulator: Any) -> Any:
-        """Call the function with one Series per operand."""
+        """Call the function with one Series per operand; with a DataFrame if it takes whole rows."""
         import pandas as pd  # type: ignore[import-untyped]
 
+        if accumulator and len(accumulator[0]) == 1 and isinstance(accumulator[0][0], Row):
+            names = accumulator[0][0].get_field_names()
+            return self._function(
+                pd.DataFrame([list(row) for (row,) in accumulator], columns=names)
+            )
         return self._function(*(pd.Series(list(each)) for each in zip(*accumulator, strict=True)))
 
 
 class RowTaking(UserDefinedFunction):
     """A function that takes the columns of a row as one Row, or those of a batch as one pandas.DataFrame."""
 
-    def __init__(
-        self, function: Any, names: tuple[str, ...], pandas: bool, results: tuple[str, ...]
-    ) -> None:
+    def __init__(self, function: Any, names: tuple[str, ...], pandas: bool) -> None:
         self._function = function
         self._names = names
         self._pandas = pandas
-        self._results = results
 
     def open(self, function_context: FunctionContext) -> None:
         """Open the function."""
@@ -118,12 +121,10 @@ class RowTaking(UserDefinedFunction):
     def _eval_frame(self, args: tuple[Any, ...]) -> Any:
         import pandas as pd
 
-        given = pd.DataFrame(dict(zip(self._names, args, strict=True)))
-        result = self._function.eval(given)
-        if not isinstance(result, pd.DataFrame):
-            return result
-        rows = result.itertuples(index=False, name=None)
-        return pd.Series([dict(zip(self._results, row, strict=True)) for row in rows])
+        given = pd.DataFrame(
+            {name: as_series(each) for name, each in zip(self._names, args, strict=True)}
+        )
+        return self._function.eval(given)
 
 
 class RowTakingAggregate(RowTaking):
