@@ -308,7 +308,6 @@ REFUSED: Final = {
     "state.changelog.enabled": "there is no changelog state backend; incremental checkpoints of rocksdb write what changed",
     "table.column-expansion-strategy": "SELECT * has all columns",
     "table.exec.legacy-cast-behaviour": "a cast that fails raises an error; use TRY_CAST",
-    "table.exec.sink.nested-constraint-enforcer": "constraints count for columns, not inside of rows",
     "table.exec.sort.default-limit": "write LIMIT in the query",
 }
 

@@ -65,7 +65,7 @@ MATERIALIZE = _choice(
     "table.exec.sink.upsert-materialize",
     ["NONE", "AUTO", "FORCE"],
     "AUTO",
-    "Whether rows of a primary key are kept before an upsert sink, so that late changes do not win.",
+    "Whether rows of a primary key are kept before a sink, so that late changes do not win: AUTO where the query knows its rows by other columns.",
 )
 KEYED_SHUFFLE = _choice(
     "table.exec.sink.keyed-shuffle",
@@ -78,6 +78,12 @@ NOT_NULL = _choice(
     ["ERROR", "DROP"],
     "ERROR",
     "What happens to a row with NULL in a NOT NULL column of a sink.",
+)
+NESTED_CONSTRAINTS = _choice(
+    "table.exec.sink.nested-constraint-enforcer",
+    ["IGNORE", "ROWS", "ROWS_AND_COLLECTIONS"],
+    "IGNORE",
+    "Whether NOT NULL is also enforced for fields of ROWs, and for elements of ARRAYs and MAPs.",
 )
 TYPE_LENGTH = _choice(
     "table.exec.sink.type-length-enforcer",
@@ -113,6 +119,33 @@ ASYNC_OUTPUT = _choice(
     ["ORDERED", "ALLOW_UNORDERED"],
     "ORDERED",
     "Whether rows leave asynchronous lookups in the order of their arrival.",
+)
+ASYNC_SCALAR_CAPACITY = describe(
+    ConfigOptions.key("table.exec.async-scalar.max-concurrent-operations")
+    .int_type()
+    .default_value(10),
+    "How many calls of an asynchronous scalar function are under way at once.",
+    "table.exec.async-scalar.buffer-capacity",
+    minimum=1,
+)
+ASYNC_SCALAR_TIMEOUT = _duration(
+    "table.exec.async-scalar.timeout",
+    180_000,
+    "After which time a call of an asynchronous scalar function fails, with all its attempts.",
+)
+ASYNC_SCALAR_RETRIES = _choice(
+    "table.exec.async-scalar.retry-strategy",
+    ["FIXED_DELAY", "NO_RETRY"],
+    "FIXED_DELAY",
+    "Whether a call of an asynchronous scalar function that raised an exception is made again.",
+)
+ASYNC_SCALAR_DELAY = _duration(
+    "table.exec.async-scalar.retry-delay", 100, "How long to wait before the next attempt."
+)
+ASYNC_SCALAR_ATTEMPTS = describe(
+    ConfigOptions.key("table.exec.async-scalar.max-attempts").int_type().default_value(3),
+    "How often a call that failed is made again before the job fails.",
+    minimum=1,
 )
 AGG_PHASE = _choice(
     "table.optimizer.agg-phase-strategy",

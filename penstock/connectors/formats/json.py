@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.common.nanoseconds import moment_of
 from penstock.common.serialization import (
     DeserializationSchema,
     Deserialized,
@@ -287,7 +288,7 @@ def value_reader(kind: FieldType, *, strict: bool = False) -> Callable[[Any], An
         "DATE": dt.date.fromisoformat,
         "TIME": lambda value: dt.time.fromisoformat(value).replace(tzinfo=None),
         "TIMESTAMP": _local,
-        "TIMESTAMP_LTZ": dt.datetime.fromisoformat,
+        "TIMESTAMP_LTZ": moment_of,
         "BYTES": base64.b64decode,
     }
     return simple.get(name, lambda value: value)
@@ -295,7 +296,7 @@ def value_reader(kind: FieldType, *, strict: bool = False) -> Callable[[Any], An
 
 def _local(text: str) -> dt.datetime:
     """Read a datetime without a zone; one with a zone is taken in UTC."""
-    value = dt.datetime.fromisoformat(text)
+    value = moment_of(text)
     return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
 
 
