@@ -18,6 +18,7 @@ from penstock.common import temporary
 from penstock.errors import PenstockError
 from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output, stopping
 from penstock.spark.masters import check_master
+from penstock.spark.worker_sockets import socket_options
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -117,6 +118,7 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
     is_local = master == "local" or master.startswith("local[")
     local_defaults = _LOCAL_DEFAULTS if is_local else {}
     properties = {**_DEFAULTS, **local_defaults, **options, "spark.master": master}
+    properties |= socket_options(properties)
     jvm = LocalJvm(properties, java_options) if is_local else None
     # Importing pyspark takes 0.2 s, in which the JVM starts.
     from pyspark import SparkConf, SparkContext
