@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.common import temporary
+from penstock.common import cloudpickling, temporary
 from penstock.errors import PenstockError
 from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output, stopping
 from penstock.spark.masters import check_master
@@ -174,6 +174,8 @@ def _ship_package(context: SparkContext) -> None:
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for source in sorted(package.rglob("*.py")):
             packed.write(source, source.relative_to(package.parent))
+        for source in cloudpickling.source_files():
+            packed.write(source, f"penstock/common/cloudpickling/{source.name}")
     context.addPyFile(str(archive))
 
 
