@@ -18,7 +18,9 @@ from penstock.runtime.network.debloating import BUFFERS, UNLIMITED, BufferSize
 from penstock.runtime.network.messages import BARRIER, DATA
 from penstock.runtime.records import Batch
 
-RESTORED: Final = -1  # the size of an item that the sender has not sent: it gives no room
+# Sizes of items that give no room to the sender:
+RESTORED: Final = -1  # it was in flight when the checkpoint was taken
+PART: Final = -2  # it is the rest of one that was taken
 # A neighbour that wants fewer records than this in a buffer has them counted, which takes half a microsecond for each batch.
 _FEW_RECORDS: Final = 16_384
 
@@ -127,13 +129,20 @@ class InputChannel:
             self._inputs.announced.append(item)
 
     def restore(self, payloads: Sequence[bytes]) -> None:
-        """Take records that were in flight when the checkpoint was taken: before all that the sender sends."""
+        """Take records that were in flight when the checkpoint was taken: they come before all that any sender sends.
+
+        If the parallelism has changed, the sender of this channel need not be the one that goes on with their keys.
+        """
         self.items.extendleft(Item(DATA, payload, RESTORED) for payload in reversed(payloads))
+        if self._queued:
+            self._queued = False
+            self._inputs.line.remove(self)
         self.offer()
 
-    def put_back(self, records: Batch) -> None:
+    def put_back(self, records: Batch, taken: Item) -> None:
         """Take back a part of the records that were taken last: nothing has come or gone since."""
-        self.items.appendleft(Item(DATA, records, RESTORED))
+        size = RESTORED if taken.size == RESTORED else PART
+        self.items.appendleft(Item(DATA, records, size))
 
     def put_first(self, item: Item) -> None:
         """Take a message that overtakes all that waits here, but for others that did so before."""
@@ -193,10 +202,11 @@ class InputChannel:
         self.offer()
 
     def offer(self) -> None:
-        """Stand in line to be read, if there is something to read and it does not stand there already."""
+        """Stand in line to be read, if there is something to read and it does not stand there already; at its head with restored records."""
         if self.items and not self.blocked and not self._queued:
             self._queued = True
-            self._inputs.line.append(self)
+            line = self._inputs.line
+            (line.appendleft if self.items[0].size == RESTORED else line.append)(self)
 
     def left_line(self) -> None:
         """Take note that it was taken out of the line."""

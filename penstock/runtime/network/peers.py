@@ -11,7 +11,6 @@ import zmq
 from penstock.common.pickling import dumps
 from penstock.runtime.network import frames
 from penstock.runtime.network.channels import (
-    RESTORED,
     ChannelId,
     InputChannel,
     Inputs,
@@ -196,7 +195,7 @@ class RemoteInput:
 
     def taken(self, item: Item) -> None:
         """Give room to the sender, from time to time."""
-        if item.size == RESTORED:
+        if item.size < 0:  # the sender has not sent it, or was given room for all of it
             return
         limit = self._window.take(item.size)
         if limit is not None:

@@ -305,7 +305,7 @@ class LiveTask:
         name, size = channel.id[2:], max(self._portion.size, records.LEAST_PORTION)
         self._debloating.weigh(name, len(records), item.size)
         if len(records) > size:
-            channel.put_back(records.slice(size))
+            channel.put_back(records.slice(size), item)
             records = records.slice(0, size)
             item = Item(DATA, records, 0)
         if name in self._checkpoints.in_flight:
