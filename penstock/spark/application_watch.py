@@ -146,7 +146,7 @@ def _ask(context: SparkContext, java: Any, address: str) -> bool | None:
     parts = urlsplit(f"//{address}")
     try:
         place = jvm.org.apache.spark.rpc.RpcAddress.apply(parts.hostname, parts.port or 7077)
-        endpoint = java.env().rpcEnv().setupEndpointRef(place, "Master")
+        endpoint = java.schedulerBackend().rpcEnv().setupEndpointRef(place, "Master")
         request = _module(jvm, "org.apache.spark.deploy.DeployMessages$RequestMasterState$")
         state = endpoint.askSync(request, _module(jvm, "scala.reflect.ClassTag$").Any())
     except Exception as error:  # noqa: BLE001 - it is gone in many ways
