@@ -117,7 +117,7 @@ def main(options: dict[str, Any]) -> None:
     directory = options["directory"]
     settings = Configuration()
     for key, value in {
-        "penstock.execution.mode": "pipelined",
+        "penstock.execution.mode": options.get("mode", "pipelined"),
         "parallelism.default": str(SPLITS),
         "execution.checkpointing.interval": "200 ms",
         "execution.checkpointing.dir": f"{directory}/checkpoints",
@@ -128,6 +128,7 @@ def main(options: dict[str, Any]) -> None:
         "spark.driver.host": options["host"],
         "spark.driver.bindAddress": options["host"],
         "spark.executor.memory": "512m",
+        "slot.request.timeout": "300 s",  # executors are slow to come on a busy machine
     }.items():
         settings.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(settings)

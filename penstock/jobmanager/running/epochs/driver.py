@@ -113,7 +113,7 @@ class EpochDriver(PlanView):
 
     def _settings(self, savepoint: SavepointRequest | None) -> EpochSettings:
         interval_s = self._job.interval_s
-        deadline: float | None = clock.now() + interval_s
+        deadline: float | None = clock.now() + self._pacing.reading_s
         if savepoint is not None:
             deadline = clock.now()  # it is wanted now: no more than a batch of each split
         elif self._pacing.reads_all:
