@@ -9,7 +9,9 @@ from penstock.connectors.formats.csv_schema import CsvSchema
 from penstock.connectors.formats.debezium import DebeziumJsonDeserializationSchema
 from penstock.connectors.formats.json import JsonRowDeserializationSchema
 from penstock.connectors.formats.json_values import JsonDeserializationSchema
+from penstock.connectors.kafka.record import KafkaRecord
 from penstock.table.connectors.json_rows import LenientJsonDeserializationSchema
+from penstock.table.connectors.kafka.records import Place, RecordRows
 from penstock.table.types import IntType, RowField, RowType
 from tests.builders.cases import check_all
 
@@ -39,6 +41,15 @@ SCHEMAS = {
         b'{"type": "INSERT", "data": [{"a": 1}]}',
     ),
 }
+
+
+def test_rows_of_kafka_count_what_their_value_leaves_out():
+    value = LenientJsonDeserializationSchema(RowType([RowField("a", IntType())]))
+    rows = RecordRows(value, None, [Place("value", 0)])
+    messages = [b'{"a": 1}', b"{x", None]
+    found = [rows.deserialize(KafkaRecord(None, each, [], "t", 0, 0, 0)) for each in messages]
+    assert [row is None for row in found] == [False, True, True]
+    assert rows.skipped == 1
 
 
 def test_schemas_count_what_they_leave_out():

@@ -19,7 +19,7 @@ def group():
 @pytest.fixture
 def late(group):
     runtime = SimpleNamespace(get_metrics_group=lambda: group)
-    return LateRecords(SimpleNamespace(runtime_context=runtime))  # type: ignore[arg-type]
+    return LateRecords(SimpleNamespace(runtime_context=runtime))
 
 
 def test_an_operator_without_late_records_reports_no_lateness(group, late):
