@@ -30,6 +30,7 @@ from penstock.table.plan import nodes as plan
 from penstock.table.rules.async_calls import set_async_options
 from penstock.table.rules.nodes import Expand, Rank
 from penstock.table.rules.optimizer import optimize
+from penstock.table.rules.united_writes import unite_writes
 
 IMPLEMENTATIONS: dict[type[plan.Node], Implement] = {
     plan.Scan: scans.implement_scan,
@@ -117,7 +118,7 @@ class Planner:
         reuse = self.settings.configuration.get(options.REUSE_SUB_PLANS)
         split = self.settings.configuration.get(options.DISTINCT_SPLIT)
         buckets = self.settings.configuration.get(options.DISTINCT_BUCKETS) if split else 0
-        called = set_async_options(roots, self._async_calls())
+        called = set_async_options(unite_writes(roots), self._async_calls())
         optimized = optimize(called, zone=self.settings.zone, reuse=reuse, buckets=buckets)
         context = Context(self.settings, IMPLEMENTATIONS)
         ends = [
