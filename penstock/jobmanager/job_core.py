@@ -18,7 +18,7 @@ from typing import Any
 
 from penstock.checkpoint.handles import DamagedStateError
 from penstock.common.job_status import JobStatus
-from penstock.errors import FencedError, JobCancelledError, PenstockError, RestoreRefusedError
+from penstock.errors import FencedError, JobCancelledError, PenstockError
 from penstock.jobmanager.checkpoint_failures import CheckpointFailures
 from penstock.jobmanager.job_messages import (
     Acquire,
@@ -255,9 +255,10 @@ class JobCore:
             return self._end(JobStatus.CANCELED)
         if self._failed_at is None:
             self._failed_at = event.at_s
-        if isinstance(event.cause, RestoreRefusedError | FencedError):  # it never will be better
-            fenced = isinstance(event.cause, FencedError)
-            return self._end(JobStatus.FAILED, event.error, fenced=fenced)
+        if isinstance(event.cause, FencedError):
+            return self._end(JobStatus.FAILED, event.error, fenced=True)
+        if event.permanent:
+            return self._end(JobStatus.FAILED, event.error, "no restart can help")
         if not event.counted and self._checkpoint_failures.tolerates(event.cause):
             self.phase = Phase.DELAYED
             return [ForgetLoad(), Tolerate(event.error, event.cause), Delay(self._interval_s)]

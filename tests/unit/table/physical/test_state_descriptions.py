@@ -22,12 +22,16 @@ from tests.unit.table.plan.plans import plan as logical_plan
 
 TOY = "'connector' = 'toy', 'unbounded' = 'true', 'can' = 'apply_projection apply_filters'"
 TABLES = (
-    f"CREATE TABLE bids (auction BIGINT, bidder BIGINT, price BIGINT, tip BIGINT, small INT, channel VARCHAR(10), "
-    f"at TIMESTAMP(3), seen TIMESTAMP_LTZ(3), pt AS PROCTIME(), WATERMARK FOR at AS at) WITH ({TOY})",
+    (
+        f"CREATE TABLE bids (auction BIGINT, bidder BIGINT, price BIGINT, tip BIGINT, small INT, channel VARCHAR(10), "
+        f"at TIMESTAMP(3), seen TIMESTAMP_LTZ(3), pt AS PROCTIME(), WATERMARK FOR at AS at) WITH ({TOY})"
+    ),
     f"CREATE TABLE moments (id BIGINT, price BIGINT, ltz TIMESTAMP_LTZ(3), WATERMARK FOR ltz AS ltz) WITH ({TOY})",
     f"CREATE TABLE asks (auction BIGINT, seller BIGINT, price BIGINT, at TIMESTAMP(3), WATERMARK FOR at AS at) WITH ({TOY})",
-    f"CREATE TABLE rates (id BIGINT, rate DOUBLE, tax DOUBLE, at TIMESTAMP(3), WATERMARK FOR at AS at, PRIMARY KEY (id) NOT ENFORCED) "
-    f"WITH ({TOY}, 'mode' = 'upsert')",
+    (
+        f"CREATE TABLE rates (id BIGINT, rate DOUBLE, tax DOUBLE, at TIMESTAMP(3), WATERMARK FOR at AS at, PRIMARY KEY (id) NOT ENFORCED) "
+        f"WITH ({TOY}, 'mode' = 'upsert')"
+    ),
     f"CREATE TABLE users (id BIGINT NOT NULL, name STRING, city STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ({TOY}, 'mode' = 'upsert')",
     f"CREATE TABLE changing (id BIGINT NOT NULL, person BIGINT, price BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ({TOY}, 'mode' = 'all')",
     "CREATE TABLE looked (id BIGINT, name STRING) WITH ('connector' = 'toy', 'unbounded' = 'true', 'can' = 'apply_projection lookup_provider')",
