@@ -18,7 +18,7 @@ from typing import Any
 
 from penstock.checkpoint.handles import DamagedStateError
 from penstock.common.job_status import JobStatus
-from penstock.errors import FencedError, JobCancelledError, PenstockError
+from penstock.errors import FencedError, JobCancelledError, PenstockError, RestoreRefusedError
 from penstock.jobmanager.checkpoint_failures import CheckpointFailures
 from penstock.jobmanager.job_messages import (
     Acquire,
@@ -258,7 +258,10 @@ class JobCore:
         if isinstance(event.cause, FencedError):
             return self._end(JobStatus.FAILED, event.error, fenced=True)
         if event.permanent:
-            return self._end(JobStatus.FAILED, event.error, "no restart can help")
+            # A refusal says all by itself.
+            refused = isinstance(event.cause, RestoreRefusedError)
+            verdict = None if refused else "no restart can help"
+            return self._end(JobStatus.FAILED, event.error, verdict)
         if not event.counted and self._checkpoint_failures.tolerates(event.cause):
             self.phase = Phase.DELAYED
             return [ForgetLoad(), Tolerate(event.error, event.cause), Delay(self._interval_s)]
