@@ -24,7 +24,7 @@ from penstock.graph.task_id import TaskId
 from penstock.jobmanager import execution_tracking as tracking
 from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
 from penstock.jobmanager.dropped_records import DroppedRecords
-from penstock.jobmanager.failures import explain_failure, root_cause
+from penstock.jobmanager.failures import explain_failure, is_permanent, root_cause
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_core import JobCore
 from penstock.jobmanager.job_messages import (
@@ -306,7 +306,8 @@ class JobMaster:
         if refusal is not None:
             error.__cause__ = cause = refusal
         counted = self._driver.tolerates_failures
-        return Failed(error, cause, time.monotonic(), at_start, counted)
+        permanent = is_permanent(error)
+        return Failed(error, cause, time.monotonic(), at_start, counted, permanent)
 
     def _do(self, instruction: Instruction) -> list[Event]:
         match instruction:

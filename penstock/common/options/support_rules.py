@@ -265,7 +265,6 @@ UNSUPPORTED: Final = {
     "taskmanager.log.path": "set env.log.dir",
     "taskmanager.memory.*": _MEMORY,
     "taskmanager.network.compression.codec": "what slots exchange is not compressed",
-    "taskmanager.network.memory.buffer-debloat.*": "buffers have the size of taskmanager.memory.segment-size",
     "taskmanager.system-out.*": "see penstock.log.collect",
     "traces.*": "there are no reporters of traces",
     "user.artifacts.*": "set python.files",

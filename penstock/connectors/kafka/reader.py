@@ -17,6 +17,7 @@ from penstock.common.serialization import (
     deserialize_all,
     deserialize_each,
 )
+from penstock.connectors.kafka.errors import KafkaRefusedError
 from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition
 from penstock.connectors.kafka.partition_buffer import PartitionBuffer
 from penstock.connectors.kafka.properties import confluent_kafka
@@ -318,7 +319,7 @@ class KafkaReader(SourceReader):
     def _out_of_range(self, buffer: PartitionBuffer, error: Any) -> PenstockError:
         first, end = self._known_range(buffer.partition)
         known = "" if end < 0 else f"; the broker has offsets {first} to {end}"
-        return PenstockError(
+        return KafkaRefusedError(
             f"the broker does not have offset {buffer.fetched} of topic '{buffer.partition.topic}', "
             f"partition {buffer.partition.partition}, (any more)",
             detail=f"{error.str()}, at {self._options.servers}{known}",
