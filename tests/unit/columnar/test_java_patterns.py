@@ -7,10 +7,10 @@ import datetime as dt
 import pandas as pd
 import pytest
 
-from penstock.columnar.expressions.java_letters import parts_of
 from penstock.columnar.expressions.java_time import formatted
 from penstock.errors import PenstockError
 from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table.expressions.java_letters import parts_of
 from tests.builders.cases import check_all
 
 TIMES = [

@@ -22,6 +22,7 @@ from penstock.table.expressions.functions.definitions import (
     wrong_operand,
 )
 from penstock.table.expressions.functions.operators import comparable, shifted_type
+from penstock.table.expressions.java_letters import parts_of
 from penstock.table.expressions.nodes import Call, Literal, Rex, Symbol
 
 EXTRACTED = frozenset(
@@ -142,8 +143,6 @@ register("TIMESTAMPDIFF", "TIMESTAMPDIFF(unit, from, to)", _timestamp_diff)
 
 def _formatted(operands: Sequence[Rex]) -> t.DataType:
     """Return the type of a time as text, if the pattern is one: what is wrong with a constant shows before the job runs."""
-    from penstock.columnar.expressions.java_letters import parts_of
-
     pattern = operands[1] if len(operands) > 1 else None
     if isinstance(pattern, Literal) and isinstance(pattern.value, str):
         try:
