@@ -102,10 +102,11 @@ class StateDescription:
         return {
             "version": self.version,
             "operator": self.operator,
-            "parts": {
-                name: [part if isinstance(part, str) else list(part) for part in text]
+            # Pairs: manifests sort the members of objects.
+            "parts": [
+                [name, [part if isinstance(part, str) else list(part) for part in text]]
                 for name, text in self.parts.items()
-            },
+            ],
             "tables": {name: list(columns) for name, columns in self.tables.items()},
         }
 
@@ -116,7 +117,7 @@ class StateDescription:
             value["operator"],
             {
                 name: tuple(part if isinstance(part, str) else ColumnOrigin(*part) for part in text)
-                for name, text in value["parts"].items()
+                for name, text in value["parts"]
             },
             {name: tuple(columns) for name, columns in value["tables"].items()},
             value["version"],

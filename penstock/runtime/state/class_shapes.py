@@ -157,7 +157,7 @@ def _restores_itself(kind: type) -> bool:
 def _difference(old: ClassShape, kind: type) -> str | None:
     if old.kind == "members":
         if not issubclass(kind, enum.Enum):
-            return "it was an enum, and is none any more"
+            return "it was an enum and is not one any more"
         values = {repr(each.value) for each in kind}
         gone = [each for each in old.parts if each.partition(" = ")[2] not in values]
         there = ", ".join(f"{each.name} = {each.value!r}" for each in kind)
