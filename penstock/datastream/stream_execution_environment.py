@@ -219,9 +219,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def _submit(self, job_name: str | None) -> tuple[Any, JobClient]:
         self._pin()
-        validate(
-            self._configuration
-        )  # what get_configuration() was given is checked by nobody else
+        validate(self._configuration)  # get_configuration() takes anything
         settings = self._graph_settings(job_name)
         self._check_program()
         self._check_slot_resources()

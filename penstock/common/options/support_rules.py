@@ -48,7 +48,7 @@ DIFFERENT: Final = {
     "web.refresh-interval": "Penstock's page gets news at once; Flink's page asks as often",
 }
 
-# What belongs to parts that only Flink has: setting it changes nothing that anybody could notice.
+# What belongs to parts that only Flink has: there is nothing that it could change.
 NO_MEANING: Final = {
     "$internal.*": "Flink sets it itself",
     "blob.*": "there is no blob server; Spark ships files",
@@ -197,7 +197,7 @@ UNSUPPORTED: Final = {
     "jobmanager.adaptive-scheduler.*": "there is one scheduler; see job.autoscaler.enabled and 'penstock rescale'",
     "jobmanager.archive.*": "there is no history server",
     "jobmanager.execution.attempts-history-size": "16 attempts are kept",
-    "jobmanager.failure-enrichers": "failures are labelled by nobody",
+    "jobmanager.failure-enrichers": "failures have no labels",
     "jobmanager.memory.*": _DRIVER_MEMORY,
     "jobmanager.scheduler": "there is one scheduler; see job.autoscaler.enabled and 'penstock rescale'",
     "jobstore.*": "jobs that have ended are shown for as long as their process runs",
@@ -279,7 +279,7 @@ UNSUPPORTED: Final = {
     "yarn.*": "set spark.yarn.*",
 }
 
-# The same, where a warning is not enough: somebody relies on security, or results would be others.
+# The same, where a warning is not enough: security or results depend on it.
 REFUSED: Final = {
     "execution.program-config.*": "programs may set options; 'penstock run -D' sets those that they cannot change",
     "execution.state-recovery.approximate-local-recovery": "a restart loses no records",
@@ -310,7 +310,7 @@ REFUSED: Final = {
     "table.exec.sort.default-limit": "write LIMIT in the query",
 }
 
-# The value that Penstock behaves by, where that is not Flink's default: setting it is worth no line.
+# The value that Penstock behaves by, where that is not Flink's default: setting it logs nothing.
 BEHAVES_AS: Final = {
     "execution.batch.adaptive.auto-parallelism.enabled": "false",
     "jobmanager.execution.failover-strategy": "full",

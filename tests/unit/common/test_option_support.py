@@ -38,7 +38,7 @@ def _nothing_was_said(monkeypatch):
 
 
 def said_about(caplog, key, value):
-    """Return the level of each line that setting an option is worth."""
+    """Return the level of each line that setting an option logs."""
     caplog.clear()
     with caplog.at_level(logging.INFO, option_checks.__name__):
         check_setting(key, value)
@@ -89,7 +89,7 @@ def test_every_option_of_flink_is_in_a_class_and_every_rule_is_used():
     assert sorted(classes) == sorted(set(classes)), "a rule is in two tables"
 
 
-def test_setting_each_option_is_worth_the_line_of_its_class(caplog):
+def test_setting_each_option_logs_the_line_of_its_class(caplog):
     lines = {
         Support.WORKS: [],
         Support.NO_MEANING: [],
