@@ -55,7 +55,7 @@ class ApplicationWatch:
             was_missing = bool(self.said)
             self.since = None
             self.said.clear()
-            return False, f"Spark has {executors} executors again" if was_missing else None
+            return False, f"Spark has executors again: {executors}" if was_missing else None
         if self.since is None:
             self.since = moment
         standing = ask()
@@ -73,8 +73,8 @@ class ApplicationWatch:
             return False, None
         return False, self._once(
             standing,
-            f"Spark has had no executors for {moment - self.since:.0f} s: jobs wait for them. See whether workers run at {self.master}, whether they have"
-            " spark.executor.memory and spark.executor.cores to give, and whether other applications hold them",
+            f"Spark has had no executors for {moment - self.since:.0f} s: jobs wait for them. See whether the cluster ({self.master}) has machines with"
+            " spark.executor.memory and spark.executor.cores to spare, or whether other applications hold them",
         )
 
     def _once(self, standing: Standing, text: str) -> str | None:
@@ -102,9 +102,9 @@ def watch_application(
                 )
             except Exception as error:  # noqa: BLE001 - a JVM that ends says so in many ways
                 _log.debug("the application cannot be watched: %s", error)
-                lost, text = False, None
+                lost, text, executors = False, None, 0
             if text is not None:
-                _log.warning("%s", text)
+                _log.log(logging.INFO if executors else logging.WARNING, "%s", text)
             if lost:
                 end_process(process)
                 return

@@ -134,6 +134,7 @@ class InputChannel:
         If the parallelism has changed, the sender of this channel need not be the one that goes on with their keys.
         """
         self.items.extendleft(Item(DATA, payload, RESTORED) for payload in reversed(payloads))
+        self._inputs.restored += len(payloads)
         if self._queued:
             self._queued = False
             self._inputs.line.remove(self)
@@ -143,9 +144,18 @@ class InputChannel:
         """Take back a part of the records that were taken last: nothing has come or gone since."""
         size = RESTORED if taken.size == RESTORED else PART
         self.items.appendleft(Item(DATA, records, size))
+        if size == RESTORED:
+            self._inputs.restored += 1
 
     def put_first(self, item: Item) -> None:
-        """Take a message that overtakes all that waits here, but for others that did so before."""
+        """Take a message that overtakes all that waits here, but for others that did so before.
+
+        It overtakes nothing while any channel has restored records. They are older than what other channels have brought, which a checkpoint that
+        kept both could not tell.
+        """
+        if self._inputs.restored:
+            self.put(item)
+            return
         first = len(self._first)
         self._first.append(len(self.items) - first)
         self.items.insert(first, item)
@@ -168,6 +178,8 @@ class InputChannel:
     def take(self) -> Item:
         """Return the next item, and give room to the sender."""
         item = self.items.popleft()
+        if item.size == RESTORED:
+            self._inputs.restored -= 1
         self._overtaken = self._first.popleft() if self._first else 0
         self._link.taken(item)
         return item
@@ -229,12 +241,15 @@ class Link(Protocol):
 class Inputs:
     """All input channels of one subtask: those with something to read stand in line, so that each gets its turn."""
 
-    __slots__ = ("announced", "announces", "bytes_in", "channels", "hurry", "line")
+    __slots__ = ("announced", "announces", "bytes_in", "channels", "hurry", "line", "restored")
 
     def __init__(self) -> None:
         self.channels: dict[tuple[int, int], InputChannel] = {}  # by gate and sending subtask
         self.line: deque[InputChannel] = deque()
         self.bytes_in = 0  # what was taken so far
+        self.restored = (
+            0  # items that were in flight when the checkpoint was taken, and wait to be taken
+        )
         self.hurry: list[InputChannel] = []  # for each message that overtakes, where it is
         # If somebody wants to know: barriers that were put at the end of a queue, perhaps behind many records.
         self.announces = False

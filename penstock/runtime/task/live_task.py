@@ -417,7 +417,7 @@ class LiveTask:
 
     def _hurry(self) -> bool:
         """Let barriers overtake for which it is time, and take those that have; return whether there were any."""
-        if not self._checkpoints.may_hurry:
+        if self.inputs.restored or not self._checkpoints.may_hurry:
             return False
         worked = self._checkpoints.hasten()
         for channel in self.inputs.urgent():
@@ -429,7 +429,7 @@ class LiveTask:
     @property
     def barrier_due(self) -> float | None:
         """When a barrier has waited long enough, on the wall clock in milliseconds."""
-        return self._checkpoints.due_ms
+        return None if self.inputs.restored else self._checkpoints.due_ms
 
     def completed(self, checkpoint: int) -> None:
         """Let go of what was kept for a checkpoint; what was triggered before still belongs to the time before it was complete."""

@@ -120,6 +120,7 @@ def test_sources_read_less_while_epochs_take_very_long_and_one_line_says_so(capl
     interval = {"execution.checkpointing.interval": "1 s"}
     pacing = pacing_of(threading.Event(), lambda: False, **interval)
     source = Splits(data=True)
+    pacing.ended(time.monotonic() - 500, [source], first=True)  # it has waited for executors
     assert pacing.reading_s == pacing.job.interval_s
     for _ in range(2):
         pacing.ended(time.monotonic() - 500, [source])

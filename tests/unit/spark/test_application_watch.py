@@ -56,6 +56,6 @@ def test_executors_have_their_time_to_come_before_anything_is_said(
 
 def test_what_comes_back_is_said_and_the_next_loss_too(watch: ApplicationWatch) -> None:
     watch.look(0.0, 0, lambda: Standing.SILENT)
-    assert watch.look(1.0, 2, never) == (False, "Spark has 2 executors again")
+    assert watch.look(1.0, 2, never) == (False, "Spark has executors again: 2")
     assert watch.look(2.0, 2, never) == (False, None)
     assert watch.look(3.0, 0, lambda: Standing.SILENT)[1] is not None

@@ -106,8 +106,8 @@ class EpochDriver(PlanView):
             flush=savepoint is not None,
             drain=savepoint is not None and savepoint.drains,
         )
+        self._pacing.ended(started, self._runner.checkpoints.sources, first=self._anew)
         self._anew = False
-        self._pacing.ended(started, self._runner.checkpoints.sources)
         self._listener.on_completed(Span(started, time.monotonic()))
         return True
 

@@ -44,8 +44,12 @@ class Pacing:
         """Let the next epoch come as soon as there is something to do."""
         self._next_trigger = 0.0
 
-    def ended(self, started: float, sources: Sequence[SourceCoordinator]) -> None:
+    def ended(
+        self, started: float, sources: Sequence[SourceCoordinator], *, first: bool = False
+    ) -> None:
         """Take note that an epoch, started at a time.monotonic() value, has just been completed.
+
+        The first one after a start may have waited for executors and workers, which says nothing of functions.
 
         The minimum pause is time in which records are processed. A job that is behind takes it within its next epoch, which
         reads for so long; to wait before that would only put it further behind.
@@ -56,7 +60,8 @@ class Pacing:
         )
         pause_s = 0.0 if is_behind else self.job.checkpoints.min_pause_ms / 1000
         self._next_trigger = max(started + self.job.interval_s, now + pause_s)
-        self._adapt(now - started)
+        if not first:
+            self._adapt(now - started)
 
     def _adapt(self, epoch_s: float) -> None:
         """Let sources read less while epochs take very long, and say so when that begins and ends."""

@@ -134,6 +134,23 @@ def test_restored_records_come_before_what_any_channel_brings() -> None:
     assert taken[4:] == [b"b", "new", "new", "new"]
 
 
+def test_a_barrier_overtakes_nothing_while_any_channel_has_restored_records() -> None:
+    inputs = Inputs()
+    older, newer = (LocalLink(ChannelId(1, 0, 0, source), Outputs(), inputs) for source in range(2))
+    older.receiver.restore([b"a"])
+    newer.send(DATA, "new")
+    newer.overtake(BARRIER, "barrier")
+    taken = []
+    while (channel := inputs.next()) is not None:
+        assert not channel.is_urgent
+        taken.append(channel.take().content)
+        channel.offer()
+    assert taken == [b"a", "new", "barrier"]
+    newer.send(DATA, "new")
+    newer.overtake(BARRIER, "barrier")
+    assert newer.receiver.take().content == "barrier"
+
+
 def test_a_neighbour_that_wants_few_records_is_full_with_few() -> None:
     sender, receiver, outputs, _ = link()
     sender.send(DATA, RowBatch([1, 2, 3]))
