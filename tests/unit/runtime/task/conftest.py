@@ -9,6 +9,7 @@ import pytest
 
 from penstock.common import clock
 from penstock.runtime.operators import source
+from penstock.runtime.operators.source_turns import SideBySide
 from penstock.runtime.task import live_task, slot_loop
 
 
@@ -48,4 +49,6 @@ def stopwatch(monkeypatch: pytest.MonkeyPatch) -> Stopwatch:
     shown = SimpleNamespace(monotonic=made.monotonic)
     for module in (live_task, slot_loop, source):
         monkeypatch.setattr(module, "time", shown)
+    # A second clock beside this one would make a test depend on how long the machine has been up.
+    monkeypatch.setattr(SideBySide, "monotonic", staticmethod(made.monotonic))
     return made
