@@ -18,6 +18,7 @@ from penstock.replay.errors import ReplayError
 from penstock.replay.feeds import Feed
 from penstock.replay.pace import IntervalPace
 from penstock.replay.running import Failed, Replay, Target, Watcher, quiet
+from penstock.runtime.network.debloating import UNLIMITED
 from penstock.runtime.network.messages import (
     BARRIER,
     DATA,
@@ -52,6 +53,10 @@ class _FeedWriter:
         place = (edge.target_vertex, target, edge.target_gate, self._subtask)
         self._feeds.setdefault(place, Feed()).put(kind, content)
         return 0
+
+    def most_records(self, target: int) -> int:
+        """A replay has nothing under way."""
+        return UNLIMITED.records
 
     def shares(self, target: int) -> bool:
         """What is in a feed is nobody's."""

@@ -73,6 +73,13 @@ from penstock.common.options.control_plane import (
     REST_SSL_TRUSTSTORE,
     SLOT_REQUEST_TIMEOUT,
 )
+from penstock.common.options.debloating import (
+    DEBLOAT_ENABLED,
+    DEBLOAT_PERIOD,
+    DEBLOAT_SAMPLES,
+    DEBLOAT_TARGET,
+    DEBLOAT_THRESHOLD,
+)
 from penstock.common.options.metrics import (
     METRICS_REPORTERS,
     OTEL_ENDPOINT,
@@ -221,6 +228,11 @@ __all__ = [
     "CHECKPOINT_TIMEOUT",
     "CHECKPOINT_TOLERABLE_FAILURES",
     "CLOSURE_CLEANER_LEVEL",
+    "DEBLOAT_ENABLED",
+    "DEBLOAT_PERIOD",
+    "DEBLOAT_SAMPLES",
+    "DEBLOAT_TARGET",
+    "DEBLOAT_THRESHOLD",
     "DEBUG_CHECK_ORDER",
     "EPOCH_INTERVAL",
     "EXECUTION_ATTACHED",

@@ -117,7 +117,7 @@ def main(options: dict[str, Any]) -> None:
     directory = options["directory"]
     settings = Configuration()
     for key, value in {
-        "penstock.execution.mode": "pipelined",
+        "penstock.execution.mode": options.get("mode", "pipelined"),
         "parallelism.default": str(SPLITS),
         "execution.checkpointing.interval": "200 ms",
         "execution.checkpointing.dir": f"{directory}/checkpoints",
