@@ -113,14 +113,15 @@ def test_channels_take_turns() -> None:
     assert turns == [(0, 0), (1, 0), (0, 1), (1, 1)]
 
 
-def test_restored_records_come_before_what_any_channel_brings() -> None:
+def test_records_of_another_parallelism_come_before_what_any_channel_brings() -> None:
     """After a change of parallelism, another channel may bring the next records of the same keys."""
     inputs = Inputs()
     links = [LocalLink(ChannelId(1, 0, 0, source), Outputs(), inputs) for source in range(3)]
     for sender in links:
         sender.send(DATA, "new")
-    links[1].receiver.restore([b"a", b"b"])
-    links[2].receiver.restore([b"c", b"d"])
+    links[1].receiver.restore_moved([b"a"])
+    links[1].receiver.restore_moved([b"b"])
+    links[2].receiver.restore_moved([b"c", b"d"])
     taken: list[object] = []
     while (channel := inputs.next()) is not None:
         item = channel.take()
