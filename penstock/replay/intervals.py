@@ -179,7 +179,7 @@ class IntervalReplay(Replay):
             subtask.source.add_splits(self._assignments.get(task, SourceAssignment()))
         subtask.begin_epoch(environment)
         feeds = self._feeds_of(subtask)
-        for channel, payloads in subtask.restored_inputs():
+        for channel, payloads, _ in subtask.restored_inputs():
             feeds[channel].restore(payloads)
         caller = _Caller(subtask, feeds, environment)
         if parts:

@@ -23,6 +23,7 @@ from tests.builders.environments import configured, restarts
 MIN, MAX = -(2**63), 2**63 - 1
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 NONE = WatermarkStrategy.no_watermarks()
+WATERMARK_S = 0.02  # more than the interval of watermarks
 STEP_S = 0.15  # between two batches, where records flow: time for all that the first brings about
 
 
@@ -31,13 +32,16 @@ class Script(Source):
 
     A split's position is (its name, the batches read). A bounded split that is cut waits for the deadline before it gives
     its batch, so that the next epoch has to go on from the position. Where records flow, all splits give their next batch at the
-    same moment, `STEP_S` after the one before.
+    same moment, `STEP_S` after the one before; with `confirmed`, when checkpoints hold all that the one before has brought about in the
+    whole job.
     """
 
-    def __init__(self, *splits, bounded=True, steps=0):
+    def __init__(self, *splits, bounded=True, steps=0, confirmed=False, number=0):
         self.steps = steps  # sources with the same number go by the same steps
         self.splits = {f"split-{n}": split for n, split in enumerate(splits)}
         self.bounded = bounded
+        self.confirmed = confirmed
+        self.number = number  # among the sources of its job
 
     def get_boundedness(self):
         return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
@@ -53,6 +57,9 @@ class _Enumerator(SplitEnumerator):
     def __init__(self, source, restored):
         self.source = source
         self.planned = restored is not None
+        if source.confirmed and not self.planned:
+            for name in source.splits:
+                _confirm(source, name, 0)
 
     def discover(self):
         if self.planned:
@@ -67,7 +74,7 @@ class _Enumerator(SplitEnumerator):
         return self.planned or None
 
     def has_data(self, positions):
-        return any(read < len(self.source.splits[name]) for name, read in positions)
+        return any(read < len(self.source.splits[name]) for name, read, *_ in positions)
 
 
 _begun: dict[int, float] = {}  # when a job's first step was begun, where records flow
@@ -82,11 +89,52 @@ def _is_time(steps, step, count):
     return now >= begun + (step + 1) * STEP_S
 
 
+_confirmed: dict[int, dict[tuple[int, str], float]] = {}  # steps of each split, by job
+
+
+def _confirm(source, name, steps):
+    """Take note that so many steps of a split have done all that they do. One that has no more batches holds up nobody."""
+    all_steps = float("inf") if steps == len(source.splits[name]) else steps
+    _confirmed.setdefault(source.steps, {})[source.number, name] = all_steps
+
+
 class _Reader(SourceReader):
     def __init__(self, source):
         self.source = source
+        self.given = {}  # when each split gave its last batch
+
+    def on_checkpoint(self, split, position):
+        """What was given before the third part of a position was set has arrived wherever it goes, and the watermark after it."""
+        name, read, *said = position
+        if said:
+            _confirm(self.source, name, read)
 
     def read(self, split, position, limits):
+        if self.source.confirmed and isinstance(limits, OneLook):
+            yield from self._read_confirmed(position)
+        else:
+            yield from self._read_timed(position, limits)
+
+    def _read_confirmed(self, position):
+        name, read, *said = position
+        batches = self.source.splits[name]
+        while read < len(batches) or not said:
+            if read and not said:
+                # The loop of the slot emits the watermark that is due before it reads.
+                if time.monotonic() - self.given.setdefault(name, time.monotonic()) > WATERMARK_S:
+                    said = [True]
+            elif min(_confirmed[self.source.steps].values()) >= read and read < len(batches):
+                pairs = [each if isinstance(each, tuple) else (each, 0) for each in batches[read]]
+                self.given[name] = time.monotonic()
+                read, said = read + 1, []
+                values, times = [value for value, _ in pairs], [moment for _, moment in pairs]
+                yield SourceBatch(values, (name, read), times)
+                continue
+            yield SourceBatch([], (name, read, *said))
+            if not self.source.bounded:
+                return
+
+    def _read_timed(self, position, limits):
         name, read = position
         flows = isinstance(limits, OneLook)
         batches = self.source.splits[name]
@@ -130,6 +178,7 @@ LOG = Log()
 def _empty_log():
     LOG.lines.clear()
     _begun.clear()
+    _confirmed.clear()
 
 
 class Note(MapFunction):
@@ -146,7 +195,7 @@ class Note(MapFunction):
 
 def environment(parallelism=1, *, checkpoints=None, mode=None):
     env = configured(restarts(1 if checkpoints else 0, "1 ms"), parallelism)
-    if getattr(_execution._executor, "mode", None) == "pipelined":
+    if _flows():
         env.get_config().set_auto_watermark_interval(5)  # once a step at least
     if checkpoints is not None:
         env.enable_checkpointing(checkpoints)
@@ -155,8 +204,20 @@ def environment(parallelism=1, *, checkpoints=None, mode=None):
     return env
 
 
+def _flows():
+    return getattr(_execution._executor, "mode", None) == "pipelined"
+
+
 def read(env, *splits, strategy=NONE, bounded=True, name="in"):
-    return env.from_source(Script(*splits, bounded=bounded, steps=id(env)), strategy, name)
+    confirmed = _flows() and env.get_checkpoint_config().is_checkpointing_enabled()
+    before = {number for number, _ in _confirmed.get(id(env), ())}
+    source = Script(
+        *splits, bounded=bounded, steps=id(env), confirmed=confirmed, number=len(before)
+    )
+    if confirmed:
+        for split in source.splits:
+            _confirm(source, split, 0)
+    return env.from_source(source, strategy, name)
 
 
 def collect(stream):

@@ -44,12 +44,12 @@ class ThreadDelays:
                 self.delay(thread)
             start(thread)
 
-        threading.Thread.start = start_delayed  # type: ignore[method-assign]
+        threading.Thread.start = start_delayed  # type: ignore[method-assign, assignment]
 
     def pytest_unconfigure(self) -> None:
         """Delay no more threads."""
         if self._start is not None:
-            threading.Thread.start = self._start  # type: ignore[method-assign]
+            threading.Thread.start = self._start  # type: ignore[method-assign, assignment]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

@@ -189,7 +189,10 @@ class ZooKeeperElection(ElectionThread):
         """Return this session's node; make it unless it is there, also if it was made and the answer got lost."""
         if self._node is None:
             self._client.ensure_path(self._path)
-            session = self._client.client_id[0]
+            identity = self._client.client_id
+            if identity is None:  # the session has ended since
+                raise ConnectionError("the session with ZooKeeper has ended")
+            session = identity[0]
             for node in self._nodes():
                 found = self._client.exists(node)
                 if found is not None and found.ephemeralOwner == session:

@@ -19,8 +19,9 @@ from penstock.runtime.network.messages import BARRIER, DATA
 from penstock.runtime.records import Batch
 
 # Sizes of items that give no room to the sender:
-RESTORED: Final = -1  # it was in flight when the checkpoint was taken
-PART: Final = -2  # it is the rest of one that was taken
+RESTORED: Final = -1  # it was in flight in this channel when the checkpoint was taken
+MOVED: Final = -2  # it was in flight in a channel of another parallelism
+PART: Final = -3  # it is the rest of one that was taken
 # A neighbour that wants fewer records than this in a buffer has them counted, which takes half a microsecond for each batch.
 _FEW_RECORDS: Final = 16_384
 
@@ -98,11 +99,22 @@ class OutputChannel(Protocol):
 class InputChannel:
     """The receiving end of a channel: what has arrived and was not taken yet."""
 
-    __slots__ = ("_first", "_inputs", "_link", "_overtaken", "_queued", "blocked", "id", "items")
+    __slots__ = (
+        "_first",
+        "_inputs",
+        "_link",
+        "_overtaken",
+        "_queued",
+        "blocked",
+        "id",
+        "items",
+        "moved",
+    )
 
     def __init__(self, channel: ChannelId, inputs: Inputs, link: Link) -> None:
         self.id = channel
         self.items: deque[Item] = deque()
+        self.moved: deque[Item] = deque()  # taken before any of the items
         self.blocked = False  # aligned: it has brought its barrier and waits for the others
         self._inputs = inputs
         self._link = link
@@ -129,12 +141,17 @@ class InputChannel:
             self._inputs.announced.append(item)
 
     def restore(self, payloads: Sequence[bytes]) -> None:
-        """Take records that were in flight when the checkpoint was taken: they come before all that any sender sends.
-
-        If the parallelism has changed, the sender of this channel need not be the one that goes on with their keys.
-        """
+        """Take records that were in flight in this channel when the checkpoint was taken: they come before all that its sender sends."""
         self.items.extendleft(Item(DATA, payload, RESTORED) for payload in reversed(payloads))
-        self._inputs.restored += len(payloads)
+        self.offer()
+
+    def restore_moved(self, payloads: Sequence[bytes]) -> None:
+        """Take records that were in flight before the parallelism changed: they come before all that any sender sends.
+
+        The sender of this channel need not be the one that goes on with their keys.
+        """
+        self.moved.extend(Item(DATA, payload, MOVED) for payload in payloads)
+        self._inputs.moved += len(payloads)
         if self._queued:
             self._queued = False
             self._inputs.line.remove(self)
@@ -142,20 +159,14 @@ class InputChannel:
 
     def put_back(self, records: Batch, taken: Item) -> None:
         """Take back a part of the records that were taken last: nothing has come or gone since."""
-        size = RESTORED if taken.size == RESTORED else PART
-        self.items.appendleft(Item(DATA, records, size))
-        if size == RESTORED:
-            self._inputs.restored += 1
+        if taken.size == MOVED:
+            self.moved.appendleft(Item(DATA, records, MOVED))
+            self._inputs.moved += 1
+        else:
+            self.items.appendleft(Item(DATA, records, PART))
 
     def put_first(self, item: Item) -> None:
-        """Take a message that overtakes all that waits here, but for others that did so before.
-
-        It overtakes nothing while any channel has restored records. They are older than what other channels have brought, which a checkpoint that
-        kept both could not tell.
-        """
-        if self._inputs.restored:
-            self.put(item)
-            return
+        """Take a message that overtakes all that waits here, but for others that did so before."""
         first = len(self._first)
         self._first.append(len(self.items) - first)
         self.items.insert(first, item)
@@ -177,17 +188,18 @@ class InputChannel:
 
     def take(self) -> Item:
         """Return the next item, and give room to the sender."""
+        if self.moved:
+            self._inputs.moved -= 1
+            return self.moved.popleft()
         item = self.items.popleft()
-        if item.size == RESTORED:
-            self._inputs.restored -= 1
         self._overtaken = self._first.popleft() if self._first else 0
         self._link.taken(item)
         return item
 
     @property
     def is_urgent(self) -> bool:
-        """Whether the next item has overtaken others."""
-        return bool(self._first)
+        """Whether the next item has overtaken others. None overtakes moved records."""
+        return bool(self._first) and not self.moved
 
     def overtaken(self) -> list[Item]:
         """Return the records that the message which was taken last has overtaken, in order; what arrived after it does not count."""
@@ -214,11 +226,11 @@ class InputChannel:
         self.offer()
 
     def offer(self) -> None:
-        """Stand in line to be read, if there is something to read and it does not stand there already; at its head with restored records."""
-        if self.items and not self.blocked and not self._queued:
+        """Stand in line to be read, if there is something to read and it does not stand there already; at its head with moved records."""
+        if (self.items or self.moved) and not self.blocked and not self._queued:
             self._queued = True
             line = self._inputs.line
-            (line.appendleft if self.items[0].size == RESTORED else line.append)(self)
+            (line.appendleft if self.moved else line.append)(self)
 
     def left_line(self) -> None:
         """Take note that it was taken out of the line."""
@@ -241,15 +253,15 @@ class Link(Protocol):
 class Inputs:
     """All input channels of one subtask: those with something to read stand in line, so that each gets its turn."""
 
-    __slots__ = ("announced", "announces", "bytes_in", "channels", "hurry", "line", "restored")
+    __slots__ = ("announced", "announces", "bytes_in", "channels", "hurry", "line", "moved")
 
     def __init__(self) -> None:
         self.channels: dict[tuple[int, int], InputChannel] = {}  # by gate and sending subtask
         self.line: deque[InputChannel] = deque()
         self.bytes_in = 0  # what was taken so far
-        self.restored = (
-            0  # items that were in flight when the checkpoint was taken, and wait to be taken
-        )
+        # How many moved items wait. No barrier is taken before them: a checkpoint that holds moved and new records of one key, in two
+        # channels, would not know which come first.
+        self.moved = 0
         self.hurry: list[InputChannel] = []  # for each message that overtakes, where it is
         # If somebody wants to know: barriers that were put at the end of a queue, perhaps behind many records.
         self.announces = False
@@ -267,7 +279,7 @@ class Inputs:
         while self.line:
             channel = self.line.popleft()
             channel.left_line()
-            if channel.items and not channel.blocked:
+            if (channel.items or channel.moved) and not channel.blocked:
                 return channel
         return None
 

@@ -124,8 +124,9 @@ class LiveTask:
     def resume(self) -> None:
         """After a restore, send and receive first what was in the channels when the checkpoint was taken."""
         self.subtask.resend()
-        for channel, payloads in self.subtask.restored_inputs():
-            self.inputs.channels[channel].restore(payloads)
+        for name, payloads, moved in self.subtask.restored_inputs():
+            channel = self.inputs.channels[name]
+            (channel.restore_moved if moved else channel.restore)(payloads)
 
     def start(self) -> None:
         """Repeat what was said about time before a restart; then a source gets its first splits, which may change its status."""
@@ -416,8 +417,11 @@ class LiveTask:
                 self.poll_at = None
 
     def _hurry(self) -> bool:
-        """Let barriers overtake for which it is time, and take those that have; return whether there were any."""
-        if self.inputs.restored or not self._checkpoints.may_hurry:
+        """Let barriers overtake for which it is time, and take those that have; return whether there were any.
+
+        None overtakes records that a change of parallelism has moved.
+        """
+        if self.inputs.moved or not self._checkpoints.may_hurry:
             return False
         worked = self._checkpoints.hasten()
         for channel in self.inputs.urgent():

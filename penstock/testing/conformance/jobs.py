@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as NotYetError
@@ -90,8 +91,8 @@ def wait_until(
 class Steps(Source):
     """The kit's own source: given records in a few splits, a batch at a time, with pauses in which checkpoints come.
 
-    While the file `hold` exists, the last batch of each split is kept back, so that the job does not end. With `paced`, no checkpoint
-    has more than one batch of a split, however long it takes.
+    While the file `hold` exists, each split gives no more records than the number in it, so that the job does not end. With `paced`, no
+    checkpoint has more than one batch of a split, however long it takes.
     """
 
     def __init__(
@@ -145,14 +146,11 @@ class _StepsReader(SourceReader):
 
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
         records = self._source.splits[split.payload]
-        hold = self._source.hold
         begun = position
         self._durable.setdefault(split.split_id, position)
         while position < len(records):
             time.sleep(self._source.pause_s)
-            end = min(position + self.BATCH, len(records))
-            if end == len(records) and hold is not None and Path(hold).exists():
-                end = position
+            end = min(position + self.BATCH, len(records), max(self._allowed(), position))
             if self._source.paced:
                 # A read of an epoch is all that its checkpoint has; where records flow, checkpoints are told.
                 flows = isinstance(limits, OneLook)
@@ -160,6 +158,17 @@ class _StepsReader(SourceReader):
                 end = end if position == last else position
             yield SourceBatch(records[position:end], end)
             position = end
+
+    def _allowed(self) -> int:
+        """Return how many records of each split may be read by now."""
+        try:
+            return (
+                sys.maxsize
+                if self._source.hold is None
+                else int(Path(self._source.hold).read_text())
+            )
+        except FileNotFoundError:
+            return sys.maxsize
 
     def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
         self._durable[split.split_id] = position

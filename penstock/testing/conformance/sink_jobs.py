@@ -66,20 +66,22 @@ def _expect_nothing_left(setup: SinkSetup, where: str) -> None:
 def _rescaled(setup: SinkSetup, directory: Path, mode: str) -> None:
     records = records_of(setup, 0, 2 * COUNT)
     hold = directory / "hold"
-    hold.touch()
     savepoint: str | None = None
-    for parallelism in (1, 3, 2):
-        last = parallelism == 2
+    # Each job has enough records of both splits for a few checkpoints, however much the one before has read.
+    for parallelism, allowed in ((1, COUNT // 3), (3, 2 * COUNT // 3), (2, None)):
+        if allowed is None:
+            hold.unlink()
+        else:
+            hold.write_text(str(allowed))
         name = f"the job at parallelism {parallelism}"
         options = {} if savepoint is None else {"execution.state-recovery.path": savepoint}
         env = environment(directory / str(parallelism), mode, parallelism, options)
         tap = Tap(f"{directory} {mode} {parallelism}")
         with step(name):
             sink = tapped_sink(setup.create(), tap)
-            reads(env, Steps(records, hold)).rebalance().sink_to(sink).uid("sink")
+            reads(env, Steps(records, hold, paced=True)).rebalance().sink_to(sink).uid("sink")
             with running(env) as client:
-                if last:
-                    hold.unlink()
+                if allowed is None:
                     wait_for_end(client, setup.wait_s, name)
                 else:
                     wait_until(

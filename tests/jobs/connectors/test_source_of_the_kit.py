@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from penstock.connectors.source import OneLook, ReadLimits, SourceSplit
 from penstock.testing.conformance.jobs import Steps
@@ -38,3 +39,14 @@ def test_after_a_restart_the_restored_position_is_that_of_a_checkpoint() -> None
 def test_other_jobs_read_batch_after_batch() -> None:
     batches = reads(Steps(range(16), pause_s=0).create_reader(), 0, OneLook())
     assert list(batches) == [BATCH, [8, 10, 12, 14]]
+
+
+def test_what_is_held_back_is_read_once_it_may_be(tmp_path: Path) -> None:
+    hold = tmp_path / "hold"
+    hold.write_text("3")
+    batches = reads(Steps(range(16), hold, pause_s=0).create_reader(), 0, OneLook())
+    assert [next(batches) for _ in range(3)] == [[0, 2, 4], [], []]
+    hold.write_text("2")  # less than it has read
+    assert next(batches) == []
+    hold.unlink()
+    assert list(batches) == [[6, 8, 10, 12], [14]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,42 +11,50 @@ from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.job_status import JobStatus
 from penstock.common.serialization import Encoder
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import DataGeneratorSource, RateLimiterStrategy
 from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.errors import JobSuspendedError
+from penstock.jobmanager.job_master import JobMaster
+from penstock.testing.conformance.jobs import Steps
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.modes import MODES, runs_in
 from tests.builders.waiting import wait_until
 
+PATIENCE_S = 120
 COUNT = 400
 JOB_ID = "1ead" * 8
 
 
 class Leaders(MiniCluster):
-    """Runs each program twice: under the leader with token 1, and some checkpoints later under the one with token 2."""
+    """Runs each program twice: under the leader with token 1, and some checkpoints later under the one with token 2.
+
+    While the file `hold` exists, the program has more to read.
+    """
+
+    def __init__(self, hold: Path) -> None:
+        super().__init__()
+        self.hold = hold
 
     def submit(self, *program, **hooks):
         masters = [
             self.create_master(*program, **hooks, job_id=JOB_ID, leader=token) for token in (1, 2)
         ]
         self.first, self.second = masters
-        self.ended: list[BaseException | None] = []
         return self
 
     def wait(self):
-        running = threading.Thread(target=self._run_first)
-        running.start()
-        wait_until(lambda: self.first.manifest is not None and self.first.manifest.epoch >= 2)
-        self.second.run()
-        running.join(60)
+        with ThreadPoolExecutor() as threads:
+            first = threads.submit(self.first.run)
+            try:
+                wait_until(lambda: completed(self.first) >= 2, "checkpoints of the first leader")
+                second = threads.submit(self.second.run)
+                self.error = first.exception(PATIENCE_S)
+            finally:
+                self.hold.unlink()
+            second.result(PATIENCE_S)
 
-    def _run_first(self):
-        try:
-            self.first.run()
-        except BaseException as error:
-            self.ended.append(error)
-        else:
-            self.ended.append(None)
+
+def completed(master: JobMaster) -> int:
+    return 0 if master.manifest is None else master.manifest.epoch
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -60,19 +68,18 @@ def test_the_earlier_leader_is_suspended_and_nothing_is_lost_or_comes_twice(
     }
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     env.set_parallelism(1)
-    source = DataGeneratorSource(
-        str, COUNT, rate_limiter_strategy=RateLimiterStrategy.per_second(400)
-    )
+    hold = tmp_path / "hold"
+    hold.write_text(str(COUNT // 4))  # of each of the two splits
+    source = Steps([str(number) for number in range(COUNT)], hold, paced=True)
     sink = (
         FileSink.for_row_format(str(tmp_path / "out"), Encoder.simple_string_encoder())
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         .build()
     )
     env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").sink_to(sink)
-    with Leaders() as cluster:
+    with Leaders(hold) as cluster:
         env.execute("numbers")
-    (error,) = cluster.ended
-    assert isinstance(error, JobSuspendedError), error
+    assert isinstance(cluster.error, JobSuspendedError), cluster.error
     assert cluster.first.status is JobStatus.SUSPENDED
     assert cluster.second.status is JobStatus.FINISHED
     lines = [

@@ -201,6 +201,14 @@ def test_a_session_that_is_lost_ends_the_leadership_and_its_node_is_not_used_aga
     assert leader.round() == 102
 
 
+def test_a_session_that_ends_during_a_round_is_a_lost_connection(service, process) -> None:
+    """The thread that elects catches ConnectionError and tries again; any other error would end it."""
+    candidate = process("a")
+    candidate.election._client.client_id = None
+    with pytest.raises(ConnectionError, match="session with ZooKeeper has ended"):
+        candidate.round()
+
+
 @pytest.mark.parametrize("tolerates", [False, True])
 def test_a_connection_that_is_cut_ends_the_leadership_at_once_or_when_the_session_may_end(
     service, process, tolerates

@@ -113,14 +113,15 @@ def test_channels_take_turns() -> None:
     assert turns == [(0, 0), (1, 0), (0, 1), (1, 1)]
 
 
-def test_restored_records_come_before_what_any_channel_brings() -> None:
+def test_records_of_another_parallelism_come_before_what_any_channel_brings() -> None:
     """After a change of parallelism, another channel may bring the next records of the same keys."""
     inputs = Inputs()
     links = [LocalLink(ChannelId(1, 0, 0, source), Outputs(), inputs) for source in range(3)]
     for sender in links:
         sender.send(DATA, "new")
-    links[1].receiver.restore([b"a", b"b"])
-    links[2].receiver.restore([b"c", b"d"])
+    links[1].receiver.restore_moved([b"a"])
+    links[1].receiver.restore_moved([b"b"])
+    links[2].receiver.restore_moved([b"c", b"d"])
     taken: list[object] = []
     while (channel := inputs.next()) is not None:
         item = channel.take()
@@ -132,23 +133,6 @@ def test_restored_records_come_before_what_any_channel_brings() -> None:
     assert taken[2] == b"a"
     assert isinstance(taken[3], RowBatch)
     assert taken[4:] == [b"b", "new", "new", "new"]
-
-
-def test_a_barrier_overtakes_nothing_while_any_channel_has_restored_records() -> None:
-    inputs = Inputs()
-    older, newer = (LocalLink(ChannelId(1, 0, 0, source), Outputs(), inputs) for source in range(2))
-    older.receiver.restore([b"a"])
-    newer.send(DATA, "new")
-    newer.overtake(BARRIER, "barrier")
-    taken = []
-    while (channel := inputs.next()) is not None:
-        assert not channel.is_urgent
-        taken.append(channel.take().content)
-        channel.offer()
-    assert taken == [b"a", "new", "barrier"]
-    newer.send(DATA, "new")
-    newer.overtake(BARRIER, "barrier")
-    assert newer.receiver.take().content == "barrier"
 
 
 def test_a_neighbour_that_wants_few_records_is_full_with_few() -> None:
