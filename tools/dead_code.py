@@ -60,7 +60,6 @@ ALLOWED = {
         "pytest_addoption",
         "pytest_collection",
         "pytest_collection_modifyitems",
-        "pytest_configure",
         "pytest_deselected",
         "pytest_terminal_summary",
         "pytest_xdist_make_scheduler",

@@ -179,7 +179,10 @@ class IntervalReplay(Replay):
             subtask.source.add_splits(self._assignments.get(task, SourceAssignment()))
         subtask.begin_epoch(environment)
         feeds = self._feeds_of(subtask)
-        for channel, payloads, _ in subtask.restored_inputs():
+        restored: dict[tuple[int, int], list[bytes]] = {}
+        for channel, payloads, _ in subtask.restored_inputs():  # several former channels may be one
+            restored.setdefault(channel, []).extend(payloads)
+        for channel, payloads in restored.items():
             feeds[channel].restore(payloads)
         caller = _Caller(subtask, feeds, environment)
         if parts:
