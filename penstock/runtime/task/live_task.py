@@ -433,7 +433,7 @@ class LiveTask:
     @property
     def barrier_due(self) -> float | None:
         """When a barrier has waited long enough, on the wall clock in milliseconds."""
-        return None if self.inputs.restored else self._checkpoints.due_ms
+        return None if self.inputs.moved else self._checkpoints.due_ms
 
     def completed(self, checkpoint: int) -> None:
         """Let go of what was kept for a checkpoint; what was triggered before still belongs to the time before it was complete."""
