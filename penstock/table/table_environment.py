@@ -185,7 +185,8 @@ class TableEnvironment:
         from penstock.table.expressions.fluent import Expression
         from penstock.table.sources import table_of_elements, table_of_expressions
 
-        elements = list(elements)
+        if not isinstance(elements, str | bytes):  # `table_of_elements` refuses them
+            elements = list(elements)
         if elements and all(isinstance(each, Expression) for each in elements):
             return table_of_expressions(self, elements, schema)
         return table_of_elements(self, elements, schema, verify=verify_schema)
