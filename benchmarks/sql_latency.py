@@ -43,7 +43,10 @@ def main() -> None:
     args = parser.parse_args()
     configuration = Configuration()
     options = {"spark.master": "local[2]", "penstock.execution.mode": "pipelined"}
-    for key, value in {**options, "execution.checkpointing.interval": "60 s"}.items():
+    options |= {"execution.checkpointing.interval": "60 s"}
+    # Every batch of rows is followed by its watermark.
+    options |= {"pipeline.auto-watermark-interval": "1 ms"}
+    for key, value in options.items():
         configuration.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(2)

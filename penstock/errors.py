@@ -55,6 +55,23 @@ def _rebuild(
     return kind(message, detail=detail, hint=hint)
 
 
+class SuppressRestartsError(PenstockError):
+    """No restart can help: the job fails at once, whatever its restart strategy. Functions of a program may raise it, too."""
+
+
+def suppresses_restarts(error: BaseException | None) -> bool:
+    """Whether an error, or one that it was raised from, is such that no restart can help.
+
+    >>> suppresses_restarts(ConfigurationError("unknown option")), suppresses_restarts(ValueError("7"))
+    (True, False)
+    """
+    while error is not None:
+        if isinstance(error, SuppressRestartsError):
+            return True
+        error = error.__cause__
+    return False
+
+
 class ArgumentError(PenstockError, ValueError):
     """An argument has a value that cannot work."""
 
@@ -63,15 +80,15 @@ class ArgumentTypeError(PenstockError, TypeError):
     """An argument is of the wrong kind."""
 
 
-class InvalidProgramError(PenstockError, RuntimeError):
+class InvalidProgramError(SuppressRestartsError, RuntimeError):
     """The parts of a program do not fit together."""
 
 
-class UnsupportedOperationError(PenstockError, NotImplementedError):
+class UnsupportedOperationError(SuppressRestartsError, NotImplementedError):
     """Penstock does not have this feature (yet)."""
 
 
-class ConfigurationError(PenstockError, ValueError):
+class ConfigurationError(SuppressRestartsError, ValueError):
     """An option is unknown or has a value that cannot be read."""
 
 
@@ -106,11 +123,15 @@ class ConnectionFailedError(PenstockError, ConnectionError):
     """A system outside cannot be reached, or stopped answering."""
 
 
+class AccessRefusedError(ConnectionFailedError, SuppressRestartsError):
+    """A system outside refuses the job: wrong credentials, missing rights, or an address that is not its own."""
+
+
 class CheckpointError(PenstockError, RuntimeError):
     """A checkpoint could not be written, read or restored."""
 
 
-class RestoreRefusedError(CheckpointError):
+class RestoreRefusedError(CheckpointError, SuppressRestartsError):
     """A checkpoint or savepoint does not fit the program: trying again would not help."""
 
 

@@ -21,6 +21,7 @@ from penstock.graph.operator_specs import CepSpec, DynamicCepSpec
 from penstock.graph.operator_specs.patterns import DYNAMIC_RUNS, QUEUE, RUNS
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
+from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MAX_WATERMARK, RowBatch
 from penstock.runtime.user_code import UserCodeError, close_functions, open_function
 
@@ -123,8 +124,7 @@ class CepOperatorBase(StreamOperator):
         self.collector = Collector(context.output)
         self.match_context = MatchContext(context.clock)
         self._queue = context.keyed_state.table(QUEUE.name)
-        group = getattr(context.runtime_context, "get_metrics_group", None)
-        self._late_counter = group().counter("numLateRecordsDropped") if callable(group) else None
+        self._late = LateRecords(context)
 
     # -- events in
 
@@ -173,16 +173,17 @@ class CepOperatorBase(StreamOperator):
         self, values: list[Any], timestamps: list[int], keys: list[Any]
     ) -> tuple[list[Any], list[int], list[Any]]:
         watermark = self.timers.watermark
-        tag, counter = self.spec.late_tag, self._late_counter
+        tag = self.spec.late_tag
         in_time = [timestamp > watermark for timestamp in timestamps]
-        for value, timestamp, good in zip(values, timestamps, in_time, strict=True):
-            if good:
-                continue
-            if tag is not None:
-                self.collector.add_side(tag, value, timestamp)
-            elif counter is not None:
-                counter.inc()
-        self.collector.flush()
+        if tag is None:
+            self._late.drop(
+                [timestamp for timestamp in timestamps if timestamp <= watermark], watermark
+            )
+        else:
+            for value, timestamp, good in zip(values, timestamps, in_time, strict=True):
+                if not good:
+                    self.collector.add_side(tag, value, timestamp)
+            self.collector.flush()
         return (
             list(compress(values, in_time)),
             list(compress(timestamps, in_time)),

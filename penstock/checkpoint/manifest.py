@@ -18,6 +18,7 @@ from penstock.connectors.sink import CommitRequest
 from penstock.connectors.source import SplitProgress
 from penstock.errors import CheckpointError
 from penstock.files.paths import is_absolute
+from penstock.graph.state_description import StateDescription
 
 VERSION = 1
 _SIGNED = "manifest"
@@ -78,13 +79,17 @@ class VertexSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSnapshot:
-    """The state of one operator; `subtasks` has one chain per subtask."""
+    """The state of one operator; `subtasks` has one chain per subtask.
+
+    `description` says what the state was made for, where a restore compares that.
+    """
 
     uid: str | None
     name: str
     vertex: str
     max_parallelism: int
     subtasks: tuple[StateChain, ...]
+    description: StateDescription | None = None
 
     @property
     def parallelism(self) -> int:
@@ -315,6 +320,18 @@ def _in_flight_from_json(vertex: dict[str, Any]) -> list[StateHandle | None]:
     ]
 
 
+def description_to_json(operator: OperatorSnapshot) -> dict[str, Any]:
+    """Return what is written about the state of an operator, if anything."""
+    described = operator.description
+    return {} if described is None else {"description": described.to_json()}
+
+
+def description_from_json(operator: dict[str, Any]) -> StateDescription | None:
+    """Read what `description_to_json` has written; older snapshots have no description."""
+    described = operator.get("description")
+    return None if described is None else StateDescription.from_json(described)
+
+
 def _to_json(manifest: Manifest) -> dict[str, Any]:
     return {
         "version": VERSION,
@@ -344,6 +361,7 @@ def _to_json(manifest: Manifest) -> dict[str, Any]:
                 "parallelism": op.parallelism,
                 "max_parallelism": op.max_parallelism,
                 "subtasks": [chain.to_json() for chain in op.subtasks],
+                **description_to_json(op),
             }
             for name, op in manifest.operators.items()
         },
@@ -385,6 +403,7 @@ def _from_json(value: dict[str, Any]) -> Manifest:
             vertex=op["vertex"],
             max_parallelism=op["max_parallelism"],
             subtasks=tuple(StateChain.from_json(chain) for chain in op["subtasks"]),
+            description=description_from_json(op),
         )
         for name, op in value["operators"].items()
     }

@@ -10,6 +10,7 @@ from penstock.checkpoint.handles import StateChain, StateHandle
 from penstock.checkpoint.manifest import MIN_WATERMARK, Manifest
 from penstock.connectors.sink import CommitRequest
 from penstock.connectors.source import SplitProgress
+from penstock.graph.state_description import StateDescription
 from penstock.graph.task_id import TaskId
 
 
@@ -32,6 +33,7 @@ class OperatorPlan:
     max_parallelism: int
     uid: str | None = None
     committer: bool = False
+    description: StateDescription | None = None
 
 
 @dataclass(frozen=True, slots=True)

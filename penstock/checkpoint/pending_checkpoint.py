@@ -278,7 +278,9 @@ class PendingCheckpoint:
             if chain is None:
                 chain = self._chain_before(op, subtask) or StateChain()
             chains.append(chain)
-        return OperatorSnapshot(op.uid, op.name, op.vertex, op.max_parallelism, tuple(chains))
+        return OperatorSnapshot(
+            op.uid, op.name, op.vertex, op.max_parallelism, tuple(chains), op.description
+        )
 
     def _sources(self) -> dict[str, SourceSnapshot]:
         sources = {}

@@ -22,10 +22,10 @@ class Pickled:
         try:
             return cls(pickle.dumps(value, protocol=5))
         except Exception:  # noqa: BLE001  pickling runs the user's code; cloudpickle may still manage
-            import cloudpickle
+            from penstock.common import cloudpickling
 
             try:
-                return cls(cloudpickle.dumps(value, protocol=5))
+                return cls(cloudpickling.dumps(value, protocol=5))
             except Exception as error:
                 raise CheckpointError(
                     f"{what} cannot be pickled into a checkpoint",

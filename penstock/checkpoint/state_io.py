@@ -22,7 +22,7 @@ from penstock.checkpoint.handles import (
 from penstock.checkpoint.shared_files import download, upload
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.common.pickling import NotPicklableError, dumps, is_picklable
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, RestoreRefusedError
 
 Tables = dict[str, Any]
 Prepared = tuple[StateChain, Callable[[StateChain | None, bool], StateChain]]
@@ -45,7 +45,7 @@ class CheckpointStateIO:
         """Read the snapshots of a chain, oldest first; with `owned`, entries of other key groups may be left out."""
         storage = CheckpointStorage(self.directory)
         for handle in chain:
-            yield pickle.loads(read_state(storage, handle))
+            yield _unpickle(read_state(storage, handle))
 
     def prepare(
         self, chain: StateChain | None, name: Any, delta: Tables, full: Callable[[], Tables]
@@ -131,6 +131,20 @@ class CheckpointStateIO:
             directory,
             threads=settings.transfer_threads,
         )
+
+
+def _unpickle(payload: bytes) -> Tables:
+    """Return entries of state, whose checksum was right: if they cannot be unpickled, the program's classes are to blame."""
+    try:
+        tables: Tables = pickle.loads(payload)
+    except Exception as error:  # unpickling runs the user's code
+        raise RestoreRefusedError(
+            "the classes of the program do not restore the objects in the state",
+            detail=f"{type(error).__name__}: {error}",
+            hint="let the modules of the classes be found, with the fields and members that the objects have; or rewrite the state with "
+            "penstock.state",
+        ) from error
+    return tables
 
 
 def _pickle(tables: Tables) -> bytes:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from penstock.cli.output import print_json, print_line, print_table
 from penstock.cli.program_options import add_json, add_options, run_options
 from penstock.common.config_file import load_config_file
+from penstock.common.config_options import ConfigOption
 from penstock.common.config_values import to_text
 from penstock.common.configuration import Configuration, shown
-from penstock.common.option_checks import find_option
-from penstock.common.options import OPTIONS
+from penstock.common.option_checks import find_option, support_of
+from penstock.common.options import OPTIONS, SPARK_PREFIX
 
 if TYPE_CHECKING:
     from penstock.cli.jobs import Commands
@@ -24,7 +25,7 @@ COMMAND_LINE, PROGRAM, DEFAULT = "command line", "program", "default"
 _MASTER, _MASTER_VARIABLE = "spark.master", "SPARK_MASTER"
 _DESCRIPTION = """\
 Show the options that count and where each comes from. The command line goes before the program, the program before penstock.yaml, and that before
-the defaults. With a program, it is run up to its first execute(), and what it sets is shown too.
+the defaults. With a program, it is run up to its first execute(), and what it sets is shown too. SUPPORT says whether an option works as in Flink.
 """
 
 
@@ -37,14 +38,23 @@ class Setting:
     origin: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values, with what it is for."""
+        """Return it as JSON values, with what it is for and how far it is supported."""
         option = find_option(self.key)
         return {
             "key": self.key,
             "value": self.value,
             "origin": self.origin,
             "description": "" if option is None else option.description,
+            "support": self.support,
+            "note": "" if option is None else support_of(self.key).note,
         }
+
+    @property
+    def support(self) -> str:
+        """The class of the option: whether it works here. What is no option is Spark's or the program's own."""
+        if find_option(self.key) is not None:
+            return support_of(self.key).support.value
+        return "Spark's" if self.key.startswith(SPARK_PREFIX) else "the program's"
 
 
 def settings_of(
@@ -59,8 +69,7 @@ def settings_of(
     values = counts.to_dict()
     for key in sorted({*values, *(OPTIONS if defaults else ())}):
         if key not in values:
-            value = OPTIONS[key].default
-            yield Setting(key, None if value is None else to_text(value), DEFAULT)
+            yield Setting(key, _default(OPTIONS[key]), DEFAULT)
             continue
         if command_line.contains_key(key):
             origin = COMMAND_LINE
@@ -85,7 +94,7 @@ def add_commands(commands: Commands) -> None:
         "-k",
         "--key",
         metavar="KEY",
-        help="show one option, with what it is for, or all below a key",
+        help="show one option, with what it is for and how far it is supported, or all below a key",
     )
     add_json(parser)
     add_options(parser, program=False)
@@ -114,10 +123,10 @@ def _config(given: argparse.Namespace) -> int:
         _show_one(settings[0])
     elif settings:
         rows = [
-            (each.key, each.value if each.value is not None else "-", each.origin)
+            (each.key, each.value if each.value is not None else "-", each.origin, each.support)
             for each in settings
         ]
-        print_table([("OPTION", "VALUE", "FROM"), *rows])
+        print_table([("OPTION", "VALUE", "FROM", "SUPPORT"), *rows])
     else:
         print_line("no option is set: all have their defaults, which --all shows")
     return 0
@@ -125,14 +134,29 @@ def _config(given: argparse.Namespace) -> int:
 
 def _below(key: str, settings: list[Setting]) -> list[Setting]:
     from penstock.common.option_checks import check_key
+    from penstock.common.options.flink import flink_options
 
     option = find_option(key)
     real = key if option is None else option.key
-    found = [each for each in settings if each.key == real or each.key.startswith(f"{real}.")]
+    shown_keys = {each.key for each in settings}
+    of_flink = [
+        Setting(each.key, _default(each), DEFAULT)
+        for each in flink_options().by_key.values()
+        if each.key not in shown_keys
+    ]
+    found = [
+        each
+        for each in sorted([*settings, *of_flink], key=lambda each: each.key)
+        if each.key == real or each.key.startswith(f"{real}.")
+    ]
     if not found:
         check_key(key)
         return [Setting(key, None, DEFAULT)]  # of Flink or Spark, and not set
     return [each for each in found if each.key == real] or found
+
+
+def _default(option: ConfigOption[Any]) -> str | None:
+    return None if option.default is None else to_text(option.default)
 
 
 def _show_one(setting: Setting) -> None:
@@ -140,8 +164,10 @@ def _show_one(setting: Setting) -> None:
     print_line(f"from: {setting.origin}")
     option = find_option(setting.key)
     if option is not None:
-        default = "-" if option.default is None else to_text(option.default)
-        print_line(f"default: {default}")
+        print_line(f"default: {_default(option) or '-'}")
         for older in option.deprecated_keys:
             print_line(f"older name: {older}")
-        print_line(f"\n{option.description}")
+        note = support_of(setting.key).note
+        print_line(f"support: {setting.support}{f', {note}' if note else ''}")
+        if option.description:
+            print_line(f"\n{option.description}")

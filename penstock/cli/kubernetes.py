@@ -150,7 +150,7 @@ def _settings(given: argparse.Namespace) -> ClusterSettings:
         if not equals or not key.strip():
             raise ArgumentError(f"'{pair}' is not an option", hint="write -D key=value")
         options.set_string(key.strip(), value)
-    validate(options)
+    validate(options, "command line")
     return ClusterSettings(
         name=given.name,
         image=given.image,

@@ -16,11 +16,13 @@ from penstock import pyflink_compat
 from penstock.common import options
 from penstock.common.config_file import load_config_file
 from penstock.common.configuration import Configuration
-from penstock.common.option_checks import find_option, validate
+from penstock.common.option_checks import check_setting, find_option, validate
 from penstock.common.python_dependencies import add_to_import_path, split_python_files
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, JobExecutionError, PenstockError
 from penstock.runtime.user_code import is_users
+
+_WHERE = "command line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ def configuration_of(given: RunOptions) -> Configuration:
             raise ArgumentError(
                 f"'{pair}' is not an option", hint="write -D key=value, without spaces around '='"
             )
+        check_setting(key.strip(), value, _WHERE)
         option = find_option(key.strip())
         configuration.set_string(key.strip() if option is None else option.key, value)
     named = {
@@ -68,7 +71,7 @@ def configuration_of(given: RunOptions) -> Configuration:
             configuration.set_string(key, str(setting))
     if given.detached:
         configuration.set(options.EXECUTION_ATTACHED, False)
-    validate(configuration)
+    validate(configuration, _WHERE)
     if given.session is not None:
         from penstock.cli.submit import aim_at_session
 

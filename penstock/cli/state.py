@@ -117,6 +117,7 @@ def _overview(snapshot: Snapshot) -> dict[str, Any]:
                 "parallelism": operator.parallelism,
                 "max_parallelism": operator.max_parallelism,
                 "size": operator.size,
+                "description": None if operator.description is None else str(operator.description),
                 "states": [
                     {"name": state.name, "table": state.table, "keyed": state.is_keyed}
                     for state in operator.states

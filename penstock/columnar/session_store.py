@@ -6,7 +6,7 @@ are merged, all keys at once, and those that have ended leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -87,6 +87,17 @@ class SessionStore:
             self._rows[at] = [rest]
             taken.append(theirs)
         return leaving, taken
+
+    def sessions_of_keys(self, keys: Collection[Any]) -> dict[Any, list[tuple[int, int]]]:
+        """Return the starts and ends of the sessions of some keys."""
+        found: dict[Any, list[tuple[int, int]]] = {key: [] for key in keys}
+        sessions = self.merge()
+        for key, start, end in zip(
+            self._keys_of(sessions), sessions[START], sessions[END], strict=True
+        ):
+            if key in found:
+                found[key].append((start, end))
+        return found
 
     def _all_rows(self, at: int, schema: dict[str, pl.DataType]) -> pl.DataFrame:
         frames = self._rows[at]

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from penstock.columnar.state import is_empty, read_many
+from penstock.columnar.values import with_numbers
 
 Slots = np.ndarray[Any, np.dtype[np.int64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -127,7 +128,7 @@ class ObjectColumn:
 
     def write(self, slots: Slots, values: pl.Series) -> None:
         """Set the values of some slots."""
-        self.store(slots, values.to_list())
+        self.store(slots, with_numbers(values).to_list())
 
     def store(self, slots: Slots, values: Sequence[Any]) -> None:
         """Set the values of some slots."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
 from penstock.columnar.bitmaps import normal
 from penstock.columnar.dtypes import dtype_of
+from penstock.common.nanoseconds import from_nanos, to_nanos
 from penstock.common.types import Row
 from penstock.errors import RecordError
 from penstock.runtime.user_code import shorten
@@ -21,6 +22,7 @@ from penstock.table import types as t
 
 Convert = Callable[[Any], Any]
 _DIGITS = Context(prec=76)
+MICROS: Final = 6  # the digits of a second's fraction that a datetime has
 _FLOATS = (t.FloatType, t.DoubleType)
 
 
@@ -37,7 +39,9 @@ def _encoder(data_type: t.DataType) -> Convert | None:
         unit = Decimal(1).scaleb(-data_type.scale)
         return lambda value: Decimal(value).quantize(unit, ROUND_HALF_UP, _DIGITS)
     if isinstance(data_type, t.LocalZonedTimestampType):
-        return _instant
+        return _fine_instant if is_fine(data_type) else _instant
+    if is_fine(data_type):
+        return _fine
     if isinstance(data_type, t.BinaryType | t.VarBinaryType):
         return bytes
     if isinstance(data_type, t.BitmapType):
@@ -63,6 +67,24 @@ def _instant(value: Any) -> Any:
             milliseconds=value.to_epoch_milli()
         )
     return value
+
+
+def is_fine(data_type: t.DataType) -> bool:
+    """Whether values of a type have nanoseconds, which the datetimes that Polars gives do not have."""
+    return (
+        isinstance(data_type, t.TimestampType | t.LocalZonedTimestampType)
+        and data_type.precision > MICROS
+    )
+
+
+def _fine(value: Any) -> Any:
+    return to_nanos(value) if isinstance(value, dt.datetime) else value
+
+
+def _fine_instant(value: Any) -> Any:
+    if hasattr(value, "to_epoch_milli"):
+        return int(value.seconds) * 1_000_000_000 + int(value.nanos)
+    return _fine(value)
 
 
 def _entries_of(key_type: t.DataType, value_type: t.DataType) -> Convert:
@@ -109,6 +131,9 @@ def decoder(data_type: t.DataType) -> Convert | None:
 
 
 def _decoder(data_type: t.DataType) -> Convert | None:
+    if is_fine(data_type):
+        zone = dt.UTC if isinstance(data_type, t.LocalZonedTimestampType) else None
+        return lambda value: from_nanos(value, zone)
     if isinstance(data_type, t.MultisetType):
         return _dictionary_of(data_type.element_type, t.IntType())
     if isinstance(data_type, t.MapType):
@@ -173,8 +198,58 @@ def _not_fitting(
     )
 
 
+def with_numbers(series: pl.Series) -> pl.Series:
+    """Return a column with points in time in nanoseconds as numbers, also inside of lists and structs: `to_list` would cut them off."""
+    wanted = numbers_dtype(series.dtype)
+    return series if wanted == series.dtype else series.cast(wanted)
+
+
+def numbers_dtype(dtype: pl.DataType) -> pl.DataType:
+    """Return a type with numbers in the place of points in time in nanoseconds."""
+    if isinstance(dtype, pl.Datetime):
+        return pl.Int64() if dtype.time_unit == "ns" else dtype
+    if isinstance(dtype, pl.List):
+        return pl.List(numbers_dtype(dtype.inner))  # type: ignore[arg-type]
+    if isinstance(dtype, pl.Struct):
+        return pl.Struct([pl.Field(each.name, numbers_dtype(each.dtype)) for each in dtype.fields])  # type: ignore[arg-type]
+    return dtype
+
+
+def listed(series: pl.Series) -> list[Any]:
+    """Return the values of a column as Polars gives them; points in time keep their nanoseconds."""
+    numbers = with_numbers(series)
+    values = numbers.to_list()
+    return (
+        values if numbers is series else [_changed(each, series.dtype, _moment) for each in values]
+    )
+
+
+def column_of(name: str, values: list[Any], dtype: pl.DataType) -> pl.Series:
+    """Return a column of values as `listed` gives them; those that do not fit are NULL."""
+    if numbers_dtype(dtype) != dtype:  # Polars would cut off nanoseconds
+        values = [_changed(each, dtype, lambda value, _: _fine(value)) for each in values]
+    return pl.Series(name, values, dtype=dtype, strict=False)
+
+
+def _moment(value: int, dtype: pl.Datetime) -> dt.datetime:
+    return from_nanos(value, None if dtype.time_zone is None else dt.UTC)
+
+
+def _changed(value: Any, dtype: Any, change: Callable[[Any, pl.Datetime], Any]) -> Any:
+    """Return a value with all its points in time in nanoseconds changed."""
+    if value is None:
+        return None
+    if isinstance(dtype, pl.Datetime):
+        return change(value, dtype) if dtype.time_unit == "ns" else value
+    if isinstance(dtype, pl.List):
+        return [_changed(each, dtype.inner, change) for each in value]
+    if isinstance(dtype, pl.Struct):
+        return {each.name: _changed(value[each.name], each.dtype, change) for each in dtype.fields}
+    return value
+
+
 def values_of_series(series: pl.Series, data_type: t.DataType) -> list[Any]:
     """Return a column as the values of rows."""
     convert = decoder(data_type)
-    values = series.to_list()
+    values = with_numbers(series).to_list()
     return values if convert is None else [convert(each) for each in values]

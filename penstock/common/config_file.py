@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.configuration import Configuration
-from penstock.common.option_checks import check_key, find_option, validate
+from penstock.common.option_checks import check_setting, find_option
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -84,12 +84,11 @@ def parse_config(text: str, name: str = FILE_NAME) -> Configuration:
                 hint=None if real == key else f"'{key}' is an older name of '{real}'",
             )
         lines[real] = line
-        check_key(key, where)
         configuration.set(real, value)
         try:
-            validate(Configuration.from_dict({real: value}))
+            check_setting(key, value, where)
         except ConfigurationError as error:
-            detail = f"{where}: {error.detail}" if error.detail else where
+            detail = where if error.detail in {None, where} else f"{where}: {error.detail}"
             raise ConfigurationError(error.message, detail=detail, hint=error.hint) from None
     return configuration
 

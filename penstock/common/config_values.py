@@ -214,7 +214,7 @@ def convert(value: Any, kind: OptionType, choices: Iterable[str] = ()) -> Any:
     if kind is OptionType.ENUM:
         return _convert_name(value, choices)
     if isinstance(value, str):
-        return _read(value, kind)
+        return _read(value, kind, choices)
     if kind is OptionType.BOOLEAN:
         fits = isinstance(value, bool)
     elif kind in {OptionType.INT, OptionType.LONG, OptionType.MEMORY}:
@@ -231,13 +231,13 @@ def convert(value: Any, kind: OptionType, choices: Iterable[str] = ()) -> Any:
         value = {to_text(k): to_text(v) for k, v in value.items()} if fits else value
     else:
         fits = isinstance(value, list | tuple)
-        value = [to_text(item) for item in value] if fits else value
+        value = _checked_items([to_text(item) for item in value], choices) if fits else value
     if not fits:
         raise ValueError(f"it is of type {type(value).__name__}")
     return value
 
 
-def _read(text: str, kind: OptionType) -> Any:
+def _read(text: str, kind: OptionType, choices: Iterable[str]) -> Any:
     if kind is OptionType.BOOLEAN:
         return parse_boolean(text)
     if kind in {OptionType.INT, OptionType.LONG}:
@@ -248,7 +248,12 @@ def _read(text: str, kind: OptionType) -> Any:
         return parse_duration(text)
     if kind is OptionType.MEMORY:
         return parse_memory(text)
-    return parse_map(text) if kind is OptionType.MAP else parse_list(text)
+    return parse_map(text) if kind is OptionType.MAP else _checked_items(parse_list(text), choices)
+
+
+def _checked_items(items: list[str], choices: Iterable[str]) -> list[str]:
+    names = list(choices)
+    return [_convert_name(item, names) for item in items] if names else items
 
 
 def _check_bits(value: int, kind: OptionType) -> int:

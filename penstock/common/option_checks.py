@@ -1,88 +1,155 @@
-"""The check of a configuration against the options that there are.
+"""The check of a configuration: its keys, its values, and how far each option is supported.
 
-Options of Flink that mean nothing here are accepted without effect (`NO_EFFECT_PREFIXES`), and so are Spark's, which are its own
-concern.
+Every key is an option that this package defines, one of Flink's list, one of Spark's, or one of the program's own. A key that looks like an
+option of Flink or Penstock and is none is refused.
 """
 
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Iterable
 from typing import Any
 
 from penstock.common.config_options import ConfigOption
 from penstock.common.config_values import OptionType
 from penstock.common.configuration import Configuration
-from penstock.common.ignored_options import NO_EFFECT_PREFIXES
 from penstock.common.options import OPTIONS, SPARK_PREFIX
+from penstock.common.options.support import Rule, Support, rule_of
 from penstock.common.python_dependencies import check_python_option
 from penstock.errors import ConfigurationError
+
+_log = logging.getLogger(__name__)
 
 _BY_ANY_KEY = {
     key: option for option in OPTIONS.values() for key in (*option.deprecated_keys, option.key)
 }
+# First parts of Flink's keys that are words which programs use, too: the part after them counts as well.
+_COMMON_WORDS = frozenset({"client", "events", "job", "sink", "user"})
+_ALIKE = 0.9
+_said: set[str] = set()
 
 
 def find_option(key: str) -> ConfigOption[Any] | None:
-    """Return the option with this key, current or deprecated, or None."""
-    return _BY_ANY_KEY.get(key)
+    """Return the option with this key, current or deprecated: one of Penstock's, else one of Flink's list; None if there is none."""
+    found = _BY_ANY_KEY.get(key)
+    if found is not None or key.startswith(SPARK_PREFIX):
+        return found
+    if _is_entry(key):
+        return ConfigOption(key)
+    from penstock.common.options.flink import flink_options
+
+    return flink_options().find(key)
 
 
-def is_known(key: str) -> bool:
-    """Whether a key may be set: it is an option, an entry of a map option, Spark's, or Flink's without effect."""
-    if key in _BY_ANY_KEY or key.startswith((SPARK_PREFIX, *NO_EFFECT_PREFIXES)):
-        return True
+def _is_entry(key: str) -> bool:
     return any(
         option.type is OptionType.MAP and key.startswith(f"{option.key}.")
         for option in OPTIONS.values()
     )
 
 
-def nearest_keys(key: str, known: Iterable[str] = _BY_ANY_KEY) -> list[str]:
+def support_of(key: str) -> Rule:
+    """Return how far the option with this key is supported."""
+    option = find_option(key)
+    real = key if option is None else option.key
+    return rule_of(real, defined=real in OPTIONS or _is_entry(real))
+
+
+def nearest_keys(key: str, known: Iterable[str]) -> list[str]:
     """Return the known keys that look most like `key`, at most three."""
     return difflib.get_close_matches(key, list(known), n=3, cutoff=0.6)
 
 
 def check_key(key: str, where: str | None = None) -> None:
-    """Refuse a key that is unknown, and one that is a slip of the pen away from an option; `where` it was found."""
-    if key in _BY_ANY_KEY or key.startswith(SPARK_PREFIX):
+    """Refuse a key that looks like an option of Flink or Penstock and is none; `where` it was found."""
+    if key.startswith(SPARK_PREFIX) or find_option(key) is not None:
         return
-    slips = [known for known in _BY_ANY_KEY if _is_slip(key, known)]
-    if is_known(key) and not slips:
-        return
-    nearest = slips[:3] or nearest_keys(key)
-    raise ConfigurationError(
-        f"option '{key}' is unknown",
-        detail=where,
-        hint=f"did you mean {' or '.join(nearest)}?"
-        if nearest
-        else "options of Spark begin with 'spark.'; parameters of your own belong into "
-        "set_global_job_parameters",
-    )
+    from penstock.common.options.flink import flink_options
+
+    listed = flink_options()
+    known = {*_BY_ANY_KEY, *listed.by_key, *listed.by_older_key}
+    nearest = _spark_keys(key) or nearest_keys(key, known)
+    if _is_of_flink(key, known) or _is_alike(key, nearest):
+        raise ConfigurationError(
+            f"option '{key}' is unknown",
+            detail=where,
+            hint=f"did you mean {' or '.join(nearest)}?"
+            if nearest
+            else "parameters of your own begin with a name of your own, or belong into set_global_job_parameters",
+        )
 
 
-def _is_slip(written: str, meant: str) -> bool:
-    """Whether one letter is missing, too many or wrong, or two are in the wrong order.
+def _is_of_flink(key: str, known: Iterable[str]) -> bool:
+    """Whether a key begins as options of Flink and Penstock do."""
+    first, _, rest = key.partition(".")
+    begin = f"{first}.{rest.partition('.')[0]}" if first in _COMMON_WORDS else first
+    return any(each == begin or each.startswith(f"{begin}.") for each in known)
 
-    >>> _is_slip("metrics.latency.intervall", "metrics.latency.interval"), _is_slip("a.min", "a.max")
-    (True, False)
+
+def _is_alike(key: str, nearest: list[str]) -> bool:
+    """Whether a key is a letter or two away from a known one."""
+    return bool(nearest) and difflib.SequenceMatcher(None, key, nearest[0]).ratio() >= _ALIKE
+
+
+def _spark_keys(key: str) -> list[str]:
+    """Return what a key is that begins nearly as Spark's do.
+
+    >>> _spark_keys("spak.executor.memory"), _spark_keys("parks.opened")
+    (['spark.executor.memory'], [])
     """
-    if abs(len(written) - len(meant)) > 1:
-        return False
-    same = next((n for n, (a, b) in enumerate(zip(written, meant, strict=False)) if a != b), None)
-    if same is None:
-        return written != meant
-    left, right = written[same:], meant[same:]
-    swapped = left[1::-1] == right[:2] and left[2:] == right[2:]
-    return swapped or left[1:] == right[1:] or left[1:] == right or left == right[1:]
+    first, dot, rest = key.partition(".")
+    alike = first[:1] == "s" and difflib.SequenceMatcher(None, first, "spark").ratio() > 0.85
+    return [f"{SPARK_PREFIX}{rest}"] if dot and alike else []
 
 
-def validate(configuration: Configuration) -> None:
+def check_setting(key: str, value: Any, where: str | None = None) -> None:
+    """Check one option: its key, its value, and whether it has an effect. `where` it was set, unless by the program itself."""
+    option = find_option(key)
+    if option is None:
+        check_key(key, where)
+        if not key.startswith(SPARK_PREFIX):
+            # A program's own key in a program is nothing special. Elsewhere it may be a mistake.
+            level = logging.INFO if where is None else logging.WARNING
+            _say_once(
+                level,
+                f"option '{key}' is for the program: Flink, Spark and Penstock have none of this name",
+            )
+        return
+    converted = option.convert(value, key)
+    check_python_option(option.key, converted)
+    if key != option.key:
+        _say_once(logging.WARNING, f"option '{key}' is an older name of '{option.key}'")
+    rule = rule_of(option.key, defined=option.key in OPTIONS or _is_entry(option.key))
+    if rule.support in {Support.WORKS, Support.NO_MEANING} or _is_usual(option, converted, rule):
+        return
+    if rule.support is Support.REFUSED:
+        raise ConfigurationError(
+            f"option '{key}' is not supported", detail=where, hint=rule.note or None
+        )
+    if rule.support is Support.UNSUPPORTED:
+        _say_once(
+            logging.WARNING, f"option '{key}' is not supported and has no effect: {rule.note}"
+        )
+    else:
+        _say_once(logging.INFO, f"option '{key}' works differently: {rule.note}")
+
+
+def _is_usual(option: ConfigOption[Any], converted: Any, rule: Rule) -> bool:
+    """Whether a value asks for nothing but what happens anyway."""
+    if rule.behaves_as is not None:
+        return bool(converted == option.convert(rule.behaves_as))
+    return bool(converted == option.default)
+
+
+def _say_once(level: int, line: str) -> None:
+    """Log a line, once in a process: environments check the same file again and again."""
+    if line not in _said:
+        _said.add(line)
+        _log.log(level, "%s", line)
+
+
+def validate(configuration: Configuration, where: str | None = None) -> None:
     """Check all keys and values of a configuration; raise a ConfigurationError for the first that is wrong."""
     for key in sorted(configuration.key_set()):
-        option = find_option(key)
-        if option is None:
-            check_key(key)
-        else:
-            converted = option.convert(configuration.raw(key), key)
-            check_python_option(option.key, converted)
+        check_setting(key, configuration.raw(key), where)

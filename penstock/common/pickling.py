@@ -27,9 +27,9 @@ def dumps(value: Any) -> bytes:
         try:
             return pickle.dumps(value, 5)
         except (pickle.PicklingError, AttributeError, TypeError):
-            import cloudpickle
+            from penstock.common import cloudpickling
 
-            pickled: bytes = cloudpickle.dumps(value, 5)
+            pickled: bytes = cloudpickling.dumps(value, 5)
             return pickled
     except Exception as error:
         raise NotPicklableError(f"{type(error).__name__}: {error}") from error

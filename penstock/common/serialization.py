@@ -98,6 +98,9 @@ class DeserializationSchema(ABC):
     (['a', 'b'], [70, 100], [{'offset': 8}])
     """
 
+    #: How many messages were left out because they cannot be parsed, where the schema ignores such errors; sources report it
+    skipped: int = 0
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = cls.__dict__

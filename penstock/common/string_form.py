@@ -8,6 +8,7 @@ import struct
 from decimal import Decimal
 from typing import Any
 
+from penstock.common.nanoseconds import nanos_of_second
 from penstock.common.type_information import BasicType, BasicTypeInfo, TypeInformation
 from penstock.common.typeinfo import (
     ListTypeInfo,
@@ -92,7 +93,7 @@ def _scalar(value: Any, type_info: TypeInformation | None) -> str:
     if isinstance(value, float):
         return java_double(value)
     if isinstance(value, dt.datetime):
-        fraction = f"{value.microsecond:06d}".rstrip("0") or "0"
+        fraction = f"{nanos_of_second(value):09d}".rstrip("0") or "0"
         return f"{value:%Y-%m-%d %H:%M:%S}.{fraction}"
     if isinstance(value, dt.time):
         return f"{value:%H:%M:%S}"

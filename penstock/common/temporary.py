@@ -23,14 +23,17 @@ _PREFIX: Final = "penstock-"
 _NAME: Final = re.compile(r"penstock-([a-z]+)-(\w+\.\d+\.\d+)-\w+")
 _OWNER: Final = re.compile(r"(\w+)\.(\d+)\.(\d+)")
 # What a killed process had started goes on for a moment: a JVM that cannot write into its directory any more never ends.
-_USED_BY_CHILDREN_S: Final = {"jvm": 300.0}
+_USED_BY_CHILDREN_S: Final = {"jvm": 300.0, "sockets": 300.0}
 _swept: set[str] = set()
 
 
-def create_directory(kind: str) -> str:
-    """Make a directory that belongs to this process and return its path; `kind` says what is in it, in small letters."""
-    sweep()
-    return tempfile.mkdtemp(prefix=f"{_PREFIX}{kind}-{this_process()}-")
+def create_directory(kind: str, root: str | None = None) -> str:
+    """Make a directory that belongs to this process and return its path; `kind` says what is in it, in small letters.
+
+    It is below `root`, or below the system's directory for temporary files.
+    """
+    sweep(root)
+    return tempfile.mkdtemp(prefix=f"{_PREFIX}{kind}-{this_process()}-", dir=root)
 
 
 def directory(kind: str) -> tempfile.TemporaryDirectory[str]:
@@ -65,9 +68,9 @@ def is_gone(owner: str) -> bool:
     return False
 
 
-def sweep() -> None:
-    """Delete what processes of this user left that are gone; once in a process."""
-    root = tempfile.gettempdir()
+def sweep(root: str | None = None) -> None:
+    """Delete what processes of this user left below a directory that are gone; once in a process."""
+    root = root or tempfile.gettempdir()
     if root in _swept:
         return
     _swept.add(root)

@@ -52,6 +52,11 @@ class Row:
     >>> Row("a", 0)
     <Row('a', 0)>
 
+    Rows with names are equal if each name has the same value. A row with names is not equal to one without:
+
+    >>> Row(a=1, b=2) == Row(b=2, a=1), Row(a=1) == Row(1)
+    (True, False)
+
     A row of names makes named rows:
 
     >>> Person = Row("name", "age")
@@ -194,11 +199,14 @@ class Row:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row):
             return NotImplemented
-        return (
-            self._values == other._values
-            and self._fields == other._fields
-            and self._row_kind is other._row_kind
-        )
+        if self._row_kind is not other._row_kind:
+            return False
+        mine, others = self._fields, other._fields
+        if mine == others:
+            return self._values == other._values
+        if mine is None or others is None or sorted(mine) != sorted(others):
+            return False
+        return self._values == other.get_fields_by_names(mine)
 
     def __hash__(self) -> int:
         return hash(tuple(self._values))

@@ -136,7 +136,7 @@ class CollectionSource(Source):
         return _CollectionReader()
 
     def _pack(self, start: int, end: int) -> tuple[tuple[bytes, ...], tuple[int, ...]]:
-        import cloudpickle
+        from penstock.common import cloudpickling
 
         assert self._elements is not None
         blocks = []
@@ -146,7 +146,7 @@ class CollectionSource(Source):
             values = self._elements[first:last]
             times = None if self._timestamps is None else self._timestamps[first:last]
             try:
-                blocks.append(cloudpickle.dumps((values, times), protocol=5))
+                blocks.append(cloudpickling.dumps((values, times), protocol=5))
             except Exception as error:
                 raise RecordError(
                     "an element of a collection cannot be pickled",

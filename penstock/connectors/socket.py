@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from penstock.common.dropped_records import SKIPPED
 from penstock.common.serialization import DeserializationSchema, SimpleStringSchema
 from penstock.connectors.arguments import check_int, check_text
 from penstock.connectors.number_sequence import PlannedOnce
@@ -125,8 +126,14 @@ class _SocketReader(SourceReader):
     def __init__(self, source: SocketSource) -> None:
         self._source = source
         self._wake: Callable[[], None] = lambda: None
+        self._count_skipped: Callable[[int], None] = lambda _: None
         self._receiver: _Receiver | None = None
         self._messages: deque[bytes] = deque()  # cut, and not yet read
+
+    def open(self, context: Any) -> None:
+        get_group = getattr(context, "get_metrics_group", None)
+        if callable(get_group):
+            self._count_skipped = get_group().counter(SKIPPED).inc
 
     def use_wake(self, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -156,7 +163,10 @@ class _SocketReader(SourceReader):
             yield SourceBatch([], position)
 
     def _batch(self, messages: list[bytes], position: int) -> SourceBatch:
-        found = self._source.deserializer.deserialize_batch(messages)
+        schema = self._source.deserializer
+        before = schema.skipped
+        found = schema.deserialize_batch(messages)
+        self._count_skipped(schema.skipped - before)
         host, port = self._source.address
         malformed = [
             MalformedRecord.of(

@@ -126,6 +126,12 @@ class ReadLimits:
         object.__setattr__(limits, "_end", time.monotonic() + seconds)
         return limits
 
+    def with_batch_size(self, batch_size: int) -> ReadLimits:
+        """Return the same limits for a reader inside of another one, whose batches have another size."""
+        limits = ReadLimits(self.deadline, batch_size)
+        object.__setattr__(limits, "_end", self._end)
+        return limits
+
     @property
     def remaining(self) -> float | None:
         """How many seconds are left, at least 0; None if the reader may take as long as it likes."""
@@ -153,6 +159,10 @@ class OneLook(ReadLimits):
     def __init__(self, batch_size: int = 1024) -> None:
         super().__init__(clock.now(), batch_size)
         object.__setattr__(self, "_looked", False)
+
+    def with_batch_size(self, batch_size: int) -> OneLook:
+        """Return a look of its own for a reader inside of another one."""
+        return OneLook(batch_size)
 
     @property
     def remaining(self) -> float:

@@ -285,9 +285,11 @@ class _CollectWriter(_StagingWriter):
         try:
             data = pickle.dumps(values, 5)
         except (pickle.PicklingError, AttributeError, TypeError):
-            import cloudpickle  # for classes that only exist in the user's script
+            from penstock.common import (
+                cloudpickling,  # for classes that only exist in the user's script
+            )
 
-            data = cloudpickle.dumps(values, 5)
+            data = cloudpickling.dumps(values, 5)
         self._put(data)
 
 

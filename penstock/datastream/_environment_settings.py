@@ -257,7 +257,7 @@ class EnvironmentSettings:
         return self._state_backend
 
     def enable_changelog_state_backend(self, enabled: bool) -> Self:
-        """Ask for Flink's changelog backend; recorded, every checkpoint writes only what changed."""
+        """Ask for Flink's changelog backend. There is none: execute() refuses a program that asks for it."""
         self._configuration.set_boolean(_CHANGELOG, enabled)
         return self
 

@@ -114,10 +114,10 @@ def check_serializable(transformations: Iterable[Transformation]) -> None:
 
 
 def _pickle_error(value: Any) -> Exception | None:
-    import cloudpickle
+    from penstock.common import cloudpickling
 
     try:
-        cloudpickle.dumps(value)
+        cloudpickling.dumps(value)
     except Exception as error:  # noqa: BLE001 - anything may be raised by the user's objects
         return error
     return None

@@ -77,7 +77,7 @@ class MemorySize:
 class SlotSharingGroup:
     """A name for operators that may share a slot, with the resources such a slot should have.
 
-    The resources are recorded and shown; Spark's executors decide what a task really gets.
+    A job whose slots no executor of Spark can have is refused. Nothing is reserved: tasks share the memory of their executor.
 
     >>> group = SlotSharingGroup.builder("heavy").set_cpu_cores(2.0).set_task_heap_memory_mb(512)
     >>> group.build().get_task_heap_memory().get_mebi_bytes()

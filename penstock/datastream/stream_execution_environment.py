@@ -12,6 +12,7 @@ from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.option_checks import validate
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.source import Source
@@ -218,8 +219,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def _submit(self, job_name: str | None) -> tuple[Any, JobClient]:
         self._pin()
+        validate(self._configuration)  # get_configuration() takes anything
         settings = self._graph_settings(job_name)
         self._check_program()
+        self._check_slot_resources()
         self._warn_without_sink(settings.job_name)
         filling = [cache for cache in self._caches if cache.write_down(self._transformations)]
         controller = _execution.submit(
@@ -276,6 +279,18 @@ class StreamExecutionEnvironment(EnvironmentSettings):
                     detail="generated uids are disabled (pipeline.auto-generate-uids)",
                     hint="call uid(...) on the operator",
                 )
+
+    def _check_slot_resources(self) -> None:
+        if not self._slot_sharing_groups:
+            return
+        from penstock.datastream._slot_resources import check_slot_resources
+
+        steps = self._transformations
+        used = {
+            step.slot_sharing_group for step in steps if isinstance(step, OperatorTransformation)
+        }
+        groups = [group for name, group in self._slot_sharing_groups.items() if name in used]
+        check_slot_resources(groups, self._configuration)
 
     def _warn_without_sink(self, job_name: str) -> None:
         """Say so if a job only computes: it may be meant, if functions write by themselves, and it is mostly forgotten."""

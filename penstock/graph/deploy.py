@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import cloudpickle
-
+from penstock.common import cloudpickling
 from penstock.graph.deployment import (
     ChainedOperatorInfo,
     InputGate,
@@ -81,6 +80,6 @@ def _deploy_vertex(plan: StagePlan, vertex: StageVertex) -> VertexDeployment:
             for position, operator in enumerate(vertex.operators)
             if operator.is_keyed or operator.spec.keyed_without_keys
         ),
-        code=cloudpickle.dumps(code, 5),
+        code=cloudpickling.dumps(code, 5),
         slot_offset=vertex.slot_offset,
     )

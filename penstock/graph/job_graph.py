@@ -13,6 +13,7 @@ from typing import Any
 from penstock.graph.describe import describe
 from penstock.graph.operator_specs import OperatorSpec
 from penstock.graph.partitioning import Forward, Partitioning
+from penstock.graph.state_description import StateDescription
 from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 
 
@@ -38,6 +39,7 @@ class ChainedNode:
     output_type: Any = None
     outputs: tuple[ChainedOutput, ...] = ()
     side_types: tuple[tuple[str, Any], ...] = ()
+    state_description: StateDescription | None = None
 
     @property
     def is_keyed(self) -> bool:
@@ -226,6 +228,7 @@ def _chain_of(
                 if edge.id in chained
             ),
             side_types=node.side_types,
+            state_description=node.state_description,
         )
         for node in order
     ]

@@ -10,6 +10,20 @@ from penstock.graph.task_id import TaskId
 
 
 @dataclass(frozen=True, slots=True)
+class DebloatSettings:
+    """How much may be under way to an input: what the subtask processes in `target_s`, measured every `period_s`.
+
+    `samples` measurements make an average. A size that differs by less than `threshold_percent` stays.
+    """
+
+    enabled: bool = True
+    target_s: float = 1.0
+    period_s: float = 0.2
+    samples: int = 20
+    threshold_percent: int = 25
+
+
+@dataclass(frozen=True, slots=True)
 class NetworkSettings:
     """How much may be under way between subtasks, and how long a buffer waits to be full.
 
@@ -22,6 +36,7 @@ class NetworkSettings:
     slot_bytes: int = 67_108_864  # under way to one slot, over all its channels
     buffer_timeout_ms: int | None = 100
     latency_interval_ms: int = 0  # between two latency markers of a source; 0: none
+    debloat: DebloatSettings = field(default_factory=DebloatSettings)
 
 
 @dataclass(frozen=True, slots=True)

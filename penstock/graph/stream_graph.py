@@ -12,6 +12,7 @@ from typing import Any
 from penstock.graph.describe import describe, type_name
 from penstock.graph.operator_specs import OperatorSpec
 from penstock.graph.partitioning import Partitioning
+from penstock.graph.state_description import StateDescription
 
 DEFAULT_SLOT_SHARING_GROUP = "default"
 
@@ -35,6 +36,7 @@ class StreamNode:
     key_selectors: tuple[Any, ...] = ()  # one per input, None where the input is not keyed
     buffer_timeout: int | None = None
     side_types: tuple[tuple[str, Any], ...] = ()  # declared types of side outputs, by tag
+    state_description: StateDescription | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the node as JSON values."""

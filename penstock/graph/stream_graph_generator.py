@@ -158,6 +158,7 @@ class _Generator:
             key_selectors=tuple(operator.key_selectors),
             buffer_timeout=operator.buffer_timeout,
             side_types=tuple(operator.side_types.items()),
+            state_description=operator.state_description,
         )
         self.nodes.append(node)
         for index, origin in feeds:

@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.graph.operator_specs import OperatorSpec
 from penstock.graph.partitioning import Partitioning
+from penstock.graph.state_description import StateDescription
 
 _ids = itertools.count(1)
 
@@ -53,6 +54,7 @@ class OperatorTransformation(Transformation):
         default_factory=dict
     )  # declared types of side outputs, by tag
     parallelism_fixed: bool = False  # non-parallel operators refuse another parallelism
+    state_description: StateDescription | None = None  # what a restore compares, if anything
 
 
 @dataclass(eq=False, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from penstock.checkpoint.handles import DamagedStateError
-from penstock.errors import CheckpointError, RestoreRefusedError
+from penstock.errors import CheckpointError, suppresses_restarts
 
 
 class CheckpointExpiredError(CheckpointError):
@@ -67,8 +67,10 @@ class CheckpointFailures:
         Only failures of the checkpoint itself are tolerated. What an epoch had processed is processed again in any case: output
         becomes visible with the checkpoint.
         """
-        if not isinstance(cause, CheckpointError) or isinstance(
-            cause, DamagedStateError | RestoreRefusedError
+        if (
+            not isinstance(cause, CheckpointError)
+            or isinstance(cause, DamagedStateError)
+            or suppresses_restarts(cause)
         ):
             return False
         self._in_a_row += 1

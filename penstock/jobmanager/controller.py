@@ -243,6 +243,7 @@ class LocalJobController:
             "vertices": [_describe_vertex(vertex, master.live) for vertex in graph.vertices],
             "edges": _describe_edges(job),
             "latency": _describe_latency(master),
+            "dropped": [each.to_json() for each in master.dropped()],
             "settings": describe_settings(job),
             "places": describe_places(master.slots()),
             "accumulators": describe_accumulators(job, master.metrics),

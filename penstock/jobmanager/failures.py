@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import traceback
 
-from penstock.errors import JobExecutionError, PenstockError
+from penstock.errors import JobExecutionError, PenstockError, suppresses_restarts
 from penstock.jobmanager.java_errors import explain_java
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.driver import EpochFailedError
@@ -21,6 +21,14 @@ def root_cause(error: EpochFailedError) -> BaseException:
         restored: BaseException = pickle.loads(cause.failure.error)
         return restored
     return cause
+
+
+def is_permanent(error: EpochFailedError) -> bool:
+    """Whether a failure is one that no restart can help."""
+    cause = error.__cause__
+    if isinstance(cause, TaskFailedError):
+        return cause.failure.permanent
+    return suppresses_restarts(cause)
 
 
 def explain_failure(

@@ -23,7 +23,8 @@ class CheckpointSettings:
 
     `interval_ms` is None if checkpointing was not enabled: then epochs follow one another for recovery inside this process
     only, and `directory` is temporary. `restore_path` is a savepoint or another job's checkpoint to start from; `claimed`
-    ones are deleted when they are not needed any more.
+    ones are deleted when they are not needed any more. `restart_changed_operators`: an operator whose state was made for another
+    query starts without it.
     """
 
     directory: str
@@ -37,6 +38,7 @@ class CheckpointSettings:
     claimed: bool = False
     ignore_unclaimed_state: bool = False
     allow_fallback: bool = False
+    restart_changed_operators: bool = False
     signer: Signer | None = None
     savepoint_directory: str | None = None
     min_pause_ms: int = 0

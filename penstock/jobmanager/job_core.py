@@ -255,9 +255,13 @@ class JobCore:
             return self._end(JobStatus.CANCELED)
         if self._failed_at is None:
             self._failed_at = event.at_s
-        if isinstance(event.cause, RestoreRefusedError | FencedError):  # it never will be better
-            fenced = isinstance(event.cause, FencedError)
-            return self._end(JobStatus.FAILED, event.error, fenced=fenced)
+        if isinstance(event.cause, FencedError):
+            return self._end(JobStatus.FAILED, event.error, fenced=True)
+        if event.permanent:
+            # A refusal says all by itself.
+            refused = isinstance(event.cause, RestoreRefusedError)
+            verdict = None if refused else "no restart can help"
+            return self._end(JobStatus.FAILED, event.error, verdict)
         if not event.counted and self._checkpoint_failures.tolerates(event.cause):
             self.phase = Phase.DELAYED
             return [ForgetLoad(), Tolerate(event.error, event.cause), Delay(self._interval_s)]

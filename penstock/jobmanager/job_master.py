@@ -23,7 +23,8 @@ from penstock.graph.stage import SlotDemand
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager import execution_tracking as tracking
 from penstock.jobmanager.checkpoint_statistics import CheckpointStatistics
-from penstock.jobmanager.failures import explain_failure, root_cause
+from penstock.jobmanager.dropped_records import DroppedRecords
+from penstock.jobmanager.failures import explain_failure, is_permanent, root_cause
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_core import JobCore
 from penstock.jobmanager.job_messages import (
@@ -158,6 +159,10 @@ class JobMaster:
     def metrics(self) -> dict[str, dict[str, Any]]:
         """Totals over the completed checkpoints of this run, by operator id."""
         return self._reporting.metrics
+
+    def dropped(self) -> list[DroppedRecords]:
+        """Return which operators have dropped records, why and how many."""
+        return self._reporting.dropped()
 
     @property
     def live(self) -> LiveMetrics:
@@ -301,7 +306,8 @@ class JobMaster:
         if refusal is not None:
             error.__cause__ = cause = refusal
         counted = self._driver.tolerates_failures
-        return Failed(error, cause, time.monotonic(), at_start, counted)
+        permanent = is_permanent(error)
+        return Failed(error, cause, time.monotonic(), at_start, counted, permanent)
 
     def _do(self, instruction: Instruction) -> list[Event]:
         match instruction:
@@ -504,6 +510,7 @@ class JobMaster:
             request.result.set_exception(over())
         steps: list[Callable[[], object]] = [
             self._driver.close,
+            self._reporting.on_end,
             lambda: self._reporting.progress.close(status),
             self.savepoints.wait,
         ]

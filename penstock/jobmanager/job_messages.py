@@ -83,7 +83,8 @@ class Failed(Event):
     """Something went wrong: `error` as it was raised, `cause` what was behind it.
 
     `at_start` says that it was raised while the job was acquired or restored, and by no epoch: before the job has run, the
-    same would happen again. `counted`: whoever reports has tolerated as many failed checkpoints as there may be.
+    same would happen again. `counted`: whoever reports has tolerated as many failed checkpoints as there may be. `permanent`: no
+    restart can help.
     """
 
     error: EpochFailedError
@@ -91,6 +92,7 @@ class Failed(Event):
     at_s: float
     at_start: bool = False
     counted: bool = False
+    permanent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

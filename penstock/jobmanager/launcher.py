@@ -195,6 +195,8 @@ def _checkpoint_settings(
             ignore_unclaimed_state=configuration.get(options.RECOVERY_IGNORE_UNCLAIMED),
             signer=Signer.from_configuration(configuration),
             allow_fallback=configuration.get(options.RECOVERY_ALLOW_FALLBACK),
+            restart_changed_operators=configuration.get(options.RECOVERY_ON_CHANGED_QUERY)
+            == "restart-operator",
             savepoint_directory=configuration.get(options.SAVEPOINT_DIR),
             max_concurrent=configuration.get(options.CHECKPOINT_MAX_CONCURRENT),
             min_pause_ms=configuration.get(options.CHECKPOINT_MIN_PAUSE).to_millis(),

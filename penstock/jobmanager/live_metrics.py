@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from penstock.common.dropped_records import LATE
 from penstock.graph.task_id import TaskId
 from penstock.runtime.metrics import added
 from penstock.runtime.network.messages import TaskAck
@@ -137,6 +138,13 @@ class LiveMetrics:
         """Return what a subtask reported last, nothing if it has not."""
         return self._reports.get(task, {})
 
+    def by_vertex(self) -> dict[str, list[Mapping[str, Any]]]:
+        """Return the reports of subtasks by vertex."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for task, report in self._reports.items():
+            found.setdefault(task.vertex, []).append(report)
+        return found
+
     def vertex(self, vertex: str) -> VertexFigures:
         """Return how the subtasks of a vertex are doing."""
         return VertexFigures.of(
@@ -179,9 +187,9 @@ def _after_epoch(
         }
         for operator, measured in report.get(names.OPERATORS, {}).items()
     }
-    late = [each[names.LATE][1] for each in found[names.OPERATORS].values() if names.LATE in each]
+    late = [each[LATE][1] for each in found[names.OPERATORS].values() if LATE in each]
     if late:
-        found[names.LATE] = sum(late)
+        found[LATE] = sum(late)
     shares = {names.BUSY: round(busy), names.BACK_PRESSURED: 0, names.IDLE: 1000 - round(busy)}
     found |= {**shares, names.SOFT_BACK_PRESSURED: 0, names.HARD_BACK_PRESSURED: 0}
     names.complete(found, names.counts_of(before), seconds)

@@ -7,7 +7,7 @@ import logging
 from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.errors import ConfigurationError
-from penstock.graph.stage import BarrierSettings, NetworkSettings
+from penstock.graph.stage import BarrierSettings, DebloatSettings, NetworkSettings
 
 _log = logging.getLogger(__name__)
 
@@ -21,6 +21,13 @@ def network_settings(configuration: Configuration) -> NetworkSettings:
         slot_bytes=configuration.get(options.NETWORK_MEMORY_MAX),
         buffer_timeout_ms=_buffer_timeout(configuration),
         latency_interval_ms=max(configuration.get(options.LATENCY_INTERVAL).to_millis(), 0),
+        debloat=DebloatSettings(
+            enabled=configuration.get(options.DEBLOAT_ENABLED),
+            target_s=configuration.get(options.DEBLOAT_TARGET).to_millis() / 1000,
+            period_s=configuration.get(options.DEBLOAT_PERIOD).to_millis() / 1000,
+            samples=configuration.get(options.DEBLOAT_SAMPLES),
+            threshold_percent=configuration.get(options.DEBLOAT_THRESHOLD),
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from penstock.checkpoint.manifest import Manifest
 from penstock.common import clock
 from penstock.errors import CheckpointError
 from penstock.jobmanager.autoscaler import ScalingDecision
+from penstock.jobmanager.dropped_records import DropLog, DroppedRecords, find_dropped
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.live_metrics import LiveMetrics
 from penstock.jobmanager.progress import EpochReport, LiveReport, Progress
@@ -36,6 +37,7 @@ class Reporting:
         )
         self._cores = cores
         self._totals = Totals()
+        self._drop_log = DropLog()
         self._claimed = job.checkpoints.claimed  # whether a claimed savepoint may still be there
         progress.watch(lambda: LiveReport.of(self._job, self.live))
 
@@ -44,6 +46,10 @@ class Reporting:
         """Totals over the completed checkpoints of this run, by operator id: what failed is not in them."""
         return self._totals.metrics
 
+    def dropped(self) -> list[DroppedRecords]:
+        """Return which operators have dropped records, why and how many."""
+        return find_dropped(self._job.plan.vertices, self.live.by_vertex(), self.metrics)
+
     def on_trigger(self, driver: Driver) -> None:
         """Take note that a checkpoint is begun: of epochs it is the time before their first record."""
         if not self.live.flows:
@@ -51,7 +57,17 @@ class Reporting:
 
     def on_report(self, report: SlotReport) -> None:
         """Take note of how the subtasks of a slot are doing."""
-        self.live.take(report, clock.now_ms())
+        now_ms = clock.now_ms()
+        self.live.take(report, now_ms)
+        self._mention_dropped(now_ms)
+
+    def _mention_dropped(self, now_ms: int) -> None:
+        if self._drop_log.is_due(now_ms):
+            self._drop_log.look(self.dropped(), now_ms)
+
+    def on_end(self) -> None:
+        """Take note that the job is over: what was dropped is mentioned once more."""
+        self._drop_log.finish(self.dropped(), clock.now_ms())
 
     def on_plan(self, job: Job) -> None:
         """Take note that the job goes on by another plan."""
@@ -68,6 +84,7 @@ class Reporting:
         if not self.live.flows:
             since = span.started_s if self._completed_s is None else self._completed_s
             self.live.take_epoch(driver.acks, span.ended_s - since)
+        self._mention_dropped(clock.now_ms())
         self.progress.on_epoch(EpochReport.of(job, manifest, counts, span.ended_s - span.started_s))
         decision = self._observe(job, driver, counts, span)
         if decision is None:

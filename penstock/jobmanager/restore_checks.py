@@ -8,6 +8,7 @@ from dataclasses import replace
 from penstock.checkpoint.manifest import Manifest
 from penstock.errors import RestoreRefusedError
 from penstock.jobmanager.job import Job
+from penstock.jobmanager.query_checks import check_queries, operator_label
 from penstock.jobmanager.writer_states import check_writer_states
 from penstock.savepoint.operator_states import operator_states, without_operator_states
 from penstock.savepoint.reader import is_savepoint, list_tables
@@ -18,14 +19,18 @@ _log = logging.getLogger(__name__)
 def check_restore(job: Job, manifest: Manifest) -> Manifest:
     """Refuse a checkpoint with state that the program would lose, unless it is told to leave such state behind.
 
-    Returns the manifest without what is left behind: output of sinks that the program has not, and operator state.
+    Returns the manifest without what is left behind: output of sinks that the program has not, operator state, and the state of
+    operators that are to start without it because their query has changed.
     """
     _check_key_groups(job, manifest)
     check_writer_states(job, manifest)
+    manifest = check_queries(job, manifest)
     lost = _lost(job, manifest)
     if not lost:
         return manifest
-    shown = "; ".join(f"{_call(manifest, operator)}: {what}" for operator, what in lost.items())
+    shown = "; ".join(
+        f"{operator_label(manifest, operator)}: {what}" for operator, what in lost.items()
+    )
     if job.checkpoints.ignore_unclaimed_state:
         _log.warning("left behind, as asked for: %s", shown)
         kept = {name: commit for name, commit in manifest.commits.items() if name not in lost}
@@ -53,7 +58,7 @@ def _check_key_groups(job: Job, manifest: Manifest) -> None:
                 continue
             if before.max_parallelism != vertex.max_parallelism:
                 raise RestoreRefusedError(
-                    f"{_call(manifest, operator.operator_id)} has max parallelism {vertex.max_parallelism}, its keyed "
+                    f"{operator_label(manifest, operator.operator_id)} has max parallelism {vertex.max_parallelism}, its keyed "
                     f"state was written with {before.max_parallelism}",
                     detail="the max parallelism is the number of key groups, and keys have been put into them",
                     hint=f"set it to {before.max_parallelism}, or leave it out (set_max_parallelism, "
@@ -101,11 +106,3 @@ def _keyed_states(job: Job, manifest: Manifest) -> dict[str, list[str]]:
         name = state if kind in {"state", "window"} else table.name
         found.setdefault(table.operator, {})[name] = None
     return {operator: list(names) for operator, names in found.items()}
-
-
-def _call(manifest: Manifest, operator_id: str) -> str:
-    operator = manifest.operators.get(operator_id)
-    if operator is None:
-        return f"operator {operator_id}"
-    uid = f"uid '{operator.uid}'" if operator.uid is not None else f"no uid, id {operator_id}"
-    return f"operator '{operator.name}' ({uid})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +20,8 @@ from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import write_savepoint
 
 _log = logging.getLogger(__name__)
+#: Operators of SQL end with their number in the plan. Programs cannot give them a uid.
+_SQL_OPERATOR = re.compile(r"\[\d+\]$")
 
 RunAll = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
@@ -122,6 +125,7 @@ def _warn_of_missing_uids(manifest: Manifest) -> None:
         operator.name
         for name, operator in manifest.operators.items()
         if operator.uid is None
+        and _SQL_OPERATOR.search(operator.name) is None
         and (operator.is_stateful or name in manifest.sources or name in held)
     ]
     if nameless:

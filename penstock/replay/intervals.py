@@ -18,6 +18,7 @@ from penstock.replay.errors import ReplayError
 from penstock.replay.feeds import Feed
 from penstock.replay.pace import IntervalPace
 from penstock.replay.running import Failed, Replay, Target, Watcher, quiet
+from penstock.runtime.network.debloating import UNLIMITED
 from penstock.runtime.network.messages import (
     BARRIER,
     DATA,
@@ -52,6 +53,10 @@ class _FeedWriter:
         place = (edge.target_vertex, target, edge.target_gate, self._subtask)
         self._feeds.setdefault(place, Feed()).put(kind, content)
         return 0
+
+    def most_records(self, target: int) -> int:
+        """A replay has nothing under way."""
+        return UNLIMITED.records
 
     def shares(self, target: int) -> bool:
         """What is in a feed is nobody's."""
@@ -174,7 +179,10 @@ class IntervalReplay(Replay):
             subtask.source.add_splits(self._assignments.get(task, SourceAssignment()))
         subtask.begin_epoch(environment)
         feeds = self._feeds_of(subtask)
-        for channel, payloads in subtask.restored_inputs():
+        restored: dict[tuple[int, int], list[bytes]] = {}
+        for channel, payloads, _ in subtask.restored_inputs():  # several former channels may be one
+            restored.setdefault(channel, []).extend(payloads)
+        for channel, payloads in restored.items():
             feeds[channel].restore(payloads)
         caller = _Caller(subtask, feeds, environment)
         if parts:

@@ -8,8 +8,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-import cloudpickle
-
+from penstock.common import cloudpickling
 from penstock.common.pickling import dumps
 from penstock.connectors.sink import EpochContext, Sink, SinkWriter, WriterContext
 from penstock.graph.deployment import VertexCode, VertexDeployment
@@ -81,5 +80,5 @@ def switch_off_sinks(
     collecting = SinkSpec(CollectingSink(collection.token))
     specs = tuple(collecting if spec.writes_to is not None else spec for spec in code.specs)
     return dataclasses.replace(
-        vertex, code=cloudpickle.dumps(dataclasses.replace(code, specs=specs), 5)
+        vertex, code=cloudpickling.dumps(dataclasses.replace(code, specs=specs), 5)
     )

@@ -20,6 +20,7 @@ from penstock.rest.routes import Services
 from penstock.rest.security import SecuritySettings
 from penstock.rest.server import RestServer
 from penstock.rest.tls import TlsSettings
+from penstock.rest.web_settings import WebSettings
 
 TOKEN_VARIABLE = "PENSTOCK_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -35,6 +36,7 @@ class Binding:
     address: str | None
     security: SecuritySettings = field(default_factory=SecuritySettings)
     limits: Limits = field(default_factory=Limits)
+    web: WebSettings = field(default_factory=WebSettings)
 
     @staticmethod
     def from_configuration(configuration: Configuration) -> Binding:
@@ -47,6 +49,7 @@ class Binding:
             configuration.get(options.REST_ADDRESS),
             SecuritySettings.from_configuration(configuration),
             Limits.from_configuration(configuration),
+            WebSettings.from_configuration(configuration),
         )
 
 
@@ -84,6 +87,7 @@ class Endpoint:
         """Listen and serve, unless that is so. A port that is taken is only worth a warning."""
         if self.server is not None:
             return
+        self.services.web = binding.web
         try:
             self.server = RestServer(
                 self.services, self.token, bind_address=binding.bind_address,

@@ -18,6 +18,7 @@ from penstock.rest.operations import Operations
 from penstock.rest.peers import Peers
 from penstock.rest.programs import Programs
 from penstock.rest.published_jobs import PublishedJobs
+from penstock.rest.web_settings import WebSettings
 
 if TYPE_CHECKING:
     from penstock.rest.session import Session
@@ -46,6 +47,7 @@ class Services:
     programs: Programs = field(default_factory=Programs)
     session: Session | None = None  # if this process takes jobs from clients
     peers: Peers = field(default_factory=Peers)
+    web: WebSettings = field(default_factory=WebSettings)
     now_ms: Callable[[], int] = now_ms
     elsewhere: Callable[[], str | None] = lambda: None
 

@@ -61,6 +61,7 @@ def details(job: Description, now: int) -> dict[str, Any]:
             "savepoint": job["savepoint"],
             "failure": job["failure"],
             **({"latency": job["latency"]} if job.get("latency") else {}),
+            "dropped": job.get("dropped", []),
         },
     }
 

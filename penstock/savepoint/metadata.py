@@ -21,6 +21,8 @@ from penstock.checkpoint.manifest import (
     SourceSnapshot,
     SubtaskSnapshot,
     VertexSnapshot,
+    description_from_json,
+    description_to_json,
     signature_in,
 )
 from penstock.checkpoint.pickled import Pickled
@@ -182,6 +184,7 @@ def _to_json(savepoint: Savepoint) -> dict[str, Any]:
                 "vertex": operator.vertex,
                 "parallelism": operator.parallelism,
                 "max_parallelism": operator.max_parallelism,
+                **description_to_json(operator),
                 "tables": [
                     {
                         table: {
@@ -250,6 +253,7 @@ def _from_json(value: dict[str, Any]) -> Savepoint:
                 vertex=operator["vertex"],
                 max_parallelism=operator["max_parallelism"],
                 subtasks=(StateChain(),) * operator["parallelism"],
+                description=description_from_json(operator),
             )
             for name, operator in value["operators"].items()
         },

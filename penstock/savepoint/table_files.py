@@ -33,6 +33,7 @@ from penstock.common import temporary
 from penstock.errors import CheckpointError, RestoreRefusedError
 from penstock.files.paths import is_absolute
 from penstock.graph.key_groups import key_group_of
+from penstock.runtime.state.class_shapes import ClassShape
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.table import TableDelta
 from penstock.savepoint.codec import Codec, infer, merge
@@ -87,6 +88,7 @@ class TableHeader:
             "shape": _listed(schema.shape),
             "ttl": schema.ttl,
             "version": schema.version,
+            "classes": [list(shape) for shape in schema.classes],
         }
         found = {"name": self.name, "namespaced": self.namespaced, "state": described}
         return found if self.operator is None else {**found, "operator": self.operator}
@@ -101,6 +103,10 @@ class TableHeader:
             text=state["type"],
             ttl=state["ttl"],
             version=state["version"],
+            classes=tuple(
+                ClassShape(name, kind, tuple(parts))
+                for name, kind, parts in state.get("classes", ())
+            ),
         )
         return cls(value["name"], value["namespaced"], schema, value.get("operator"))
 

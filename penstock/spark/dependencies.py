@@ -20,15 +20,22 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.common import temporary
+from penstock.common import cloudpickling, temporary
 from penstock.common.python_dependencies import PythonDependencies, local_path
 from penstock.errors import JobCancelledError, PenstockError
 from penstock.files.file_system import resolve
 from penstock.spark import task_environment
-from penstock.spark.task_environment import DESCRIPTION, ONLY, REQUIREMENTS, PreparationError
+from penstock.spark.task_environment import (
+    CLOUDPICKLE,
+    DESCRIPTION,
+    ONLY,
+    REQUIREMENTS,
+    PreparationError,
+)
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -197,6 +204,8 @@ def pack(dependencies: PythonDependencies, root: str | None = None) -> Path:
             add.file(dependencies.requirements, "", REQUIREMENTS)
         if dependencies.packages is not None:
             add.folder(_fetched(dependencies.packages), "packages")
+        for module in cloudpickling.source_files():
+            add.file(str(module), CLOUDPICKLE)
         wanted: dict[str, Any] = {
             "files": files,
             "archives": archives,
@@ -204,6 +213,8 @@ def pack(dependencies: PythonDependencies, root: str | None = None) -> Path:
             "executable": dependencies.executable,
             "import_path": list(dependencies.import_path),
             "version": "{}.{}".format(*sys.version_info),
+            "pyspark": metadata.version("pyspark"),
+            "variables": {cloudpickling.FOLDER: CLOUDPICKLE},
             "root": root,
         }
         contents.update(json.dumps(wanted, sort_keys=True).encode())

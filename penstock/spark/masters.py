@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from penstock.errors import PenstockError
 
-_SCHEME = "spark://"
+STANDALONE = "spark://"
 _PATIENCE_S = 5.0
 
 
@@ -17,10 +17,10 @@ class MasterNotFoundError(PenstockError, ConnectionError):
 
 def check_master(master: str, patience_s: float = _PATIENCE_S) -> None:
     """Raise MasterNotFoundError if none of the addresses in `spark://host:port,host:port` answers; let others pass."""
-    if not master.startswith(_SCHEME):
+    if not master.startswith(STANDALONE):
         return
     problems = []
-    for address in master.removeprefix(_SCHEME).split(","):
+    for address in master.removeprefix(STANDALONE).split(","):
         try:
             parts = urlsplit(f"//{address}")
             with socket.create_connection((parts.hostname or "", parts.port or 7077), patience_s):

@@ -14,10 +14,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.common import temporary
+from penstock.common import cloudpickling, temporary
 from penstock.errors import PenstockError
+from penstock.spark.application_watch import end_process, watch_application
 from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output, stopping
 from penstock.spark.masters import check_master
+from penstock.spark.worker_sockets import socket_options
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -49,8 +51,8 @@ _LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.daemon.module": "penstock.spark.worker_daemon",
 }
-# A worker process that dies is no reason to fail the epoch: Spark tries the task again.
-_DEFAULT_MASTER = "local[*,4]"
+# A worker process that dies is no reason to fail the epoch: Spark tries the task again. One executor is all that there is.
+_DEFAULT_MASTER = "local[{cores},4]"
 
 _lock = threading.Lock()
 
@@ -91,12 +93,29 @@ def _active() -> SparkContext | None:
 
 
 def _has_died(context: SparkContext) -> bool:
-    process = getattr(context._gateway, "proc", None)  # noqa: SLF001 - PySpark keeps it there too
-    return process is not None and process.poll() is not None
+    """Whether the JVM of a context is gone, or the context in it: Spark stops one whose application a cluster has ended."""
+    process = _process_of(context)
+    if process is None:
+        return False
+    if process.poll() is not None:
+        return True
+    try:
+        return not is_local(context) and bool(context._jsc.sc().isStopped())  # noqa: SLF001
+    except Exception:  # noqa: BLE001 - it ends just now
+        return True
+
+
+def _process_of(context: SparkContext) -> subprocess.Popen[bytes] | None:
+    """Return the JVM's process, if this process has started it."""
+    process: subprocess.Popen[bytes] | None = getattr(context._gateway, "proc", None)  # noqa: SLF001 - PySpark keeps it there too
+    return process
 
 
 def _forget(context: SparkContext) -> None:
-    """Let go of a context whose JVM is gone, so that a new one can be started."""
+    """Let go of a context that is gone, with its JVM, so that a new one can be started."""
+    process = _process_of(context)
+    if process is not None:
+        end_process(process)
     context._jsc = None  # noqa: SLF001 - there is nothing left to stop
     _forget_gateway()
 
@@ -112,11 +131,12 @@ def _forget_gateway() -> None:
 def _start(options: Mapping[str, str], java_options: list[str] | None = None) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    master = options.get("spark.master") or os.environ.get("SPARK_MASTER", _DEFAULT_MASTER)
+    master = master_of(options)
     check_master(master)
     is_local = master == "local" or master.startswith("local[")
     local_defaults = _LOCAL_DEFAULTS if is_local else {}
     properties = {**_DEFAULTS, **local_defaults, **options, "spark.master": master}
+    properties |= socket_options(properties)
     jvm = LocalJvm(properties, java_options) if is_local else None
     # Importing pyspark takes 0.2 s, in which the JVM starts.
     from pyspark import SparkConf, SparkContext
@@ -148,7 +168,15 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
     else:
         atexit.register(_stop, context)
         _ship_package(context)
+        assert process is not None
+        watch_application(context, process, registration_s(context))
     return context
+
+
+def master_of(options: Mapping[str, str]) -> str:
+    """Return the master of a context with these options."""
+    given = options.get("spark.master") or os.environ.get("SPARK_MASTER")
+    return given or _DEFAULT_MASTER.format(cores=options.get("spark.executor.cores", "*"))
 
 
 def _end(process: subprocess.Popen[bytes], error: BaseException) -> None:
@@ -172,11 +200,13 @@ def _ship_package(context: SparkContext) -> None:
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for source in sorted(package.rglob("*.py")):
             packed.write(source, source.relative_to(package.parent))
+        for source in cloudpickling.source_files():
+            packed.write(source, f"penstock/common/cloudpickling/{source.name}")
     context.addPyFile(str(archive))
 
 
 def _stop(context: SparkContext) -> None:
-    if context._jsc is not None:  # noqa: SLF001 - already stopped otherwise
+    if context._jsc is not None and not _has_died(context):  # noqa: SLF001 - already stopped otherwise
         stopping.set()
         context.stop()
 

@@ -33,6 +33,7 @@ from typing import Any
 
 DESCRIPTION = "bundle.json"
 REQUIREMENTS = "requirements.txt"
+CLOUDPICKLE = "cloudpickle"  # the folder of the driver's copy
 ONLY = "--only-prepare"
 _COMPLETE = ".complete"
 _UNUSED_S = 30 * 24 * 3600.0
@@ -55,11 +56,15 @@ class PreparationError(Exception):
 
 @dataclass
 class Prepared:
-    """An environment that is there: the interpreter, what it imports first, where it runs; and the locks that keep it."""
+    """An environment that is there: the interpreter, what it imports first, where it runs; and the locks that keep it.
+
+    `variables` are environment variables of its processes that name folders.
+    """
 
     interpreter: str
     import_path: list[str] = field(default_factory=list)
     directory: str | None = None
+    variables: dict[str, str] = field(default_factory=dict)
     locks: list[int] = field(default_factory=list)
 
     def release(self) -> None:
@@ -80,6 +85,7 @@ def prepare(bundle: Path) -> Prepared:
             root, f"files-{wanted['digest']}", prepared, lambda at: _unpack(bundle, wanted, at)
         )
         prepared.import_path = [str(files / name) for name in wanted["files"]]
+        prepared.variables = {key: str(files / name) for key, name in wanted["variables"].items()}
         if wanted["archives"]:
             prepared.directory = str(files / "work")
         if wanted["executable"] is not None:
@@ -87,6 +93,7 @@ def prepare(bundle: Path) -> Prepared:
             _check_version(prepared.interpreter, wanted["version"])
         if wanted["requirements"]:
             _add_packages(root, files, prepared)
+            _check_spark(prepared.interpreter, wanted["pyspark"])
         elif wanted["executable"] is not None:
             prepared.import_path += _ask(prepared.interpreter, _SITE)
         prepared.import_path += wanted["import_path"]
@@ -247,6 +254,19 @@ def _check_version(interpreter: str, wanted: str) -> None:
         )
 
 
+def _check_spark(interpreter: str, wanted: str) -> None:
+    """Refuse another PySpark than the driver's: its workers do not understand what Spark sends them."""
+    own = Path(interpreter).parents[1]
+    for folder in own.glob("lib*/python*/site-packages/pyspark-*.dist-info"):
+        found = folder.name.removeprefix("pyspark-").removesuffix(".dist-info")
+        if found != wanted:
+            raise PreparationError(
+                f"the Python requirements of the job install pyspark {found}, and the driver has {wanted}",
+                "Spark and its Python workers must be of one version",
+                f"leave pyspark out of the requirements, or require pyspark=={wanted}",
+            )
+
+
 def _add_packages(root: Path, files: Path, prepared: Prepared) -> None:
     """Run the tasks in a virtual environment over the interpreter, with the packages of a requirements file."""
     base = prepared.interpreter
@@ -327,6 +347,7 @@ def main(bundle: Path, arguments: list[str]) -> None:
     unique = dict.fromkeys(str(Path(entry).absolute()) for entry in path)
     os.environ["PYTHONPATH"] = os.pathsep.join(unique)
     os.environ["PYSPARK_PYTHON"] = prepared.interpreter
+    os.environ.update(prepared.variables)
     for lock in prepared.locks:
         os.set_inheritable(lock, True)
     if prepared.directory is not None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from penstock.errors import ArgumentError
 from penstock.graph.operator_specs import StateTable, spec_kinds
+from penstock.graph.state_description import StateDescription
 from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
 from penstock.runtime.state.panes import PANE_PREFIX
 from penstock.runtime.state.schema import StateSchema
@@ -51,7 +52,10 @@ class StateInfo:
 
 @dataclass(frozen=True, slots=True)
 class OperatorInfo:
-    """One operator of a snapshot. `size` is the bytes of its keyed state on storage."""
+    """One operator of a snapshot. `size` is the bytes of its keyed state on storage.
+
+    `description` says what the state of a query's operator was made for; None for other operators, and in older snapshots.
+    """
 
     id: str
     uid: str | None
@@ -60,6 +64,7 @@ class OperatorInfo:
     max_parallelism: int
     states: tuple[StateInfo, ...]
     size: int = 0
+    description: StateDescription | None = None
 
     @property
     def label(self) -> str:
@@ -72,6 +77,8 @@ class OperatorInfo:
         scale = f"parallelism {self.parallelism} of {self.max_parallelism}"
         size = f", {format_size(self.size)}" if self.size else ""
         lines = [f"{self.name} ({', '.join(known)}), {scale}{size}"]
+        if self.description is not None:
+            lines.append(f"  made for {self.description}")
         width = max((len(state.name) for state in self.states), default=0)
         lines += [f"  {state.name:<{width}}  {_describe(state)}" for state in self.states]
         return "\n".join(lines)

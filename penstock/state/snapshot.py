@@ -91,6 +91,7 @@ class Snapshot:
                 max_parallelism=op.max_parallelism,
                 states=(*self._keyed_states(name), *self._operator_states(name)),
                 size=sum(chain.size for chain in op.subtasks),
+                description=op.description,
             )
             for name, op in self.manifest.operators.items()
         )

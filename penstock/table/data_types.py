@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.common.not_implemented import not_implemented
 from penstock.errors import ArgumentError
 from penstock.table import types
-
-_NO_VIEWS = "views are the state of SQL's aggregate functions, which are not there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +23,6 @@ class DataTypes:
     >>> DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT()), DataTypes.FIELD("name", DataTypes.STRING())]).names
     ['id', 'name']
     """
-
-    LIST_VIEW = not_implemented(_NO_VIEWS)
-    MAP_VIEW = not_implemented(_NO_VIEWS)
 
     @staticmethod
     def NULL() -> types.NullType:  # noqa: N802
@@ -208,6 +202,16 @@ class DataTypes:
     ) -> types.MapType:
         """Return the type of dictionaries."""
         return types.MapType(key_type, value_type, nullable)
+
+    @staticmethod
+    def LIST_VIEW(element_type: types.DataType) -> types.ListViewType:  # noqa: N802
+        """Return the type of a ListView in the accumulator of an aggregate function."""
+        return types.ListViewType(element_type)
+
+    @staticmethod
+    def MAP_VIEW(key_type: types.DataType, value_type: types.DataType) -> types.MapViewType:  # noqa: N802
+        """Return the type of a MapView in the accumulator of an aggregate function."""
+        return types.MapViewType(key_type, value_type)
 
     @staticmethod
     def ROW(row_fields: Iterable[types.RowField] = (), nullable: bool = True) -> types.RowType:  # noqa: N802

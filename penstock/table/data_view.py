@@ -47,6 +47,9 @@ class ListView(DataView, Generic[T]):
         """Forget all elements."""
         self._list = []
 
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._list)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ListView) and list(other.get()) == self._list
 
@@ -99,6 +102,21 @@ class MapView(DataView, Generic[K, V]):
     def clear(self) -> None:
         """Forget all keys."""
         self._dict = {}
+
+    def __getitem__(self, key: K) -> V:
+        return self.get(key)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._dict)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MapView) and dict(other.items()) == self._dict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
+from penstock.common.option_checks import validate
 from penstock.datastream._checks import check_instance, check_text
 
 DEFAULT_CATALOG = "default_catalog"
@@ -63,13 +64,14 @@ class EnvironmentSettings:
             self._database = DEFAULT_DATABASE
 
         def with_configuration(self, configuration: Configuration) -> Builder:
-            """Set options."""
+            """Set options; unknown ones and values that cannot be read are refused."""
             check_instance(
                 configuration,
                 Configuration,
                 "configuration",
                 hint='use Configuration.from_dict({"parallelism.default": "4"})',
             )
+            validate(configuration)
             self._configuration.add_all(configuration)
             self._mode = configuration.get(options.RUNTIME_MODE)
             return self

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from penstock.columnar.pandas_series import as_series
 from penstock.common.types import Row
 from penstock.table.user_functions import (
     AggregateFunction,
@@ -16,8 +20,7 @@ from penstock.table.user_functions import (
     UserDefinedFunction,
 )
 
-_AT_ONCE = 10  # calls of an asynchronous function that are under way, as Flink has it
-_ASYNC_TIMEOUT_S = 180
+logger = logging.getLogger(__name__)
 
 
 class CalledScalar(ScalarFunction):
@@ -77,22 +80,24 @@ class CalledAggregate(AggregateFunction):
             accumulator.extend(each)
 
     def get_value(self, accumulator: Any) -> Any:
-        """Call the function with one Series per operand."""
+        """Call the function with one Series per operand; with a DataFrame if it takes whole rows."""
         import pandas as pd  # type: ignore[import-untyped]
 
+        if accumulator and len(accumulator[0]) == 1 and isinstance(accumulator[0][0], Row):
+            names = accumulator[0][0].get_field_names()
+            return self._function(
+                pd.DataFrame([list(row) for (row,) in accumulator], columns=names)
+            )
         return self._function(*(pd.Series(list(each)) for each in zip(*accumulator, strict=True)))
 
 
 class RowTaking(UserDefinedFunction):
     """A function that takes the columns of a row as one Row, or those of a batch as one pandas.DataFrame."""
 
-    def __init__(
-        self, function: Any, names: tuple[str, ...], pandas: bool, results: tuple[str, ...]
-    ) -> None:
+    def __init__(self, function: Any, names: tuple[str, ...], pandas: bool) -> None:
         self._function = function
         self._names = names
         self._pandas = pandas
-        self._results = results
 
     def open(self, function_context: FunctionContext) -> None:
         """Open the function."""
@@ -116,12 +121,10 @@ class RowTaking(UserDefinedFunction):
     def _eval_frame(self, args: tuple[Any, ...]) -> Any:
         import pandas as pd
 
-        given = pd.DataFrame(dict(zip(self._names, args, strict=True)))
-        result = self._function.eval(given)
-        if not isinstance(result, pd.DataFrame):
-            return result
-        rows = result.itertuples(index=False, name=None)
-        return pd.Series([dict(zip(self._results, row, strict=True)) for row in rows])
+        given = pd.DataFrame(
+            {name: as_series(each) for name, each in zip(self._names, args, strict=True)}
+        )
+        return self._function.eval(given)
 
 
 class RowTakingAggregate(RowTaking):
@@ -170,11 +173,27 @@ class ScalarRunner(FunctionRunner):
         return self.function.eval(*args)  # type: ignore[attr-defined]
 
 
+@dataclass(frozen=True, slots=True)
+class AsyncCallSettings:
+    """How an asynchronous scalar function is called (`table.exec.async-scalar.*`), with Flink's defaults.
+
+    `capacity`: calls that are under way at once. `timeout_s`: of a call with all its attempts. `retries`: attempts after the first one, `delay_s` apart.
+    """
+
+    capacity: int = 10
+    timeout_s: float = 180.0
+    retries: int = 3
+    delay_s: float = 0.1
+
+
 class AsyncRunner(FunctionRunner):
     """An asynchronous scalar function in a task: the rows of a batch are waited for together, so many at a time."""
 
-    def __init__(self, function: UserDefinedFunction) -> None:
+    def __init__(
+        self, function: UserDefinedFunction, settings: AsyncCallSettings | None = None
+    ) -> None:
         super().__init__(function)
+        self.settings = settings or AsyncCallSettings()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def call_all(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -186,14 +205,48 @@ class AsyncRunner(FunctionRunner):
         return self._loop.run_until_complete(self._gathered(rows))
 
     async def _gathered(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        room = asyncio.Semaphore(_AT_ONCE)
-        evaluate: Any = self.function.eval  # type: ignore[attr-defined]
+        room = asyncio.Semaphore(self.settings.capacity)
+        timeout_s = self.settings.timeout_s
 
         async def one(row: tuple[Any, ...]) -> Any:
             async with room:
-                return await asyncio.wait_for(evaluate(*row), _ASYNC_TIMEOUT_S)
+                try:
+                    async with asyncio.timeout(timeout_s) as limit:
+                        return await self._attempts(row)
+                except TimeoutError as error:
+                    if not limit.expired():
+                        raise  # the function's own
+                    raise TimeoutError(
+                        f"a call of an asynchronous function had no result after {timeout_s:g} s "
+                        f"('table.exec.async-scalar.timeout'), operands {row!r}"
+                    ) from error
 
-        return list(await asyncio.gather(*map(one, rows)))
+        calls = [asyncio.ensure_future(one(row)) for row in rows]
+        try:
+            return list(await asyncio.gather(*calls))
+        except BaseException:
+            # The others must not go on in the loop when the next batch runs there.
+            for each in calls:
+                each.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            raise
+
+    async def _attempts(self, row: tuple[Any, ...]) -> Any:
+        evaluate: Any = self.function.eval  # type: ignore[attr-defined]
+        for attempt in itertools.count(1):
+            try:
+                return await evaluate(*row)
+            except Exception as error:
+                if attempt > self.settings.retries:
+                    raise
+                logger.warning(
+                    "attempt %d of an asynchronous call failed with %r, next one in %g s",
+                    attempt,
+                    error,
+                    self.settings.delay_s,
+                )
+            await asyncio.sleep(self.settings.delay_s)
+        raise AssertionError("attempts have no end")
 
     def close(self) -> None:
         """Close the function and its loop."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.types import Row, RowKind
 from penstock.table import types as t
+from penstock.table.table_result import CloseableRows
 
 if TYPE_CHECKING:
     from penstock.table.table import Table
@@ -27,7 +28,8 @@ def to_pandas(table: Table) -> Any:
     import pandas as pd  # type: ignore[import-untyped]
 
     schema = table.get_resolved_schema()
-    with table.execute().collect() as rows:
+    # Unlike those of collect(), rows inside of rows keep their names.
+    with CloseableRows(table.execute().take()) as rows:
         left = final_rows(rows)
     columns = list(zip(*left, strict=True)) if left else [()] * schema.get_column_count()
     names = schema.get_column_names()

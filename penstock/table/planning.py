@@ -89,11 +89,19 @@ class Planning:
 
         return PlanSettings(self._config.zone, self._config.is_batch)
 
-    def plan(self, roots: Sequence[Node], *, update_before: bool = True) -> PhysicalPlan:
+    def plan(
+        self,
+        roots: Sequence[Node],
+        *,
+        update_before: bool = True,
+        primary_key: tuple[int, ...] | None = None,
+    ) -> PhysicalPlan:
         """Return the physical plan of logical ones."""
         from penstock.table.physical.planner import Planner
 
-        return Planner(self._settings()).plan(list(roots), update_before=update_before)
+        return Planner(self._settings()).plan(
+            list(roots), update_before=update_before, primary_key=primary_key
+        )
 
     def _settings(self) -> PlannerSettings:
         from penstock.table.connectors.registry import factories

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from penstock.common.nanoseconds import nanos_of_second
 from penstock.common.types import Row
 from penstock.table import types as t
 from penstock.table.resolved_schema import ResolvedSchema
@@ -46,7 +47,7 @@ def _fraction(nanos: int, precision: int) -> str:
 def _timestamp(value: Any, kind: Any, _zone: str) -> str:
     if not isinstance(value, dt.datetime):
         return str(value)
-    return f"{value:%Y-%m-%d %H:%M:%S}" + _fraction(value.microsecond * 1000, kind.precision)
+    return f"{value:%Y-%m-%d %H:%M:%S}" + _fraction(nanos_of_second(value), kind.precision)
 
 
 def _zoned(value: Any, kind: Any, zone: str) -> str:

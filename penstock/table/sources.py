@@ -17,6 +17,8 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.transformations import OperatorTransformation
 from penstock.table import types as t
+from penstock.table.expressions.fluent import Expression, Template, quoted_name
+from penstock.table.fluent_sql import to_sql
 from penstock.table.plan.nodes import Field, StreamScan
 
 if TYPE_CHECKING:
@@ -44,6 +46,36 @@ def table_of_elements(
         for row in values:
             _verify(row, row_type)
     return Table(environment, scan_of_rows(values, row_type))
+
+
+def table_of_expressions(
+    environment: TableEnvironment, elements: Sequence[Expression], schema: Any
+) -> Table:
+    """Return a table of expressions, such as row(1, 'a'): VALUES of SQL. Columns without names are f0, f1, ..."""
+    rows = ", ".join(
+        f"({', '.join(to_sql(environment, part) for part in _parts(each))})" for each in elements
+    )
+    width = len(_parts(elements[0]))
+    types: list[t.DataType | None] = [None] * width
+    names = [f"f{at}" for at in range(width)]
+    if isinstance(schema, t.RowType):
+        names, types = schema.field_names(), list(schema.field_types())
+    elif schema is not None:
+        names = list(schema)
+    if len(names) != width:
+        raise ArgumentError(f"{len(names)} names do not fit rows of {width} fields")
+    chosen = ", ".join(
+        quoted_name(name) if kind is None else f"CAST({quoted_name(name)} AS {kind.nullable()}) AS {quoted_name(name)}"
+        for name, kind in zip(names, types, strict=True)
+    )  # fmt: skip
+    columns = ", ".join(map(quoted_name, names))
+    return environment.sql_query(f"SELECT {chosen} FROM (VALUES {rows}) AS t({columns})")  # noqa: S608
+
+
+def _parts(element: Expression) -> Sequence[Expression]:
+    """Return the fields of row(...); another expression is a row of one field."""
+    is_row = isinstance(element, Template) and element.text.startswith("ROW(")
+    return element.parts if is_row else (element,)  # type: ignore[attr-defined]
 
 
 def scan_of_rows(rows: list[tuple[Any, ...]], row_type: t.RowType) -> StreamScan:

@@ -13,7 +13,7 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 from penstock.errors import ArgumentError
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.environment_settings import EnvironmentSettings
-from penstock.table.errors import UnsupportedQueryError
+from penstock.table.errors import UnsupportedQueryError, ValidationError, did_you_mean
 from penstock.table.execution.descriptors import type_of
 from penstock.table.physical.nodes import Changes
 from penstock.table.plan.nodes import Node
@@ -111,11 +111,12 @@ class StreamTableEnvironment(TableEnvironment):
         check_instance(table, Table, "table")
         mode = ChangelogMode.all() if changelog_mode is None else changelog_mode
         check_instance(mode, ChangelogMode, "changelog_mode")
-        plan = table.plan
+        plan, key = table.plan, None
         if target_schema is not None:
             check_instance(target_schema, Schema, "target_schema")
             plan = self._as_declared(table, target_schema)
-        return self._stream(plan, mode, "to_changelog_stream")
+            key = _key_columns(target_schema, plan)
+        return self._stream(plan, mode, "to_changelog_stream", key)
 
     def to_append_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
         """Return a table to which rows are only added as a stream, in PyFlink's old form."""
@@ -141,9 +142,11 @@ class StreamTableEnvironment(TableEnvironment):
         )
         return self.planning.query(self.parse_query(f"SELECT {chosen} FROM {table}"))  # noqa: S608
 
-    def _stream(self, plan: Node, mode: ChangelogMode, what: str) -> DataStream:
+    def _stream(
+        self, plan: Node, mode: ChangelogMode, what: str, key: tuple[int, ...] | None = None
+    ) -> DataStream:
         wants_before = mode.contains(RowKind.UPDATE_BEFORE)
-        physical = self.planning.plan([plan], update_before=wants_before)
+        physical = self.planning.plan([plan], update_before=wants_before, primary_key=key)
         _check_changes(physical.result.traits.changes, mode, what)
         (columns,) = self.planning.translate_plan(physical)
         times = [at for at, each in enumerate(plan.schema) if each.time == "rowtime"]
@@ -165,6 +168,21 @@ def _settings_of(environment: StreamExecutionEnvironment) -> EnvironmentSettings
 
     batch = environment.get_configuration().get(options.RUNTIME_MODE) == "BATCH"
     return EnvironmentSettings.in_batch_mode() if batch else EnvironmentSettings.in_streaming_mode()
+
+
+def _key_columns(schema: Schema, plan: Node) -> tuple[int, ...] | None:
+    """Return the columns of a declared primary key."""
+    if schema.primary_key is None:
+        return None
+    names = [each.name for each in plan.schema]
+    for name in schema.primary_key:
+        if name not in names:
+            raise ValidationError(
+                f"the primary key has the column '{name}', and the table has not",
+                detail=f"its columns are {', '.join(names)}",
+                hint=did_you_mean(name, names),
+            )
+    return tuple(names.index(name) for name in schema.primary_key)
 
 
 def _check_changes(changes: Changes, mode: ChangelogMode, what: str) -> None:

@@ -9,17 +9,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from penstock.common import options
 from penstock.common.config_values import OptionType, to_text
 from penstock.common.configuration import Configuration
-from penstock.common.option_checks import check_key, find_option
+from penstock.common.option_checks import check_setting
+from penstock.common.options import table as table_options
 from penstock.common.time import Duration
 from penstock.datastream._checks import check_instance, check_int, check_text
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, ArgumentTypeError, UnsupportedOperationError
-from penstock.table.physical.options import check_option
 from penstock.table.sql_dialect import SqlDialect
 
-LOCAL_TIME_ZONE = "table.local-time-zone"
-STATE_TTL = "table.exec.state.ttl"
-_DIALECT = "table.sql-dialect"
+LOCAL_TIME_ZONE = table_options.LOCAL_TIME_ZONE.key
+STATE_TTL = table_options.STATE_TTL.key
+_DIALECT = table_options.SQL_DIALECT.key
 _CODE_LENGTH = "table.generated-code.max-length"
 _PYTHON = "python.executable"
 
@@ -57,13 +57,7 @@ class TableConfig:
     def set(self, key: str, value: str) -> TableConfig:
         """Set an option; unknown ones and values that cannot be read are refused."""
         check_text(key, "key")
-        option = find_option(key)
-        if key.startswith("table."):
-            check_option(key, value)
-        elif option is None:
-            check_key(key)
-        else:
-            option.convert(value, key)
+        check_setting(key, value)
         if key == LOCAL_TIME_ZONE:
             checked_zone(value)
         if key == _DIALECT:

@@ -14,6 +14,7 @@ from penstock.errors import InvalidProgramError
 from penstock.table.printing import Tableau
 from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.result_kind import ResultKind
+from penstock.table.row_names import without_names
 from penstock.table.table_schema import TableSchema
 from penstock.table.types import BigIntType, DataType, VarCharType
 
@@ -69,12 +70,15 @@ class TableResult:
         result.result() if timeout_ms is None else result.result(timeout_ms / 1000)
 
     def collect(self) -> CloseableRows:
-        """Return the rows, with the kind of change that each stands for. Those of a running job can be read once; closing cancels it."""
-        return CloseableRows(self._take())
+        """Return the rows, with the kind of change that each stands for. Those of a running job can be read once; closing cancels it.
+
+        Rows have no names of fields, as in PyFlink: get_resolved_schema() has them.
+        """
+        return CloseableRows(self.take(), without_names(self._schema.get_column_data_types()))
 
     def print(self) -> None:
         """Print the result as Flink does; of a job without an end, as long as it runs. Ctrl-C cancels the job."""
-        rows = self._take()
+        rows = self.take()
         out = sys.stdout
         try:
             for line in self._lines(rows):
@@ -84,7 +88,8 @@ class TableResult:
             CloseableRows(rows).close()
             raise
 
-    def _take(self) -> Iterable[Row]:
+    def take(self) -> Iterable[Row]:
+        """Return the rows with the names of their fields; those of a running job once."""
         if not isinstance(self._rows, Sequence):
             if self._taken:
                 raise InvalidProgramError(
@@ -135,12 +140,14 @@ class JobRows(Iterator[Row]):
 class CloseableRows(Iterator[Row]):
     """The rows of a result. Closing them cancels the job that makes them."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[Row], convert: Callable[[Row], Row] | None = None) -> None:
         self._all = rows
         self._rows = iter(rows)
+        self._convert = convert
 
     def __next__(self) -> Row:
-        return next(self._rows)
+        row = next(self._rows)
+        return row if self._convert is None else self._convert(row)
 
     def next(self) -> Row:
         """Return the next row."""

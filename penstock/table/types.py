@@ -367,6 +367,29 @@ class MapType(DataType):
         return self.key_type, self.value_type
 
 
+class ListViewType(DataType):
+    """Type of a ListView in the accumulator of an aggregate function; no column has it."""
+
+    def __init__(self, element_type: DataType) -> None:
+        super().__init__(True)
+        self.element_type = _checked(element_type, "element_type")
+
+    def _parts(self) -> tuple[Any, ...]:
+        return (self.element_type,)
+
+
+class MapViewType(DataType):
+    """Type of a MapView in the accumulator of an aggregate function; no column has it."""
+
+    def __init__(self, key_type: DataType, value_type: DataType) -> None:
+        super().__init__(True)
+        self.key_type = _checked(key_type, "key_type")
+        self.value_type = _checked(value_type, "value_type")
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.key_type, self.value_type
+
+
 class RowField:
     """A name, a type and a description: one field of a row."""
 

@@ -80,11 +80,9 @@ class UserDefinedFunctionWrapper:
 
     def taking_row(self, names: Sequence[str]) -> UserDefinedFunctionWrapper:
         """Return the function for all columns of a table, which it takes as one row."""
-        result = _type_of(self.result_types[0])
-        fields = tuple(result.field_names()) if isinstance(result, RowType) else ()
         kind = RowTakingAggregate if self.kind == "AGGREGATE" else RowTaking
         return UserDefinedFunctionWrapper(
-            kind(self.function, tuple(names), self.func_type == PANDAS, fields),
+            kind(self.function, tuple(names), self.func_type == PANDAS),
             self.kind,
             self.result_types,
             deterministic=self.deterministic,

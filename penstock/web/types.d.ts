@@ -59,6 +59,18 @@ export type Job = {
   edges: Edge[];
   checkpoint?: { completed?: number; duration?: number } | null;
   latency?: { p50: number; p99: number } | null;
+  dropped?: Dropped[];
+};
+
+/** Records that an operator has dropped for one reason. */
+export type Dropped = {
+  name: string;
+  metric: string;
+  reason: string;
+  dropped: number;
+  records: number;
+  watermark: number | null;
+  lateness_ms: number | null;
 };
 
 /** What every tab of a job is given. */

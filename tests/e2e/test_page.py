@@ -18,6 +18,7 @@ import pytest
 from penstock.rest.limits import Limits
 from penstock.rest.routes import Services
 from penstock.rest.server import RestServer
+from penstock.rest.web_settings import WebSettings
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders import page_jobs
 from tests.builders.chromium import Visit, axe_findings, chromium, needs_chromium
@@ -310,6 +311,26 @@ def test_rescaling_and_cancelling_are_asked_about_and_done(visit, browser, optio
         page.get_by_role("button", name="Cancel the job").click()
         expect(page.locator(".job-head .badge")).to_have_text("canceled")
         ended(client)
+
+
+def test_buttons_that_options_take_away_are_not_there(visit, jobs, server):
+    painted = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+    def buttons():
+        with page.expect_response(re.compile(r"/config$")):
+            page.reload()
+        expect(page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
+        page.evaluate(painted)  # the answer is shown now
+        names = ("Savepoint", "Rescale", "Stop", "Cancel")
+        return [name for name in names if page.get_by_role("button", name=name, exact=True).count()]
+
+    page = visit().go(place(jobs["running"]), TOKEN)
+    assert buttons() == ["Savepoint", "Rescale", "Stop", "Cancel"]
+    server.services.web = WebSettings(cancel=False, rescale=False)
+    try:
+        assert buttons() == ["Savepoint", "Stop"]
+    finally:
+        server.services.web = WebSettings()
 
 
 def test_stopping_takes_a_savepoint_and_ends_the_job(visit, options):

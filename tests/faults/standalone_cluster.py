@@ -125,12 +125,8 @@ class StandaloneCluster:
         self.url = ""
 
     def __enter__(self) -> Self:
-        where = ["--host", self._master.address, "--port", "0", "--webui-port", "0"]
         try:
-            self._start("master", self._master, "master.Master", where)
-            self.url = self._said_by_master(_LISTENS_AT)
-            web = self._said_by_master(_IS_SEEN_AT)
-            self._wait_for(web, "status", "ALIVE")
+            web = self.start_master()
             for number, host in enumerate(self._hosts):
                 where = ["--host", host.address, "--webui-port", "0", "-c", "1", "-m", "1g"]
                 work = ["-d", str(self._directory / f"work{number}"), self.url]
@@ -140,6 +136,24 @@ class StandaloneCluster:
             self.__exit__()
             raise
         return self
+
+    def start_master(self) -> str:
+        """Start the master, where it was if there was one; return the address of its page."""
+        port = self.url.rpartition(":")[2] or "0"
+        where = ["--host", self._master.address, "--port", port, "--webui-port", "0"]
+        self._start("master", self._master, "master.Master", where)
+        self.url = self._said_by_master(_LISTENS_AT)
+        web = self._said_by_master(_IS_SEEN_AT)
+        self._wait_for(web, "status", "ALIVE")
+        return web
+
+    def kill_master(self) -> None:
+        """Kill the master; the workers go on."""
+        master = self._processes.pop(0)
+        for child in psutil.Process(master.pid).children(recursive=True):
+            child.kill()
+        master.kill()
+        master.wait()
 
     def __exit__(self, *_: object) -> None:
         for process in reversed(self._processes):
@@ -178,7 +192,7 @@ class StandaloneCluster:
                 stdout=log,
                 stderr=log,
             )
-        self._processes.append(process)
+        self._processes.insert(0 if name == "master" else len(self._processes), process)
 
     def _said_by_master(self, pattern: re.Pattern[str]) -> str:
         """Wait until the master has said where it is."""

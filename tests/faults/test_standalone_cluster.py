@@ -29,11 +29,23 @@ pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 class Run:
     """The job's driver in a process of its own."""
 
-    def __init__(self, directory: Path, cluster: StandaloneCluster, driver: Host) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        cluster: StandaloneCluster,
+        driver: Host,
+        mode: str = "pipelined",
+        *,
+        held: bool = False,
+    ) -> None:
         self.directory = directory
         directory.mkdir()
         self._log = directory / "driver.log"
         options = {"directory": str(directory), "master": cluster.url, "host": driver.address}
+        options["mode"] = mode
+        self._released = directory / "released"
+        if held:
+            options["released"] = str(self._released)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, str(JOB), json.dumps({**options, "records": RECORDS})],
@@ -83,6 +95,10 @@ class Run:
         """Where the processes of slots listen, over all attempts."""
         return sorted({path.read_text() for path in (self.directory / "slots").iterdir()})
 
+    def release(self) -> None:
+        """Let a source that was held back read all that is left."""
+        self._released.touch()
+
     def finish(self) -> None:
         """Wait for the end, and judge the output."""
         assert self._process.wait(TIMEOUT_S) == 0, self.said()
@@ -94,11 +110,11 @@ class Run:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[StandaloneCluster, Host], Run]]:
+def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     runs: list[Run] = []
 
-    def started(cluster: StandaloneCluster, driver: Host) -> Run:
-        runs.append(Run(tmp_path / f"run{len(runs)}", cluster, driver))
+    def started(cluster: StandaloneCluster, driver: Host, *mode: str, held: bool = False) -> Run:
+        runs.append(Run(tmp_path / f"run{len(runs)}", cluster, driver, *mode, held=held))
         return runs[-1]
 
     yield started
@@ -117,6 +133,37 @@ def test_a_pipelined_job_on_two_workers_survives_the_death_of_an_executor(tmp_pa
         run.until(lambda: FAILED in run.said())
         run.finish()
         assert run.listening() == [here.address, there.address]
+
+
+@pytest.mark.parametrize("mode", ["pipelined", "epochs"])
+def test_a_job_goes_on_when_its_master_was_killed_and_started_again(tmp_path, start, mode) -> None:
+    """The new master does not know the application, and ends its executors."""
+    here = Host("127.0.0.1")
+    with StandaloneCluster(tmp_path / "cluster", here, [here, here]) as cluster:
+        run = start(cluster, here, mode, held=True)
+        run.wait_for_checkpoints(2)
+        cluster.kill_master()
+        cluster.start_master()
+        run.until(lambda: "does not know this application" in run.said())
+        run.wait_for_checkpoints(1)
+        run.release()
+        run.finish()
+
+
+def test_a_job_waits_while_there_is_neither_a_master_nor_an_executor(tmp_path, start) -> None:
+    here = Host("127.0.0.1")
+    with StandaloneCluster(tmp_path / "cluster", here, [here, here]) as cluster:
+        run = start(cluster, here, held=True)
+        run.wait_for_checkpoints(2)
+        cluster.kill_master()
+        for executor in cluster.executors():
+            executor.kill()
+        run.until(lambda: "does not answer: start it again" in run.said())
+        cluster.start_master()
+        run.wait_for_checkpoints(1)
+        run.release()
+        run.finish()
+        assert run.said().count("does not answer: start it again") == 1
 
 
 reason = why_no_namespaces()

@@ -53,6 +53,28 @@ def test_two_jobs_of_one_process_have_two_versions_of_a_package(make, tmp_path):
         results(make(), version_of_greeting)  # which the program itself does not have
 
 
+def test_another_cloudpickle_among_the_requirements_is_the_functions_own(make, tmp_path):
+    """Tasks load with the driver's version, whatever their functions import."""
+    source = "__version__ = '1.6.0'\n"  # which lacks what the driver's pickles name
+    write_wheel(tmp_path / "packages", "cloudpickle", "1.6.0", source)
+    requirements = requirements_of(tmp_path, "cloudpickle==1.6.0")
+
+    class Seen(str):  # travels by value between tasks, pickled in one of them
+        pass
+
+    def see(number):
+        import cloudpickle
+
+        return Seen(f"{number} {cloudpickle.__version__}")
+
+    for mode in ("epochs", "pipelined"):
+        env = make(penstock__execution__mode=mode)
+        env.set_python_requirements(str(requirements), str(tmp_path / "packages"))
+        seen = env.from_collection([1, 2]).rebalance().map(see).rebalance().map(str)
+        with seen.execute_and_collect() as found:
+            assert sorted(found) == ["1 1.6.0", "2 1.6.0"]
+
+
 def test_a_requirement_that_is_nowhere_fails_the_job_with_what_pip_says(make, tmp_path):
     (tmp_path / "packages").mkdir()
     env = make()

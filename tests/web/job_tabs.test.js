@@ -266,6 +266,56 @@ test("a job at a glance", () => {
   );
 });
 
+test("dropped records at a glance: how many, of how many, where, why", () => {
+  const late = {
+    name: "window",
+    metric: "numLateRecordsDropped",
+    reason: "they are late",
+    dropped: 1200,
+    records: 50_000,
+    watermark: Date.UTC(2024, 0, 1),
+    lateness_ms: 4500,
+  };
+  const malformed = {
+    name: "lines",
+    metric: "numRecordsSkipped",
+    reason: "they cannot be parsed",
+    dropped: 3,
+    records: 9,
+    watermark: null,
+    lateness_ms: null,
+  };
+  /** @param {import("../../penstock/web/types.d.ts").Dropped[]} dropped */
+  const items = (dropped) => glance(job({ dropped }), 61_000).slice(5);
+  assert.deepEqual(items([]), []);
+  assert.deepEqual(items([late]), [
+    {
+      name: "Dropped as late",
+      value: "1,200",
+      unit: "of 50.0 k at window",
+      title:
+        "window: 1,200 of 50.0 k, they are late, up to 4.5 s behind the watermark, the watermark is at 2024-01-01 00:00:00",
+    },
+  ]);
+  assert.deepEqual(
+    items([late, { ...late, name: "join", dropped: 1 }, malformed]).map((item) => [
+      item.name,
+      item.value,
+      item.unit,
+      item.title?.split("\n").at(-1),
+    ]),
+    [
+      [
+        "Dropped as late",
+        "1,201",
+        "at 2 operators",
+        "join: 1 of 50.0 k, they are late, up to 4.5 s behind the watermark, the watermark is at 2024-01-01 00:00:00",
+      ],
+      ["Dropped otherwise", "3", "of 9 at lines", "lines: 3 of 9, they cannot be parsed"],
+    ],
+  );
+});
+
 test("a job that has ended and reported nothing at a glance", () => {
   const items = glance(
     job({ "end-time": 6000, vertices: [vertex("a", { source: true })] }),

@@ -69,5 +69,8 @@ def add_commands(commands: Commands) -> None:
 
 def _call(given: argparse.Namespace) -> int:
     from penstock.cli.sql.starting import start
+    from penstock.pyflink_compat import pyflink_names
 
-    return start(given)
+    # Modules with functions (CREATE FUNCTION ... LANGUAGE PYTHON) may say `import pyflink`.
+    with pyflink_names():
+        return start(given)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.sql.output import Output
 from penstock.common.options import EXECUTION_MODE
-from penstock.errors import ConfigurationError
+from penstock.common.options.table import RESULT_MODE
 from penstock.table.sql.parser import parse
 from penstock.table.sql.splitting import Piece, split_statements
 from penstock.table.sql.statements import Query, SetOption, Statement
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from penstock.table import TableEnvironment, TableResult
 
 _PATIENCE_S = 5.0
-RESULT_MODE = "sql-client.execution.result-mode"
-MODES = ("table", "changelog", "tableau")
 _LEAVE = ("quit", "exit", "\\q")
 _HELP = ("help", "\\h", "\\?", "?")
 HELP_TEXT = """\
@@ -101,8 +99,6 @@ class Client:
         return True
 
     def _execute(self, statement: Statement) -> None:
-        if isinstance(statement, SetOption) and statement.key == RESULT_MODE:
-            self._check_mode(statement.value or "")
         if self._eager:
             self._choose_mode(statement)
         result = self.environment.execute_sql(statement.text)
@@ -125,18 +121,12 @@ class Client:
         else:
             config.set(EXECUTION_MODE.key, "pipelined")
 
-    def _check_mode(self, mode: str) -> None:
-        if mode.lower() not in MODES:
-            raise ConfigurationError(
-                f"'{mode}' is not a way to show results", hint=f"choose one of {', '.join(MODES)}"
-            )
-
     # --- results ------------------------------------------------------------------------------
 
     @property
     def result_mode(self) -> str:
         """How rows are shown: table, changelog or tableau."""
-        return str(self.environment.get_config().get(RESULT_MODE, "table")).lower()
+        return self.environment.get_config().get(RESULT_MODE.key, RESULT_MODE.default).lower()
 
     def _show(self, result: TableResult) -> None:
         if self.show_rows is not None and self.result_mode != "tableau":

@@ -187,19 +187,6 @@ _BEHIND = {
 }
 _MOST = 200
 _MOST_TABLES = 20  # whose columns are looked up while somebody types
-_TABLE_OPTIONS = (
-    "execution.runtime-mode",
-    "table.display.max-column-width",
-    "table.dml-sync",
-    "table.exec.mini-batch.allow-latency",
-    "table.exec.mini-batch.enabled",
-    "table.exec.mini-batch.size",
-    "table.exec.source.idle-timeout",
-    "table.exec.state.ttl",
-    "table.local-time-zone",
-    "table.optimizer.agg-phase-strategy",
-    "table.optimizer.distinct-agg.split.enabled",
-)
 
 
 def suggestions(environment: Any, before: str) -> Iterator[Suggestion]:
@@ -324,7 +311,7 @@ def _quoted(name: str) -> str:
 
 
 def _option_keys() -> list[str]:
-    from penstock.cli.sql.client import RESULT_MODE
     from penstock.common.options import OPTIONS
+    from penstock.common.options.support_rules import DIFFERENT
 
-    return sorted({*(option.key for option in OPTIONS.values()), *_TABLE_OPTIONS, RESULT_MODE})
+    return sorted({*OPTIONS, *DIFFERENT})

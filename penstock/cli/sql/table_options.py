@@ -8,18 +8,20 @@ from collections.abc import Iterator
 
 from penstock.table.connectors.options import Option
 
+_WATERMARKS = "penstock.table.connectors.watermark_options:WATERMARK_OPTIONS"
 # connector -> where its options are. Loaded when they are asked for.
 _OPTIONS = {
     "blackhole": (),
-    "datagen": ("penstock.table.connectors.datagen.factory:OPTIONS",),
+    "datagen": ("penstock.table.connectors.datagen.factory:OPTIONS", _WATERMARKS),
     "filesystem": (
         "penstock.table.connectors.files.factory:OPTIONS",
         "penstock.table.connectors.files.factory:CSV_OPTIONS",
+        _WATERMARKS,
     ),
-    "jdbc": ("penstock.table.connectors.jdbc.factory:OPTIONS",),
-    "kafka": ("penstock.table.connectors.kafka.options:KAFKA",),
+    "jdbc": ("penstock.table.connectors.jdbc.factory:OPTIONS", _WATERMARKS),
+    "kafka": ("penstock.table.connectors.kafka.options:KAFKA", _WATERMARKS),
     "print": ("penstock.table.connectors.printing:OPTIONS",),
-    "upsert-kafka": ("penstock.table.connectors.kafka.options:UPSERT_KAFKA",),
+    "upsert-kafka": ("penstock.table.connectors.kafka.options:UPSERT_KAFKA", _WATERMARKS),
 }
 _OPEN = re.compile(r"(?is)\bWITH\s*\((?P<given>(?:[^'()]|'[^']*')*)'(?P<typed>[^']*)$")
 _KEY_BEFORE = re.compile(r"'([^']*)'\s*=\s*$")

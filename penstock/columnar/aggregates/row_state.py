@@ -14,6 +14,7 @@ from penstock.columnar.keys import keys_of
 from penstock.columnar.slots import Mask
 from penstock.columnar.specs.common import column
 from penstock.columnar.state import KeyedCache
+from penstock.columnar.values import column_of, listed
 
 Lists = dict[Any, tuple[list[tuple[Any, ...]], list[int]]]  # key -> rows, signs
 
@@ -40,7 +41,7 @@ class RowState:
         lists = [
             rows_of(call, *self._source(call, frame, key_names, fresh)) for call in self._calls
         ]
-        results: list[list[Any]] = [changed[call.name].to_list() for call in self._calls]
+        results: list[list[Any]] = [listed(changed[call.name]) for call in self._calls]
         for row, (key, there) in enumerate(zip(keys, known.tolist(), strict=True)):
             found = [each.get(key) for each in lists]
             if there and not any(found):
@@ -57,7 +58,7 @@ class RowState:
             self._cache.put(key, accumulators)
         self._cache.relieve()
         return changed.with_columns(
-            pl.Series(call.name, values, dtype=dtype_of(call.function.call.type), strict=False)
+            column_of(call.name, values, dtype_of(call.function.call.type))
             for call, values in zip(self._calls, results, strict=True)
         )
 
@@ -112,12 +113,13 @@ def rows_of(call: RowCall, frame: pl.DataFrame, key_names: Sequence[str]) -> Lis
         named = named.group_by(keys + values, maintain_order=True).agg(pl.col(SIGN).sum())
         named = named.filter(pl.col(SIGN) != 0)
     if not keys:
-        rows = named.select(values).rows()
+        rows = list(zip(*(listed(named[name]) for name in values), strict=True))
+        rows = rows if values else [()] * named.height
         return {(): (rows, named[SIGN].to_list())} if rows else {}
-    listed = named.group_by(keys, maintain_order=True).agg([*values, SIGN])
-    found = keys_of(listed, range(len(keys)))
-    columns = [listed[name].to_list() for name in values]
-    signs = listed[SIGN].to_list()
+    grouped = named.group_by(keys, maintain_order=True).agg([*values, SIGN])
+    found = keys_of(grouped, range(len(keys)))
+    columns = [listed(grouped[name]) for name in values]
+    signs = grouped[SIGN].to_list()
     return {
         key: (list(zip(*(each[at] for each in columns), strict=True)), signs[at])
         for at, key in enumerate(found)

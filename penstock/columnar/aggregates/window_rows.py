@@ -12,6 +12,7 @@ from penstock.columnar.aggregates.row_state import rows_of
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.keys import keys_of
 from penstock.columnar.specs.common import column
+from penstock.columnar.values import column_of, listed
 from penstock.table.expressions.nodes import Symbol
 
 
@@ -140,7 +141,7 @@ def row_results(call: RowCall, frame: pl.DataFrame, keys: Sequence[str]) -> pl.D
         accumulator = call.function.create()
         call.function.update(accumulator, *lists.get(key, ((), ())))
         values.append(call.function.result(accumulator))
-    made = pl.Series(call.name, values, dtype=dtype_of(call.function.call.type), strict=False)
+    made = column_of(call.name, values, dtype_of(call.function.call.type))
     return pl.DataFrame([*named.get_columns(), made])
 
 
@@ -186,5 +187,5 @@ def _without_rows(main: pl.DataFrame, call: RowCall) -> pl.DataFrame:
     if nothing is None:
         return main
     values = main[call.name]
-    filled = [nothing if each is None else each for each in values.to_list()]
-    return main.with_columns(pl.Series(call.name, filled, dtype=values.dtype, strict=False))
+    filled = [nothing if each is None else each for each in listed(values)]
+    return main.with_columns(column_of(call.name, filled, values.dtype))

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from penstock.columnar.bitmaps import text_of as bitmap_text
-from penstock.columnar.expressions.compiler import Compiler, rowwise
+from penstock.columnar.expressions.compiler import Compiler, literal, rowwise
 from penstock.table import types as t
 from penstock.table.expressions import typing as ty
 
@@ -146,7 +146,7 @@ def text_function(source: t.DataType, compiler: Compiler) -> Callable[[Any], str
 
 def _time_function(source: t.DataType, compiler: Compiler) -> Callable[[Any], str]:
     def text(value: Any) -> str:
-        made = pl.select(text_expression(compiler, pl.lit(value), source)).item()
+        made = pl.select(text_expression(compiler, literal(value, source), source)).item()
         return str(made)
 
     return text

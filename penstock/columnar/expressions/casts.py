@@ -20,6 +20,8 @@ from penstock.columnar.expressions.decimals import (
     scale_of,
     scaled,
 )
+from penstock.columnar.values import MICROS
+from penstock.common.nanoseconds import FIRST_MICROS, LAST_MICROS
 from penstock.errors import RecordError
 from penstock.table import types as t
 from penstock.table.expressions import typing as ty
@@ -125,18 +127,20 @@ def _read_timestamp(compiler: Compiler, text: pl.Expr, target: t.DataType) -> pl
         found = from_text.zoned(value)
         if found is None:
             return None
-        micros = from_text.microseconds(found[0])
-        return None if micros is None else micros - found[1] * 1_000_000
+        nanos = from_text.nanoseconds(found[0])
+        return None if nanos is None else (nanos - found[1] * 1_000_000_000) // size
 
+    unit: Any = "ns" if precision > MICROS else "us"
+    size = 1 if precision > MICROS else 1000
     local = compiler.zone.to_instant(local_times(text, precision))
     left = pl.when(local.is_null()).then(text)
-    exact = rowwise(with_offset, [left], ty.BIGINT).cast(pl.Datetime("us", "UTC"))
+    exact = rowwise(with_offset, [left], ty.BIGINT).cast(pl.Datetime(unit, "UTC"))
     return _to_precision(pl.coalesce(exact, local), precision)
 
 
 def local_times(text: pl.Expr, precision: int = 6) -> pl.Expr:
     """Return texts as timestamps; NULL for those that are none."""
-    fine = precision > 6
+    fine = precision > MICROS
     quick = from_text.plain_times(text, "ns" if fine else "us")
     slow = from_text.nanoseconds if fine else from_text.microseconds
     return mostly(quick, slow, text, ty.BIGINT).cast(pl.Datetime("ns" if fine else "us"))
@@ -260,7 +264,22 @@ def _to_precision(value: pl.Expr, precision: int, before: int = 9) -> pl.Expr:
     if precision < before and precision not in {3, 6, 9}:
         step = {0: "1s", 1: "100ms", 2: "10ms", 4: "100us", 5: "10us", 7: "100ns", 8: "10ns"}
         value = value.dt.truncate(step[precision])
+    if precision > MICROS and before <= MICROS:
+        return value.map_batches(_in_nanoseconds, return_dtype=None, is_elementwise=True)
     return value.dt.cast_time_unit(time_unit(precision))
+
+
+def _in_nanoseconds(values: pl.Series) -> pl.Series:
+    """Return times in nanoseconds, of which 64 bits reach from 1677 to 2262: numbers beyond would be those of other times."""
+    micros = values.dt.cast_time_unit("us").to_physical()
+    beyond = ~micros.is_between(FIRST_MICROS, LAST_MICROS)
+    if beyond.any():
+        raise RecordError(
+            f"the time {values.filter(beyond)[0]} has no nanoseconds",
+            detail="columns of a precision above 6 hold the years 1678 to 2261",
+            hint="use a precision of 6 or less",
+        )
+    return values.dt.cast_time_unit("ns")
 
 
 def _time_of_precision(value: pl.Expr, target: t.TimeType) -> pl.Expr:

@@ -11,6 +11,8 @@ import polars as pl
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.expressions.zones import Zone
 from penstock.columnar.specs.common import column
+from penstock.columnar.values import column_of, is_fine, listed
+from penstock.common.nanoseconds import to_nanos
 from penstock.errors import UnsupportedOperationError
 from penstock.table import types as t
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, Symbol, UserCall, walk
@@ -100,6 +102,8 @@ def literal(value: Any, data_type: t.DataType) -> pl.Expr:
         return pl.lit(unscaled, dtype=pl.Int128()).reinterpret(dtype=dtype)
     if isinstance(data_type, t.BinaryType | t.VarBinaryType | t.BitmapType):
         return pl.lit(bytes(value))
+    if is_fine(data_type):
+        return pl.lit(to_nanos(value), dtype=pl.Int64()).cast(dtype)
     return (
         pl.lit(pl.Series([value], dtype=dtype).first(), dtype=dtype)
         if _is_time(data_type)
@@ -157,14 +161,13 @@ def rowwise(
         length = max(map(len, columns), default=1)
         if length and any(len(each) == 0 for each in columns):
             length = 0
-        values = [
-            each.to_list() if len(each) == length else each.to_list() * length for each in columns
-        ]
+        lists = [listed(each) for each in columns]
+        values = [each if len(each) == length else each * length for each in lists]
         rows = zip(*values, strict=True)
         if nulls:
             results = [function(*row) for row in rows]
         else:
             results = [None if None in row else function(*row) for row in rows]
-        return pl.Series(results, dtype=dtype, strict=False)
+        return column_of("", results, dtype)
 
     return pl.map_batches(list(operands), apply, return_dtype=dtype, is_elementwise=True)

@@ -74,6 +74,8 @@ def decimal(text: str, target: t.DecimalType) -> Decimal | None:
 
 _PLAIN_DATE = r"^\d{4}-\d{2}-\d{2}$"
 _PLAIN_TIMESTAMP = r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:[0-5]\d(?:\.\d{1,9})?$"
+# Nanoseconds of 64 bits reach from 1677 to 2262; further years would come out as others.
+_PLAIN_FINE_TIMESTAMP = _PLAIN_TIMESTAMP.replace(r"\d{4}", r"(?:1[789]|2[01])\d{2}", 1)
 _PLAIN_NUMBER = r"^-?\d{1,15}(?:\.\d{1,12})?$"
 
 
@@ -86,8 +88,10 @@ def plain_dates(texts: pl.Expr) -> pl.Expr:
 
 def plain_times(texts: pl.Expr, unit: Any) -> pl.Expr:
     """Return timestamps in the usual form as numbers of a unit (us or ns) since the epoch, NULL for all others."""
-    read = texts.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit=unit)
-    return pl.when(texts.str.contains(_PLAIN_TIMESTAMP)).then(read.to_physical())
+    form = _PLAIN_FINE_TIMESTAMP if unit == "ns" else _PLAIN_TIMESTAMP
+    plain = pl.when(texts.str.contains(form)).then(texts)
+    read = plain.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit=unit)
+    return read.to_physical()
 
 
 def plain_reals(texts: pl.Expr) -> pl.Expr:

@@ -63,7 +63,7 @@ def shifted(
             return (point.to_physical() + days).cast(pl.Int32()).cast(pl.Date())
         if isinstance(point_type, t.DateType):
             point = point.cast(pl.Datetime("ms"))
-        return (point + amount).cast(dtype)
+        return (point.cast(dtype) + amount.cast(pl.Duration(dtype.time_unit))).cast(dtype)  # type: ignore[attr-defined]
     if isinstance(point_type, t.TimeType):
         return point
     offset = pl.concat_str([amount.cast(pl.String()), pl.lit("mo")])

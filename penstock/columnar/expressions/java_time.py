@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from penstock.table.expressions.java_letters import parts_of
+
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'])")
 _STRFTIME = {
     "yyyy": "%Y",
@@ -68,15 +70,16 @@ def strftime_of(pattern: str) -> str | None:
     >>> strftime_of("yyyy-MM-dd HH:mm")
     '%Y-%m-%d %H:%M'
     """
-    parts = tokens(pattern)
-    if parts is None:
+    try:
+        parts = parts_of(pattern)
+    except ValueError:
         return None
     made: list[str] = []
-    for text, literal in parts:
-        if literal:
-            made.append(text.replace("%", "%%"))
-        elif text in _STRFTIME:
-            made.append(_STRFTIME[text])
+    for part in parts:
+        if not part.letter:
+            made.append(part.text.replace("%", "%%"))
+        elif not part.width and part.letter * part.count in _STRFTIME:
+            made.append(_STRFTIME[part.letter * part.count])
         else:
             return None
     return "".join(made)
@@ -84,66 +87,15 @@ def strftime_of(pattern: str) -> str | None:
 
 def unit_of(pattern: str) -> str:
     """Return the smallest unit that a pattern shows: `day`, `minute`, or `exact`."""
-    letters = {text[0] for text, literal in tokens(pattern) or () if not literal}
+    letters = {part.letter for part in parts_of(pattern) if part.letter}
     if letters <= _DATE_LETTERS:
         return "day"
     return "minute" if letters <= _DATE_LETTERS | _MINUTE_LETTERS else "exact"
 
 
-def formatted(value: dt.datetime, pattern: str) -> str | None:
-    """Return a local time as text."""
-    parts = tokens(pattern)
-    if parts is None:
-        return None
-    made: list[str] = []
-    for text, literal in parts:
-        shown = text if literal else _shown(value, text)
-        if shown is None:
-            return None
-        made.append(shown)
-    return "".join(made)
-
-
-def _shown(value: dt.datetime, token: str) -> str | None:
-    letter, count = token[0], len(token)
-    if letter in "yu":
-        return f"{value.year % 100:02}" if count == 2 else str(value.year).rjust(count, "0")
-    if letter in "ML":
-        return _month_shown(value, count)
-    if letter == "E":
-        name = calendar.day_name[value.weekday()]
-        return name if count == 4 else name[:3]
-    if letter == "a":
-        return "AM" if value.hour < 12 else "PM"
-    if letter == "S":
-        return f"{value.microsecond:06}000"[:count] if count <= 9 else None
-    number = _numbers(value).get(letter)
-    return None if number is None else str(number).rjust(count, "0")
-
-
-def _month_shown(value: dt.datetime, count: int) -> str:
-    if count <= 2:
-        return str(value.month).rjust(count, "0")
-    name = calendar.month_name[value.month]
-    return name if count == 4 else name[:3]
-
-
-def _numbers(value: dt.datetime) -> dict[str, int]:
-    return {
-        "d": value.day,
-        "H": value.hour,
-        "k": value.hour or 24,
-        "K": value.hour % 12,
-        "h": value.hour % 12 or 12,
-        "m": value.minute,
-        "s": value.second,
-        "D": value.timetuple().tm_yday,
-        "Q": (value.month - 1) // 3 + 1,
-        "q": (value.month - 1) // 3 + 1,
-        "w": value.isocalendar().week,
-        "e": value.isoweekday() % 7 + 1,
-        "n": value.microsecond * 1000,
-    }
+def formatted(value: dt.datetime, pattern: str) -> str:
+    """Return a local time as text. ValueError if the pattern is not one."""
+    return "".join(part.shown(value) for part in parts_of(pattern))
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from penstock.columnar.expressions.casts import cast_expression
 from penstock.columnar.expressions.compiler import Compiler, compiles, rowwise
 from penstock.columnar.expressions.json_path import MISSING, json_path
 from penstock.columnar.expressions.texts import each_row
+from penstock.common.nanoseconds import nanos_of_second
 from penstock.errors import RecordError
 from penstock.table import types as t
 from penstock.table.expressions import typing as ty
@@ -220,10 +221,9 @@ def encoder(data_type: t.DataType) -> Callable[[Any], Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dt.datetime):
-        digits = "auto" if value.microsecond % 1000 else "milliseconds"
-        shown = value.replace(tzinfo=None).isoformat(
-            timespec=digits if value.microsecond else "auto"
-        )
+        nanos = nanos_of_second(value)
+        digits = 9 if nanos % 1000 else 6 if nanos % 1_000_000 else 3 if nanos else 0
+        shown = f"{value:%Y-%m-%dT%H:%M:%S}" + (f".{nanos:09}"[: digits + 1] if digits else "")
         return shown + ("Z" if value.tzinfo else "")
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()

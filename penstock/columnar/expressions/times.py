@@ -14,7 +14,7 @@ from penstock.columnar.expressions.compiler import Compiler, compiles, literal, 
 from penstock.columnar.expressions.intervals import months_between, shifted
 from penstock.columnar.expressions.java_time import formatted, parsed, strftime_of, unit_of
 from penstock.columnar.expressions.zones import Zone
-from penstock.errors import ArgumentError, UnsupportedOperationError
+from penstock.errors import ArgumentError, RecordError, UnsupportedOperationError
 from penstock.table import types as t
 from penstock.table.expressions import typing as ty
 from penstock.table.expressions.nodes import Call, Literal, Rex, Symbol
@@ -245,17 +245,20 @@ def _date_format(compiler: Compiler, call: Call) -> pl.Expr:
         if pattern.value is None:
             return literal(None, call.type)
         return _formatted(local, pattern.value)
-    return rowwise(formatted, [local, compiler.compile(pattern)], call.type)
+    return rowwise(_text, [local, compiler.compile(pattern)], call.type)
+
+
+def _text(value: dt.datetime, pattern: str) -> str:
+    try:
+        return formatted(value, pattern)
+    except ValueError as error:
+        raise RecordError(f"a time cannot be shown by the pattern '{pattern}': {error}") from None
 
 
 def _formatted(local: pl.Expr, pattern: str) -> pl.Expr:
     form = strftime_of(pattern)
     if form is None:
-        if formatted(dt.datetime(2000, 1, 1), pattern) is None:
-            raise ArgumentError(
-                f"{pattern!r} is no pattern of dates", hint="write 'yyyy-MM-dd HH:mm'"
-            )
-        return rowwise(lambda value: formatted(value, pattern), [local], ty.STRING)
+        return rowwise(lambda value: _text(value, pattern), [local], ty.STRING)
     unit = unit_of(pattern)
     if unit == "exact":
         return local.dt.strftime(form)
@@ -373,7 +376,7 @@ def _from_unixtime(compiler: Compiler, call: Call) -> pl.Expr:
     known, more = _pattern(compiler, call, 1, _STANDARD)
     if known is not None:
         return _formatted(local, known)
-    return rowwise(formatted, [local, *more], call.type)
+    return rowwise(_text, [local, *more], call.type)
 
 
 @compiles("CONVERT_TZ")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from penstock.columnar.dtypes import dtype_of
+from penstock.columnar.pandas_series import from_pandas, to_pandas
 from penstock.columnar.values import series_of, values_of_series
 from penstock.table.expressions.nodes import UserCall
 
@@ -51,15 +52,12 @@ def _each_row(call: UserCall) -> Callable[[Sequence[pl.Series]], pl.Series]:
 
 
 def _whole_series(call: UserCall) -> Callable[[Sequence[pl.Series]], pl.Series]:
-    function, dtype = call.function, dtype_of(call.type)
+    function = call.function
+    types = [each.type for each in call.operands]
 
     def run(series: Sequence[pl.Series]) -> pl.Series:
-        import pandas as pd  # type: ignore[import-untyped]
-
-        result = function(*(each.to_pandas() for each in _columns(series)))
-        if not isinstance(result, pd.Series):
-            result = pd.Series(result)
-        made = pl.Series(result.to_list()) if result.dtype == object else pl.from_pandas(result)
-        return pl.Series(made).cast(dtype, strict=False)
+        pairs = zip(_columns(series), types, strict=True)
+        result = function(*(to_pandas(each, kind) for each, kind in pairs))
+        return from_pandas(result, call.type, call.name)
 
     return run

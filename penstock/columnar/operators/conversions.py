@@ -9,6 +9,7 @@ import polars as pl
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.specs.common import KIND, column
+from penstock.columnar.specs.stateless import RowsToColumnsSpec
 from penstock.columnar.times import millis
 from penstock.columnar.values import fields_of, series_of, values_of_series
 from penstock.common.types import Row, RowKind, make_row
@@ -26,38 +27,43 @@ class RowsToColumnsOperator(StreamOperator):
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Make one batch of columns."""
-        spec = self.spec
-        rows = batch.values
-        filled = spec.timestamp
-        wanted = [name for at, name in enumerate(spec.names) if at != filled]
-        lists = [rows] if spec.single else self._fields(rows, wanted)
-        columns = []
-        given = iter(lists)
-        for at, (name, data_type) in enumerate(zip(spec.names, spec.types, strict=True)):
-            if at == filled:
-                times = batch.timestamps or [None] * len(rows)
-                made = pl.Series(column(at), times, dtype=pl.Int64).cast(pl.Datetime("ms"))
-                columns.append(_as_time(made, dtype_of(data_type)))
-            else:
-                columns.append(series_of(column(at), next(given), data_type, name))
-        if spec.kinds:
-            kinds = [_NUMBERS[row.get_row_kind()] if isinstance(row, Row) else 0 for row in rows]
-            if any(kinds):
-                columns.append(pl.Series(KIND, kinds, dtype=pl.Int8))
-        self.output.emit(ColumnBatch(pl.DataFrame(columns), batch.timestamps))
+        self.output.emit(columns_of_rows(self.spec, batch, self.context.operator_name))
 
-    def _fields(self, rows: list[Any], wanted: list[str]) -> list[Any]:
-        """Return the fields of all rows, column by column."""
-        fields = [fields_of(row, wanted) for row in rows]
-        count = len(wanted)
-        for row, each in zip(rows, fields, strict=True):
-            if len(each) != count:
-                raise RecordError(
-                    f"a record has {len(each)} fields where the table has {count} columns",
-                    detail=f"in operator '{self.context.operator_name}', record {shorten(row)}",
-                    hint="declare a schema with as many columns as the records have fields",
-                )
-        return list(zip(*fields, strict=True)) if fields else [[] for _ in wanted]
+
+def columns_of_rows(spec: RowsToColumnsSpec, batch: RowBatch, operator_name: str) -> ColumnBatch:
+    """Return records as columns."""
+    rows = batch.values
+    filled = spec.timestamp
+    wanted = [name for at, name in enumerate(spec.names) if at != filled]
+    lists = [rows] if spec.single else _fields(rows, wanted, operator_name)
+    columns = []
+    given = iter(lists)
+    for at, (name, data_type) in enumerate(zip(spec.names, spec.types, strict=True)):
+        if at == filled:
+            times = batch.timestamps or [None] * len(rows)
+            made = pl.Series(column(at), times, dtype=pl.Int64).cast(pl.Datetime("ms"))
+            columns.append(_as_time(made, dtype_of(data_type)))
+        else:
+            columns.append(series_of(column(at), next(given), data_type, name))
+    if spec.kinds:
+        kinds = [_NUMBERS[row.get_row_kind()] if isinstance(row, Row) else 0 for row in rows]
+        if any(kinds):
+            columns.append(pl.Series(KIND, kinds, dtype=pl.Int8))
+    return ColumnBatch(pl.DataFrame(columns), batch.timestamps)
+
+
+def _fields(rows: list[Any], wanted: list[str], operator_name: str) -> list[Any]:
+    """Return the fields of all rows, column by column."""
+    fields = [fields_of(row, wanted) for row in rows]
+    count = len(wanted)
+    for row, each in zip(rows, fields, strict=True):
+        if len(each) != count:
+            raise RecordError(
+                f"a record has {len(each)} fields where the table has {count} columns",
+                detail=f"in operator '{operator_name}', record {shorten(row)}",
+                hint="declare a schema with as many columns as the records have fields",
+            )
+    return list(zip(*fields, strict=True)) if fields else [[] for _ in wanted]
 
 
 def _as_time(made: pl.Series, dtype: pl.DataType) -> pl.Series:

@@ -10,6 +10,7 @@ from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.keys import keys_of
 from penstock.columnar.specs.changes import DropKindsSpec, NotNullSpec
 from penstock.columnar.specs.common import DELETE, INSERT, KIND, UPDATE_BEFORE, column
+from penstock.common.dropped_records import NULL_COLUMN
 from penstock.errors import RecordError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
@@ -60,18 +61,42 @@ class NotNullOperator(StreamOperator):
 
     spec: NotNullSpec
 
+    def open(self, context: OperatorContext) -> None:
+        """Compile the conditions, register the counter of dropped rows."""
+        super().open(context)
+        self._dropped = context.runtime_context.get_metrics_group().counter(NULL_COLUMN)
+        spec = self.spec
+        paths = spec.paths or [()] * len(spec.columns)
+        self._violations = [
+            (name, _is_missing(pl.col(column(index)), path))
+            for index, name, path in zip(spec.columns, spec.names, paths, strict=True)
+        ]
+
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
         """Check the columns."""
         frame = batch.frame
-        for index, name in zip(self.spec.columns, self.spec.names, strict=True):
-            values = frame[column(index)]
-            if not values.has_nulls():
+        for name, missing in self._violations:
+            found = frame.select(missing).to_series()
+            if not found.any():
                 continue
             if not self.spec.drops:
                 raise RecordError(
                     f"column '{name}' is NOT NULL, but a row to be written has NULL there",
                     hint="set 'table.exec.sink.not-null-enforcer' = 'DROP' to leave such rows out",
                 )
-            frame = frame.filter(values.is_not_null())
+            self._dropped.inc(int(found.sum()))
+            frame = frame.filter(~found)
         if frame.height:
             self.output.emit(ColumnBatch(frame, batch.timestamps if frame is batch.frame else None))
+
+
+def _is_missing(value: pl.Expr, path: tuple[str, ...]) -> pl.Expr:
+    """Return whether the part of a value that a path leads to is NULL. There is no part of a NULL."""
+    if not path:
+        return value.is_null()
+    step, *rest = path
+    if step == "*":
+        inside = value.list.eval(_is_missing(pl.element(), tuple(rest))).list.any()
+    else:
+        inside = _is_missing(value.struct.field(step), tuple(rest))
+    return value.is_not_null() & inside.fill_null(False)

@@ -18,6 +18,7 @@ from penstock.columnar.store.index import Slots
 from penstock.columnar.store.rows import only
 from penstock.columnar.times import millis
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 
 _LEAST: Final = 64  # rows of inner joins go away when so many milliseconds of them, or an eighth of the interval, are over
@@ -26,7 +27,7 @@ _LEAST: Final = 64  # rows of inner joins go away when so many milliseconds of t
 class IntervalJoinOperator(StreamOperator):
     """Joins rows as they come. A row without partners is emitted, where its side is preserved, when none can come any more.
 
-    A row that comes late finds the partners that are still there. Watermarks are held back by as much as joined rows can be older than they are.
+    A row that comes late finds the partners that are still there; one that finds none, and is too late to wait for others, counts as dropped. Watermarks are held back by as much as joined rows can be older than they are.
     """
 
     spec: IntervalJoinSpec
@@ -56,6 +57,7 @@ class IntervalJoinOperator(StreamOperator):
         self._by_row_time = spec.left_time is not None
         self._times = (spec.left_time, spec.right_time)
         self._null_safe = spec.null_safe or (False,) * len(spec.left_keys)
+        self._late = LateRecords(context)
         self._delay = max(-spec.lower, spec.upper, 0) if self._by_row_time else 0
         self._slack = 0 if any(self._preserved) else max(_LEAST, (spec.upper - spec.lower) // 8)
 
@@ -94,6 +96,10 @@ class IntervalJoinOperator(StreamOperator):
         alone = ~met & ~(live & known)
         if self._preserved[input_index] and alone.any():
             self._emit_alone(frame.filter(pl.Series(alone)), input_index)
+        elif self._by_row_time:
+            late = alone & ~live & known
+            if late.any():
+                self._late.drop(times[late].tolist(), now)
         kept = np.flatnonzero(live[rows])
         chosen = rows[kept]
         own.add(gather_from(frame)(chosen), slots[kept], times[chosen], met[chosen])

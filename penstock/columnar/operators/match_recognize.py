@@ -27,6 +27,7 @@ from penstock.columnar.times import millis_array
 from penstock.columnar.user_functions import open_functions
 from penstock.graph.operator_specs.patterns import RUNS
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.user_code import close_functions
 from penstock.table.expressions.nodes import Call, InputRef, Rex, Symbol
 from penstock.table.types import NullType
@@ -70,7 +71,7 @@ class MatchRecognizeOperator(StreamOperator):
             spec.keys,
             context.max_parallelism,
         )
-        self._late = context.runtime_context.get_metrics_group().counter("numLateRecordsDropped")
+        self._late = LateRecords(context)
 
     def open_epoch(self, context: OperatorContext) -> None:
         """Go on with another clock."""
@@ -87,9 +88,10 @@ class MatchRecognizeOperator(StreamOperator):
             self._flush()
             return
         times = self._times(frame)
-        timely = times > self.context.timers.watermark
+        watermark = self.context.timers.watermark
+        timely = times > watermark
         if not timely.all():
-            self._late.inc(int((~timely).sum()))
+            self._late.drop(times[~timely].tolist(), watermark)
             frame, times = frame.filter(pl.Series(timely)), times[timely]
         self._waiting.add(frame, times)
 

@@ -27,9 +27,12 @@ from penstock.columnar.store.rows import only
 from penstock.columnar.store.waiting import WaitingRows
 from penstock.columnar.times import millis_array
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.state.table import MISSING
 
 _AT: Final = "$at"  # the time of a row
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class _TimedOver(StreamOperator):
@@ -49,7 +52,9 @@ class _TimedOver(StreamOperator):
                 self.spec.keys,
                 context.max_parallelism,
             )
-        self._late = context.runtime_context.get_metrics_group().counter("numLateRecordsDropped")
+        self._late = LateRecords(context)
+        self._marked = False  # whether a watermark has come since the start
+        self._waited = 0 if self._waiting is None else len(self._waiting)  # rows at that moment
 
     def _times(self, frame: pl.DataFrame) -> Numbers:
         return millis_array(frame[column(self.spec.order[0].index)])
@@ -62,21 +67,28 @@ class _TimedOver(StreamOperator):
                 self._fire(frame, np.full(frame.height, self.context.clock(), np.int64))
             return
         times = self._times(frame)
-        timely = times > self.context.timers.watermark
+        timely = self._judge(frame, times)
         if not timely.all():
-            self._late.inc(int((~timely).sum()))
+            self._late.drop(times[~timely].tolist(), self.context.timers.watermark)
             frame, times = frame.filter(pl.Series(timely)), times[timely]
         self._waiting.add(frame, times)
+
+    def _judge(self, frame: pl.DataFrame, times: Numbers) -> Flags:
+        """Return which rows are not late. Frames that begin with the first row go by the watermark, as in Flink."""
+        timely: Flags = times > self.context.timers.watermark
+        return timely
 
     def process_watermark(self, watermark: int) -> None:
         """Compute the values of rows whose time has come."""
         self.context.timers.advance_watermark(watermark, no_timer)
+        self._marked = True
         if self._waiting is not None:
             ready = self._waiting.take(watermark)
             if ready.height:
                 times = self._times(ready)
                 order = np.argsort(times, kind="stable")
                 self._fire(ready[pl.Series(order, dtype=pl.UInt32)], times[order])
+            self._waited = len(self._waiting)
         self.output.emit_watermark(watermark)
 
     def _fire(self, frame: pl.DataFrame, times: Numbers) -> None:
@@ -219,7 +231,11 @@ def _row_by_row(
 
 
 class BoundedOverOperator(_TimedOver):
-    """Frames of so many rows, or so much time: what rows to come will see is kept, and no more than that."""
+    """Frames of so many rows, or so much time: what rows to come will see is kept, and no more than that.
+
+    In event time a row is late if it is not newer than the last one of its key that was emitted, which is among the rows that are kept. As in Flink, a key
+    whose last row is one and a half times the range behind the watermark is forgotten, and so is that nothing older was expected.
+    """
 
     def open(self, context: OperatorContext) -> None:
         """Find the rows that were restored."""
@@ -230,6 +246,7 @@ class BoundedOverOperator(_TimedOver):
             call.open(context.runtime_context)
         assert spec.preceding is not None
         self._preceding = spec.preceding
+        self._remembered = spec.preceding * 3 // 2 + 1  # how long after its last row
         keys = [column(index) for index in spec.keys]
         self._names = list(dict.fromkeys([*keys, *columns_of(spec.aggregates)]))
         schema = {name: self._schema[name] for name in self._names}
@@ -248,7 +265,36 @@ class BoundedOverOperator(_TimedOver):
         self._room = Room(context.keyed_state, self._slots, (self._rows,))
         self._swept: int | None = None
 
-    def _fire(self, frame: pl.DataFrame, times: Numbers) -> None:
+    def _judge(self, frame: pl.DataFrame, times: Numbers) -> Flags:
+        watermark = self.context.timers.watermark
+        # Rows after the watermark are newer than all that left; until there is one after a restart, nobody knows.
+        timely = times > watermark if self._marked else np.zeros(len(times), np.bool_)
+        behind = np.flatnonzero(~timely)
+        if not len(behind):
+            return timely
+        slots, affected, at, rows = self._find(frame[pl.Series(behind, dtype=pl.UInt32)])
+        last = np.full(len(affected), MIN_WATERMARK, np.int64)
+        if len(rows):
+            np.maximum.at(last, at, self._rows.store.gather(rows)[_AT].to_numpy())
+            forgotten = self._forgotten(affected, last, self._waited)
+            self._rows.remove(rows[forgotten[at]])
+            last[forgotten] = MIN_WATERMARK
+        timely[behind] = times[behind] > last[np.searchsorted(affected, slots)]
+        return timely
+
+    def _forgotten(self, slots: Numbers, last: Numbers, waited: int) -> Flags:
+        """Return which of these keys, whose last rows have these times, the watermark has passed by; not those for which one of the first waiting rows waits."""
+        assert self._waiting is not None
+        over = last <= int(self.context.timers.watermark) - self._remembered
+        if self.spec.rows or not over.any():
+            return np.zeros(len(slots), np.bool_)
+        waiting = self._waiting.rows().head(waited)
+        if waiting.height:
+            over &= ~np.isin(slots, self._slots.known_rows(waiting, self.spec.keys))
+        return over
+
+    def _find(self, frame: pl.DataFrame) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """Return the slots of rows, these slots once each, and pairs of a position among the latter and a row that is kept."""
         side, now = self._rows, self.context.clock()
         slots = self._slots.of_rows(frame, self.spec.keys)
         self._room.touch(slots)
@@ -256,7 +302,11 @@ class BoundedOverOperator(_TimedOver):
         if len(absent):
             side.load(absent, now, take=True)
         affected = np.unique(slots)
-        at, rows = side.find(affected, now)
+        return slots, affected, *side.find(affected, now)
+
+    def _fire(self, frame: pl.DataFrame, times: Numbers) -> None:
+        side, now = self._rows, self.context.clock()
+        slots, affected, at, rows = self._find(frame)
         groups = np.concatenate((at, np.searchsorted(affected, slots)))
         seen = frame.select(self._names).with_columns(pl.Series(_AT, times, pl.Int64))
         if len(rows):
@@ -282,9 +332,12 @@ class BoundedOverOperator(_TimedOver):
         places = pl.Series(back, dtype=pl.UInt32)
         self._emit(frame, [call.over(ordered, frames, wanted)[places] for call in self._calls])
         if self.spec.rows:
-            kept = np.arange(len(order)) >= frames.ends - self._preceding
+            # The last row stays in any case: it tells which rows are late.
+            kept = np.arange(len(order)) >= frames.ends - max(self._preceding, 1)
+        elif self.spec.rowtime:
+            kept = moments >= moments[frames.ends - 1] - self._preceding
         else:
-            kept = moments >= self._horizon() - self._preceding
+            kept = moments >= now - self._preceding
         side.remove(rows[order[~kept & ~is_new]])
         new = np.flatnonzero(kept & is_new)
         if len(new):
@@ -296,24 +349,30 @@ class BoundedOverOperator(_TimedOver):
         self._sweep()
         self._room.look()
 
-    def _horizon(self) -> int:
-        """Return the least time that a row to come can have."""
-        if self.spec.rowtime:
-            return int(self.context.timers.watermark) + 1
-        return self.context.clock()
-
     def _sweep(self) -> None:
         """Forget rows that nobody will see, of keys that do not come any more."""
         if self.spec.rows:
             return
-        horizon = self._horizon()
-        if self._swept is not None and horizon - self._swept < self._preceding:
+        by_event_time = self.spec.rowtime
+        now = int(self.context.timers.watermark) if by_event_time else self.context.clock()
+        if self._swept is not None and now - self._swept < self._preceding:
             return
-        self._swept = horizon
+        self._swept = now
         store = self._rows.store
-        if len(store):
-            old = store.frame[_AT].to_numpy() < horizon - self._preceding
-            self._rows.remove(np.flatnonzero(store.alive & old))
+        if not len(store):
+            return
+        there = np.flatnonzero(store.alive)
+        times = store.frame[_AT].to_numpy()[there]
+        if by_event_time:
+            slots = self._rows.slot_of.values[there]
+            last = np.full(len(self._slots), MIN_WATERMARK, np.int64)
+            np.maximum.at(last, slots, times)
+            assert self._waiting is not None
+            known = np.arange(len(last))
+            old = self._forgotten(known, last, len(self._waiting))[slots]
+        else:
+            old = times < now - self._preceding
+        self._rows.remove(there[old])
 
     def barrier(self) -> list[Any]:
         """Bring the state up to date."""

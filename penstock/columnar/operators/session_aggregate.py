@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from penstock.columnar.aggregates.plan import ROWS
 from penstock.columnar.batch import ColumnBatch
+from penstock.columnar.keys import keys_of
+from penstock.columnar.late_sessions import late_rows
 from penstock.columnar.operators.window_aggregate import WindowFunctions
 from penstock.columnar.session_store import Mask, SessionStore
-from penstock.columnar.slice_store import Part
 from penstock.columnar.specs.common import column
 from penstock.columnar.window_columns import WindowColumns
 from penstock.columnar.window_names import END, START, TIME
 from penstock.columnar.windows import LocalTime
+from penstock.common.dropped_records import NULL_TIME
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MAX_WATERMARK
 
 
@@ -48,8 +50,8 @@ class SessionAggregateOperator(StreamOperator):
 
     def _bind(self, context: OperatorContext) -> None:
         group = context.runtime_context.get_metrics_group()
-        self._late = group.counter("numLateRecordsDropped")
-        self._without_time = group.counter("numNullRowTimeRecordsDropped")
+        self._late = LateRecords(context)
+        self._without_time = group.counter(NULL_TIME)
 
     # Rows
 
@@ -57,7 +59,7 @@ class SessionAggregateOperator(StreamOperator):
         """Fold rows to fragments of sessions."""
         if self._by_clock:
             self._fire(self.context.clock() - 1)
-        frame = self._with_times(batch.frame)
+        frame = self._without_late(self._with_times(batch.frame))
         if not frame.height:
             return
         gap, keys = self.spec.window.gap, self._functions.plan.keys
@@ -73,8 +75,6 @@ class SessionAggregateOperator(StreamOperator):
         sets = self._functions.sets
         rows = [each.take(self._functions.plan.signed(ordered), [TIME]) for each in sets]
         self._store.add(part.main, rows)
-        if not self._by_clock:
-            self._drop_late(part)
 
     def _with_times(self, frame: pl.DataFrame) -> pl.DataFrame:
         time = self.spec.window.time
@@ -88,14 +88,21 @@ class SessionAggregateOperator(StreamOperator):
             frame = frame.filter(pl.col(name).is_not_null())
         return frame.with_columns(pl.Series(TIME, self._local.of_column(frame[name])))
 
-    def _drop_late(self, part: Part) -> None:
-        """Forget sessions that have ended already: all others that had ended were emitted before."""
-        watermark = self.context.timers.watermark
-        if not self._ended(part.main[END], watermark).any():
-            return
-        late, _ = self._store.take(lambda ends: self._ended(ends, watermark))
-        if late.height:
-            self._late.inc(int(late[ROWS].sum()))
+    def _without_late(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Leave out rows whose session, with all that it touches when they come, has ended."""
+        if self._by_clock or not frame.height:
+            return frame
+        watermark, gap = self.context.timers.watermark, self.spec.window.gap
+        over = self._ended(frame[TIME] + gap, watermark)
+        if not over.any():
+            return frame
+        keys, times = keys_of(frame, self.spec.keys), frame[TIME].to_numpy()
+        asked = {keys[at] for at in np.flatnonzero(over).tolist()}
+        late = late_rows(keys, times, gap, self._store.sessions_of_keys(asked), over)
+        if not late:
+            return frame
+        self._late.drop(map(self._local.to_epoch, times[late].tolist()), watermark)
+        return frame[pl.Series(np.delete(np.arange(frame.height), late), dtype=pl.UInt32)]
 
     def _ended(self, ends: pl.Series, time: int) -> Mask:
         if time == MAX_WATERMARK:

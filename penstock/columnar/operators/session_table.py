@@ -9,6 +9,8 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.dtypes import schema_of
+from penstock.columnar.keys import keys_of
+from penstock.columnar.late_sessions import Interval, late_rows
 from penstock.columnar.specs.common import KIND, column
 from penstock.columnar.specs.sessions import SessionTableFunctionSpec
 from penstock.columnar.store.groups import Numbers
@@ -16,7 +18,9 @@ from penstock.columnar.store.rows import RowStore
 from penstock.columnar.window_columns import WindowColumns
 from penstock.columnar.window_names import END, START, TIME
 from penstock.columnar.windows import LocalTime
+from penstock.common.dropped_records import NULL_TIME
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.late_records import LateRecords
 
 _SESSION: Final = "$session"
 _PLACE: Final = "$place"
@@ -53,23 +57,20 @@ class SessionTableFunctionOperator(StreamOperator):
 
     def _bind(self, context: OperatorContext) -> None:
         group = context.runtime_context.get_metrics_group()
-        self._late = group.counter("numLateRecordsDropped")
-        self._without_time = group.counter("numNullRowTimeRecordsDropped")
+        self._late = LateRecords(context)
+        self._without_time = group.counter(NULL_TIME)
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
         """Keep rows; drop those whose session, with all that it touches, has ended."""
         if self._by_clock:
             self._fire(self.context.clock() - 1)
-        frame = self._with_times(batch.frame)
+        frame = self._without_late(self._with_times(batch.frame))
         if not frame.height:
             return
         if KIND not in frame.columns:
             frame = frame.with_columns(pl.lit(0, pl.Int8).alias(KIND))
         self._store.append(frame)
         self._note(frame[TIME])
-        if not self._by_clock:
-            # What had ended was given before: all that has ended now came too late.
-            self._late.inc(self._take(self.context.timers.watermark).height)
 
     def _with_times(self, frame: pl.DataFrame) -> pl.DataFrame:
         time = self.spec.window.time
@@ -81,6 +82,29 @@ class SessionTableFunctionOperator(StreamOperator):
             self._without_time.inc(missing)
             frame = frame.filter(pl.col(column(time)).is_not_null())
         return frame.with_columns(pl.Series(TIME, self._local.of_column(frame[column(time)])))
+
+    def _without_late(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Leave out rows whose session, with all that it touches when they come, has ended."""
+        if self._by_clock or not frame.height:
+            return frame
+        watermark, gap = self.context.timers.watermark, self.spec.window.gap
+        ends = (frame[TIME] + gap).unique().to_list()
+        done = [end for end in ends if self._local.ended(range(end, end + 1), watermark)]
+        if not done:
+            return frame
+        over = (frame[TIME] + gap).is_in(done).to_numpy()
+        keys, times = keys_of(frame, self.spec.window.partition), frame[TIME].to_numpy()
+        asked: dict[Any, list[Interval]] = {keys[at]: [] for at in np.flatnonzero(over).tolist()}
+        sessions = self._sessions().unique(_SESSION, keep="first", maintain_order=True)
+        theirs = keys_of(sessions, self.spec.window.partition)
+        for key, start, end in zip(theirs, sessions[START], sessions[END], strict=True):
+            if key in asked:
+                asked[key].append((start, end))
+        late = late_rows(keys, times, gap, asked, over)
+        if not late:
+            return frame
+        self._late.drop(map(self._local.to_epoch, times[late].tolist()), watermark)
+        return frame[pl.Series(np.delete(np.arange(frame.height), late), dtype=pl.UInt32)]
 
     def _sessions(self) -> pl.DataFrame:
         """Return all rows with the start and the end of their session, and their place."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -20,11 +20,18 @@ from penstock.columnar.store.rows import only
 from penstock.columnar.store.waiting import WaitingRows
 from penstock.columnar.times import millis_array
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.records import MAX_WATERMARK
+from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
+
+_ALL: Final = ()  # the key of the table `emitted`: there is one order for all rows
 
 
 class SortOperator(StreamOperator):
-    """Keeps rows until the watermark has come to their time; without a time, until the input has ended."""
+    """Keeps rows until the watermark has come to their time; without a time, until the input has ended.
+
+    A row is late if it is not newer than the last one that was emitted. One that is only behind the watermark still has its place in the order: it
+    leaves with the next watermark.
+    """
 
     spec: SortSpec
 
@@ -42,10 +49,12 @@ class SortOperator(StreamOperator):
             (),
             context.max_parallelism,
         )
-        self._late = context.runtime_context.get_metrics_group().counter("numLateRecordsDropped")
+        self._emitted = context.keyed_state.table("emitted")
+        self._last: int = self._emitted.get(_ALL, MIN_WATERMARK)
+        self._late = LateRecords(context)
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Let rows wait; those whose time has passed are late."""
+        """Let rows wait; those that should have left before the last one are late."""
         frame = batch.frame
         if self.spec.rowtime is None:
             kinds = pl.Series(KIND, kinds_of(frame), pl.Int8)
@@ -54,9 +63,9 @@ class SortOperator(StreamOperator):
             return
         frame = only(frame, self._schema)
         due = millis_array(frame[column(self.spec.rowtime)])
-        timely = due > self.context.timers.watermark
+        timely = due > self._last
         if not timely.all():
-            self._late.inc(int((~timely).sum()))
+            self._late.drop(due[~timely].tolist(), self.context.timers.watermark)
             frame, due = frame.filter(pl.Series(timely)), due[timely]
         self._waiting.add(frame, due)
 
@@ -64,7 +73,10 @@ class SortOperator(StreamOperator):
         """Emit the rows whose time has come."""
         self.context.timers.advance_watermark(watermark, no_timer)
         if self.spec.rowtime is not None:
-            self._emit(self._waiting.take(watermark))
+            ready = self._waiting.take(watermark)
+            if ready.height:
+                self._last = int(millis_array(ready[column(self.spec.rowtime)]).max())
+                self._emit(ready)
         self.output.emit_watermark(watermark)
 
     def finish(self) -> None:
@@ -81,6 +93,8 @@ class SortOperator(StreamOperator):
     def barrier(self) -> list[Any]:
         """Bring the state up to date."""
         self._waiting.save()
+        if self._last != MIN_WATERMARK:
+            self._emitted.put(_ALL, self._last)
         return super().barrier()
 
 

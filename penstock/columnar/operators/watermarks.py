@@ -8,6 +8,7 @@ from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.expressions import compile_expression
 from penstock.columnar.specs.common import column
 from penstock.columnar.times import millis
+from penstock.columnar.watermark_cuts import watermark_cuts
 from penstock.errors import RecordError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
@@ -17,7 +18,7 @@ from penstock.runtime.state.operator_state import EMITTED, IDLE
 class WatermarkOperator(StreamOperator):
     """Emits the highest value of the watermark expression after each batch; of the watermarks from upstream only MAX counts.
 
-    In BATCH mode there is no watermark before the end.
+    With an auto-watermark interval of 0 the watermark follows each row that raises it. In BATCH mode there is no watermark before the end.
     """
 
     def open(self, context: OperatorContext) -> None:
@@ -39,13 +40,33 @@ class WatermarkOperator(StreamOperator):
             raise self._without_time()
         self._active_ms = self.context.clock()
         self._set_idle(idle=False)
+        if not self.context.batch_mode and not self.context.auto_watermark_interval:
+            self._emit_by_row(batch)
+            return
         self.output.emit(batch)
         if self.context.batch_mode:
             return
         highest: Any = millis(frame.select(self._expression.max()).to_series()).item()
-        if highest is not None and highest > self._emitted:
-            self._emitted = highest
-            self.output.emit_watermark(highest)
+        if highest is not None:
+            self._raise_watermark(highest)
+
+    def _emit_by_row(self, batch: ColumnBatch) -> None:
+        """Emit the watermark after each row that raises it."""
+        watermarks = millis(batch.frame.select(self._expression).to_series())
+        start = 0
+        for end, watermark in watermark_cuts(
+            watermarks.fill_null(MIN_WATERMARK).to_numpy(), self._emitted
+        ):
+            self.output.emit(batch.slice(start, end))
+            self._raise_watermark(watermark)
+            start = end
+        if start < len(batch):
+            self.output.emit(batch.slice(start, len(batch)) if start else batch)
+
+    def _raise_watermark(self, watermark: int) -> None:
+        if watermark > self._emitted:
+            self._emitted = watermark
+            self.output.emit_watermark(watermark)
 
     def _without_time(self) -> RecordError:
         return RecordError(

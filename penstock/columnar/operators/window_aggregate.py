@@ -19,7 +19,9 @@ from penstock.columnar.times import Millis, millis_array
 from penstock.columnar.window_columns import WindowColumns
 from penstock.columnar.window_names import END, SLICE, START
 from penstock.columnar.windows import LocalTime, Slices
+from penstock.common.dropped_records import NULL_TIME
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.late_records import LateRecords
 from penstock.windowing import TimeWindow
 
 
@@ -159,8 +161,8 @@ class WindowAggregateOperator(StreamOperator):
 
     def _bind(self, context: OperatorContext) -> None:
         group = context.runtime_context.get_metrics_group()
-        self._late = group.counter("numLateRecordsDropped")
-        self._without_time = group.counter("numNullRowTimeRecordsDropped")
+        self._late = LateRecords(context)
+        self._without_time = group.counter(NULL_TIME)
 
     @property
     def _time(self) -> int:
@@ -226,8 +228,13 @@ class WindowAggregateOperator(StreamOperator):
         if not late:
             return frame
         mask = np.isin(ends, late)
-        self._late.inc(int(np.count_nonzero(mask)))
+        self._drop(ends[mask], time)
         return frame.filter(pl.Series(~mask))
+
+    def _drop(self, ends: Millis, watermark: int) -> None:
+        """Count rows as late by the last moments of their slices."""
+        last = {end: self._local.to_epoch(end - 1) for end in np.unique(ends).tolist()}
+        self._late.drop(map(last.__getitem__, ends.tolist()), watermark)
 
     def _add(self, part: Part) -> None:
         assert self._slices is not None
@@ -254,7 +261,7 @@ class WindowAggregateOperator(StreamOperator):
         late = [end for end in found if self._local.ended(range(end, end + 1), time)]
         if late:
             kept = frame.filter(~pl.col(SLICE).is_in(late))
-            self._late.inc(frame.height - kept.height)
+            self._drop(frame.filter(pl.col(SLICE).is_in(late))[SLICE].to_numpy(), time)
             frame = kept
         if not frame.height:
             return

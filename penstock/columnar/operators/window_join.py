@@ -15,6 +15,7 @@ from penstock.columnar.store.rows import only
 from penstock.columnar.store.waiting import WaitingRows
 from penstock.columnar.times import local_to_epoch
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.late_records import LateRecords
 
 
 class WindowJoinOperator(StreamOperator):
@@ -44,15 +45,16 @@ class WindowJoinOperator(StreamOperator):
         )
         null_safe = spec.null_safe or (False,) * len(spec.left_keys)
         self._null_safe = (*null_safe, True, True)
-        self._late = context.runtime_context.get_metrics_group().counter("numLateRecordsDropped")
+        self._late = LateRecords(context)
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
         """Keep rows whose window has not ended."""
         frame = only(batch.frame, self._schemas[input_index])
         due = local_to_epoch(frame[column(self._windows[input_index][1])], self.spec.zone) - 1
-        timely = due > self.context.timers.watermark
+        watermark = self.context.timers.watermark
+        timely = due > watermark
         if not timely.all():
-            self._late.inc(int((~timely).sum()))
+            self._late.drop(due[~timely].tolist(), watermark)
             frame, due = frame.filter(pl.Series(timely)), due[timely]
         self._waiting[input_index].add(frame, due)
 

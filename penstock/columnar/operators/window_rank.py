@@ -19,6 +19,7 @@ from penstock.columnar.store.rows import only
 from penstock.columnar.store.waiting import WaitingRows
 from penstock.columnar.times import local_to_epoch
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MAX_WATERMARK
 
 _ENOUGH: Final = (
@@ -45,15 +46,16 @@ class WindowRankOperator(StreamOperator):
             context.max_parallelism,
         )
         self._worth_it = _ENOUGH + len(self._waiting)
-        self._late = context.runtime_context.get_metrics_group().counter("numLateRecordsDropped")
+        self._late = LateRecords(context)
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
         """Keep rows whose window has not ended, as far as others of the batch are not before them."""
         frame = only(batch.frame, self._schema)
         due = self._due(frame)
-        timely = due > self.context.timers.watermark
+        watermark = self.context.timers.watermark
+        timely = due > watermark
         if not timely.all():
-            self._late.inc(int((~timely).sum()))
+            self._late.drop(due[~timely].tolist(), watermark)
             frame = frame.filter(pl.Series(timely))
         if not frame.height:
             return

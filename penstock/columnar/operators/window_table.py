@@ -9,6 +9,7 @@ from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.specs.common import column
 from penstock.columnar.window_columns import WindowColumns
 from penstock.columnar.windows import slices_of
+from penstock.common.dropped_records import NULL_TIME
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
 
@@ -26,7 +27,7 @@ class WindowTableFunctionOperator(StreamOperator):
         self._columns = WindowColumns(window.zone, ("start", "end", "rowtime"))
         self._first = len(self.spec.input_types)
         group = context.runtime_context.get_metrics_group()
-        self._without_time = group.counter("numNullRowTimeRecordsDropped")
+        self._without_time = group.counter(NULL_TIME)
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
         """Assign windows."""

@@ -14,6 +14,7 @@ from penstock.columnar.ordering import dense_ranks, ranks, row_numbers
 from penstock.columnar.over.frames import Frames, window_minima
 from penstock.columnar.specs.common import column
 from penstock.columnar.store.groups import Numbers
+from penstock.columnar.values import column_of, listed, series_of
 from penstock.table.expressions.nodes import AggregateCall, InputRef, Literal, Rex, Symbol
 
 _AT_ONCE: Final = 64  # frames that are not larger, on average, are added up one by one
@@ -36,7 +37,7 @@ def columns_of(calls: Sequence[AggregateCall]) -> list[str]:
 def operand(frame: pl.DataFrame, rex: Rex) -> pl.Series:
     """Return an operand as a column."""
     if isinstance(rex, Literal):
-        return pl.Series([rex.value], dtype=dtype_of(rex.type)).new_from_index(0, frame.height)
+        return series_of("", [rex.value], rex.type, "a constant").new_from_index(0, frame.height)
     assert isinstance(rex, InputRef), rex
     return frame[column(rex.index)]
 
@@ -218,7 +219,7 @@ class OverCall:
                     window.add(rows[last])
                 last += 1
             results.append(window.result())
-        return pl.Series(results, dtype=self.dtype, strict=False)
+        return column_of("", results, self.dtype)
 
 
 class Sliding:
@@ -264,7 +265,7 @@ class Sliding:
 def rows_of(call: AggregateCall, frame: pl.DataFrame) -> list[tuple[Any, ...]]:
     """Return the operands of a call for each row."""
     values = [
-        operand(frame, each).to_list() for each in call.operands if not isinstance(each, Symbol)
+        listed(operand(frame, each)) for each in call.operands if not isinstance(each, Symbol)
     ]
     return list(zip(*values, strict=True)) if values else [()] * frame.height
 

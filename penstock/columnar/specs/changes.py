@@ -29,7 +29,7 @@ class ChangelogNormalizeSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class UpsertMaterializeSpec(OperatorSpec):
-    """Before an upsert sink whose primary key is not the upsert key of the query: keeps all rows of a primary key, in their order, and emits upserts of the latest."""
+    """Before a sink whose primary key is not the upsert key of the query: keeps all rows of a primary key, in their order, and emits upserts of the latest."""
 
     operator = "penstock.columnar.operators.materialize:UpsertMaterializeOperator"
     checks_output = False
@@ -72,7 +72,11 @@ class DropKindsSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class NotNullSpec(OperatorSpec):
-    """Before a sink: fails, or drops rows, when a NOT NULL column is NULL (`table.exec.sink.not-null-enforcer`)."""
+    """Before a sink: fails, or drops rows, when a NOT NULL column is NULL (`table.exec.sink.not-null-enforcer`).
+
+    A path leads to a part of a column that is NOT NULL: names of fields of a ROW; `*` for the elements of an ARRAY, and for the entries of a MAP or
+    MULTISET, which have the fields `key` and `value`. The path of the column itself is empty.
+    """
 
     operator = "penstock.columnar.operators.drop_kinds:NotNullOperator"
     checks_output = False
@@ -80,6 +84,7 @@ class NotNullSpec(OperatorSpec):
     columns: tuple[int, ...]
     names: tuple[str, ...]
     drops: bool = False
+    paths: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,10 @@ class SortSpec(OperatorSpec):
     operator = "penstock.columnar.operators.sort:SortOperator"
     checks_output = False
     keyed_without_keys = True
-    state_tables: ClassVar[tuple[StateTable, ...]] = (StateTable("waiting", internal=True),)
+    state_tables: ClassVar[tuple[StateTable, ...]] = (
+        StateTable("waiting", internal=True),
+        StateTable("emitted", internal=True),
+    )
 
     input_types: Types
     order: tuple[SortKey, ...]

@@ -28,7 +28,7 @@ class CalcSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class WatermarkSpec(OperatorSpec):
-    """Emits watermarks: the highest value of `expression` (a TIMESTAMP or TIMESTAMP_LTZ) so far, as Flink does, after each batch.
+    """Emits watermarks: the highest value of `expression` (a TIMESTAMP or TIMESTAMP_LTZ) so far, after each batch; with `pipeline.auto-watermark-interval` = 0 after each row that raises it.
 
     `rowtime` must not be NULL. `idle_timeout_ms`: without records for so long, the input is idle (`table.exec.source.idle-timeout`).
     """

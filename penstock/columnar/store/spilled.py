@@ -10,6 +10,7 @@ import polars as pl
 
 from penstock.columnar.state import read_many
 from penstock.columnar.store.groups import Numbers
+from penstock.columnar.values import numbers_dtype
 
 Row = tuple[Any, ...]
 
@@ -73,6 +74,8 @@ class SpilledRows:
 def physical_schema(schema: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
     """Return columns as state has their values: times are numbers."""
     return {
-        name: pl.Series([], dtype=dtype).to_physical().dtype if dtype.is_temporal() else dtype
+        name: pl.Series([], dtype=dtype).to_physical().dtype
+        if dtype.is_temporal()
+        else numbers_dtype(dtype)
         for name, dtype in schema.items()
     }

@@ -39,6 +39,10 @@ class WaitingRows:
         """The time that the first row waits for; None if there is none."""
         return self._first
 
+    def rows(self) -> pl.DataFrame:
+        """Return all rows that wait, in the order in which they came."""
+        return self._store.gather(np.flatnonzero(self._store.alive)).drop(_DUE)
+
     def add(self, frame: pl.DataFrame, due: Numbers) -> None:
         """Let rows wait."""
         if not frame.height:

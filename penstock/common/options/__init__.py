@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import penstock.common.options.table  # noqa: F401 - its options are registered
 from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.options.checkpoints import (
@@ -19,10 +20,8 @@ from penstock.common.options.checkpoints import (
     CHECKPOINT_MIN_PAUSE,
     CHECKPOINT_MODE,
     CHECKPOINT_RETENTION,
-    CHECKPOINT_STORAGE,
     CHECKPOINT_TIMEOUT,
     CHECKPOINT_TOLERABLE_FAILURES,
-    CHECKPOINTS_AFTER_FINISH,
     CHECKPOINTS_RETAINED,
     RECOVERY_CLAIM_MODE,
     RECOVERY_IGNORE_UNCLAIMED,
@@ -42,6 +41,7 @@ from penstock.common.options.checkpoints import (
     SAVEPOINT_DIR,
     SNAPSHOT_COMPRESSION,
     STATE_BACKEND,
+    STATE_INLINE_THRESHOLD,
     UNALIGNED,
     UNALIGNED_FORCED,
 )
@@ -72,6 +72,17 @@ from penstock.common.options.control_plane import (
     REST_SSL_KEYSTORE,
     REST_SSL_TRUSTSTORE,
     SLOT_REQUEST_TIMEOUT,
+    WEB_CANCEL,
+    WEB_REFRESH_INTERVAL,
+    WEB_RESCALE,
+    WEB_SUBMIT,
+)
+from penstock.common.options.debloating import (
+    DEBLOAT_ENABLED,
+    DEBLOAT_PERIOD,
+    DEBLOAT_SAMPLES,
+    DEBLOAT_TARGET,
+    DEBLOAT_THRESHOLD,
 )
 from penstock.common.options.metrics import (
     METRICS_REPORTERS,
@@ -91,6 +102,7 @@ from penstock.common.options.own import (
     JOB_ID,
     PROGRESS,
     RECOVERY_ALLOW_FALLBACK,
+    RECOVERY_ON_CHANGED_QUERY,
     REPLAY_JOURNAL,
     REST_AUDIT_FILE,
     REST_ENABLED,
@@ -100,7 +112,6 @@ from penstock.common.options.own import (
     REST_WRITERS,
     SIGNING_KEY,
     SIGNING_KEY_FILE,
-    STATE_INLINE_THRESHOLD,
     STATE_SPILL_ENTRIES,
 )
 from penstock.common.options.program import (
@@ -175,14 +186,20 @@ from penstock.common.options.restarts import (
 
 SPARK_PREFIX = "spark."
 
+# Those of tables are made known too; who needs one imports it from its module.
 OPTIONS: dict[str, ConfigOption[Any]] = dict(registered)
 
 
 def spark_options(configuration: Configuration) -> dict[str, str]:
-    """Return the options that are passed on to Spark."""
-    return {
+    """Return the options that are passed on to Spark; the slots of a taskmanager are the tasks that an executor runs at once."""
+    given = {
         key: value for key, value in configuration.to_dict().items() if key.startswith(SPARK_PREFIX)
     }
+    slots = configuration.get(TASK_SLOTS)
+    if slots is not None:
+        cores = slots * int(given.get("spark.task.cpus", "1"))
+        given.setdefault("spark.executor.cores", str(cores))
+    return given
 
 
 __all__ = [
@@ -207,7 +224,6 @@ __all__ = [
     "BUFFER_BYTES",
     "BUFFER_TIMEOUT",
     "BUFFER_TIMEOUT_ENABLED",
-    "CHECKPOINTS_AFTER_FINISH",
     "CHECKPOINTS_RETAINED",
     "CHECKPOINT_DIR",
     "CHECKPOINT_HISTORY",
@@ -217,10 +233,14 @@ __all__ = [
     "CHECKPOINT_MIN_PAUSE",
     "CHECKPOINT_MODE",
     "CHECKPOINT_RETENTION",
-    "CHECKPOINT_STORAGE",
     "CHECKPOINT_TIMEOUT",
     "CHECKPOINT_TOLERABLE_FAILURES",
     "CLOSURE_CLEANER_LEVEL",
+    "DEBLOAT_ENABLED",
+    "DEBLOAT_PERIOD",
+    "DEBLOAT_SAMPLES",
+    "DEBLOAT_TARGET",
+    "DEBLOAT_THRESHOLD",
     "DEBUG_CHECK_ORDER",
     "EPOCH_INTERVAL",
     "EXECUTION_ATTACHED",
@@ -291,6 +311,7 @@ __all__ = [
     "RECOVERY_ALLOW_FALLBACK",
     "RECOVERY_CLAIM_MODE",
     "RECOVERY_IGNORE_UNCLAIMED",
+    "RECOVERY_ON_CHANGED_QUERY",
     "RECOVERY_PATH",
     "REPLAY_JOURNAL",
     "RESTART_TYPE",
@@ -336,5 +357,9 @@ __all__ = [
     "TASK_SLOTS",
     "UNALIGNED",
     "UNALIGNED_FORCED",
+    "WEB_CANCEL",
+    "WEB_REFRESH_INTERVAL",
+    "WEB_RESCALE",
+    "WEB_SUBMIT",
     "spark_options",
 ]

@@ -18,7 +18,7 @@ CHECKPOINT_MODE = describe(
     ConfigOptions.key(_CHECKPOINTING + "mode")
     .enum_type(["EXACTLY_ONCE", "AT_LEAST_ONCE"])
     .default_value("EXACTLY_ONCE"),
-    "Accepted: processing is exactly once, always.",
+    "Whether a pipelined job holds back what came after a barrier (EXACTLY_ONCE). Epochs are exactly once, always.",
 )
 CHECKPOINT_TIMEOUT = describe(
     ConfigOptions.key(_CHECKPOINTING + "timeout")
@@ -36,7 +36,7 @@ CHECKPOINT_MIN_PAUSE = describe(
 )
 CHECKPOINT_MAX_CONCURRENT = describe(
     ConfigOptions.key(_CHECKPOINTING + "max-concurrent-checkpoints").int_type().default_value(1),
-    "Accepted: there is one checkpoint at a time.",
+    "How many checkpoints of a pipelined job may be under way. In epochs there is one at a time.",
     minimum=1,
 )
 CHECKPOINT_TOLERABLE_FAILURES = describe(
@@ -54,11 +54,13 @@ CHECKPOINT_DIR = describe(
     ConfigOptions.key(_CHECKPOINTING + "dir").string_type().no_default_value(),
     "Directory (path or URI) of checkpoints.",
     "state.checkpoints.dir",
+    "state.backend.fs.checkpointdir",
 )
 SAVEPOINT_DIR = describe(
     ConfigOptions.key(_CHECKPOINTING + "savepoint-dir").string_type().no_default_value(),
     "Directory (path or URI) of savepoints that are asked for without one.",
     "state.savepoints.dir",
+    "savepoints.state.backend.fs.dir",
 )
 CHECKPOINTS_RETAINED = describe(
     ConfigOptions.key(_CHECKPOINTING + "num-retained").int_type().default_value(1),
@@ -69,12 +71,8 @@ CHECKPOINTS_RETAINED = describe(
 CHECKPOINT_HISTORY = describe(
     ConfigOptions.key("web.checkpoints.history").int_type().default_value(10),
     "Of how many checkpoints the REST API and the web page show the figures.",
+    "jobmanager.web.checkpoints.history",
     minimum=1,
-)
-CHECKPOINT_STORAGE = describe(
-    ConfigOptions.key(_CHECKPOINTING + "storage").string_type().no_default_value(),
-    "Accepted: checkpoints go to files.",
-    "state.checkpoint-storage",
 )
 CHECKPOINT_INCREMENTAL = describe(
     ConfigOptions.key(_CHECKPOINTING + "incremental").boolean_type().default_value(True),
@@ -88,7 +86,7 @@ UNALIGNED = describe(
 )
 UNALIGNED_FORCED = describe(
     ConfigOptions.key(_CHECKPOINTING + "unaligned.forced").boolean_type().default_value(False),
-    "Accepted: there are no jobs, such as iterations, that could not do without.",
+    "Whether jobs are unaligned that Flink would leave aligned. Every job may be unaligned, so there is nothing to force.",
 )
 ALIGNED_TIMEOUT = describe(
     ConfigOptions.key(_CHECKPOINTING + "aligned-checkpoint-timeout")
@@ -98,17 +96,19 @@ ALIGNED_TIMEOUT = describe(
     "execution.checkpointing.alignment-timeout",
     minimum=0,
 )
-CHECKPOINTS_AFTER_FINISH = describe(
-    ConfigOptions.key(_CHECKPOINTING + "checkpoints-after-tasks-finish")
-    .boolean_type()
-    .default_value(True),
-    "Accepted: a last checkpoint is taken when all sources have ended.",
-    "execution.checkpointing.checkpoints-after-tasks-finish.enabled",
-)
 SNAPSHOT_COMPRESSION = describe(
     ConfigOptions.key(_CHECKPOINTING + "snapshot-compression").boolean_type().default_value(False),
-    "Whether snapshots are compressed.",
+    "Whether snapshots are compressed. They are not.",
     "execution.checkpointing.snapshot-compression.enabled",
+)
+STATE_INLINE_THRESHOLD = describe(
+    ConfigOptions.key("execution.checkpointing.data-inline-threshold")
+    .memory_type()
+    .default_value(20480),
+    "Snapshots up to this size are kept in the manifest instead of in files of their own.",
+    "penstock.state.inline-threshold",
+    "state.storage.fs.memory-threshold",
+    "state.backend.fs.memory-threshold",
 )
 RECOVERY_PATH = describe(
     ConfigOptions.key("execution.state-recovery.path").string_type().no_default_value(),
@@ -126,7 +126,7 @@ RECOVERY_CLAIM_MODE = describe(
     ConfigOptions.key("execution.state-recovery.claim-mode")
     .enum_type(["NO_CLAIM", "CLAIM", "LEGACY"])
     .default_value("NO_CLAIM"),
-    "Whether the job takes over, and in time deletes, the snapshot that it starts from.",
+    "Whether the job takes over, and in time deletes, the snapshot that it starts from. LEGACY is NO_CLAIM.",
     "execution.savepoint-restore-mode",
 )
 STATE_BACKEND = describe(

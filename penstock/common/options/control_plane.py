@@ -15,15 +15,38 @@ REST_ADDRESS = describe(
 REST_PORT = describe(
     ConfigOptions.key("rest.port").int_type().default_value(0),
     "Port that the server listens on; 0: any that is free, which `penstock list` shows.",
+    "web.port",
     minimum=0,
 )
 REST_BIND_ADDRESS = describe(
     ConfigOptions.key("rest.bind-address").string_type().default_value("127.0.0.1"),
     "Address that the server listens on. Elsewhere than on loopback every request needs the token.",
+    "web.address",
+    "jobmanager.web.address",
 )
 REST_BIND_PORT = describe(
     ConfigOptions.key("rest.bind-port").string_type().no_default_value(),
     "Port, or range of ports such as 8081-8090, that the server listens on. Without it: rest.port.",
+    "jobmanager.web.port",
+)
+WEB_CANCEL = describe(
+    ConfigOptions.key("web.cancel.enable").boolean_type().default_value(True),
+    "Whether the web page cancels jobs. The command line and other clients of the REST API do in any case.",
+)
+WEB_SUBMIT = describe(
+    ConfigOptions.key("web.submit.enable").boolean_type().default_value(True),
+    "Whether a session takes programs that are uploaded, by the web page or the REST API (/jars).",
+    "jobmanager.web.submit.enable",
+)
+WEB_RESCALE = describe(
+    ConfigOptions.key("web.rescale.enable").boolean_type().default_value(True),
+    "Whether the web page changes the parallelism of jobs.",
+)
+WEB_REFRESH_INTERVAL = describe(
+    ConfigOptions.key("web.refresh-interval").duration_type().default_value(Duration.of_seconds(3)),
+    "How often the web page asks for news.",
+    "jobmanager.web.refresh-interval",
+    minimum=1,
 )
 _REST_SSL = "security.ssl.rest."
 REST_SSL_ENABLED = describe(
@@ -57,14 +80,19 @@ HA_TYPE = describe(
     "What elects a leader among several JobManagers: zookeeper, kubernetes (a Lease), or storage, a lease below "
     "high-availability.storageDir.",
     "high-availability",
+    "recovery.mode",
 )
 HA_STORAGE_DIR = describe(
     ConfigOptions.key(_HA + "storageDir").string_type().no_default_value(),
     "Directory (path or URI) that all JobManagers share: submitted jobs, results, and checkpoints if nothing else is set.",
+    "high-availability.zookeeper.storageDir",
+    "recovery.zookeeper.storageDir",
 )
 HA_CLUSTER_ID = describe(
     ConfigOptions.key(_HA + "cluster-id").string_type().default_value("default"),
     "Name of the cluster: JobManagers with the same one stand by for each other.",
+    "high-availability.zookeeper.path.namespace",
+    "recovery.zookeeper.path.namespace",
 )
 HA_WARM_STANDBY = describe(
     ConfigOptions.key("penstock.high-availability.warm-standby").boolean_type().no_default_value(),
@@ -80,16 +108,19 @@ HA_STORAGE_LEASE = describe(
 HA_ZOOKEEPER_QUORUM = describe(
     ConfigOptions.key(_HA + "zookeeper.quorum").string_type().no_default_value(),
     "With zookeeper: its servers, host:port separated by commas.",
+    "recovery.zookeeper.quorum",
 )
 HA_ZOOKEEPER_ROOT = describe(
     ConfigOptions.key(_HA + "zookeeper.path.root").string_type().default_value("/penstock"),
     "With zookeeper: the path below which clusters have their nodes.",
+    "recovery.zookeeper.path.root",
 )
 HA_ZOOKEEPER_SESSION = describe(
     ConfigOptions.key(_HA + "zookeeper.client.session-timeout")
     .duration_type()
     .default_value(Duration.of_seconds(5)),
     "With zookeeper: after what time without a sign of life another JobManager leads. The server may allow no less than two ticks.",
+    "recovery.zookeeper.client.session-timeout",
     minimum=1,
 )
 HA_ZOOKEEPER_TOLERATE = describe(

@@ -64,6 +64,13 @@ RECOVERY_ALLOW_FALLBACK = describe(
     ConfigOptions.key("penstock.recovery.allow-fallback").boolean_type().default_value(False),
     "Whether a job whose last checkpoint is damaged or gone goes back to one before it, and publishes output again.",
 )
+RECOVERY_ON_CHANGED_QUERY = describe(
+    ConfigOptions.key("penstock.recovery.on-changed-query")
+    .enum_type(["fail", "restart-operator"])
+    .default_value("fail"),
+    "What happens if the state of an operator was made for another query: fail, or restart-operator, which starts that operator without "
+    "state and logs its name.",
+)
 SIGNING_KEY = describe(
     ConfigOptions.key("penstock.signing.key").string_type().no_default_value(),
     "Key that signs checkpoints and savepoints; what is not signed with it is not restored.",
@@ -71,12 +78,6 @@ SIGNING_KEY = describe(
 SIGNING_KEY_FILE = describe(
     ConfigOptions.key("penstock.signing.key-file").string_type().no_default_value(),
     "File with the key that signs checkpoints and savepoints.",
-)
-STATE_INLINE_THRESHOLD = describe(
-    ConfigOptions.key("penstock.state.inline-threshold").memory_type().default_value(20480),
-    "Snapshots up to this size are kept in the manifest instead of in files of their own.",
-    "execution.checkpointing.data-inline-threshold",
-    "state.storage.fs.memory-threshold",
 )
 STATE_SPILL_ENTRIES = describe(
     ConfigOptions.key("penstock.state.spill-entries").int_type().default_value(100_000),

@@ -44,7 +44,7 @@ GLOBAL_JOB_PARAMETERS = describe(
 )
 OBJECT_REUSE = describe(
     ConfigOptions.key("pipeline.object-reuse").boolean_type().default_value(False),
-    "Accepted: records are handed on as they are, always.",
+    "Whether records are handed on without a copy. They are, always.",
 )
 AUTO_GENERATE_UIDS = describe(
     ConfigOptions.key("pipeline.auto-generate-uids").boolean_type().default_value(True),
@@ -52,21 +52,21 @@ AUTO_GENERATE_UIDS = describe(
 )
 GENERIC_TYPES = describe(
     ConfigOptions.key("pipeline.generic-types").boolean_type().default_value(True),
-    "Accepted: records of any type are pickled.",
+    "Whether types without a serializer are taken. They are, always, and pickled.",
 )
 FORCE_AVRO = describe(
     ConfigOptions.key("pipeline.force-avro").boolean_type().default_value(False),
-    "Accepted without effect.",
+    "Whether POJOs are written as Avro. Records are pickled.",
 )
 FORCE_KRYO = describe(
     ConfigOptions.key("pipeline.force-kryo").boolean_type().default_value(False),
-    "Accepted without effect.",
+    "Whether POJOs are written by Kryo. Records are pickled.",
 )
 CLOSURE_CLEANER_LEVEL = describe(
     ConfigOptions.key("pipeline.closure-cleaner-level")
     .enum_type(["NONE", "TOP_LEVEL", "RECURSIVE"])
     .default_value("RECURSIVE"),
-    "Accepted without effect.",
+    "How far Java's closures are cleaned. Functions are pickled.",
 )
 RUNTIME_MODE = describe(
     ConfigOptions.key("execution.runtime-mode")
@@ -107,25 +107,28 @@ NETWORK_FLOATING_BUFFERS = describe(
 NETWORK_MEMORY_MAX = describe(
     ConfigOptions.key("taskmanager.memory.network.max").memory_type().default_value(67_108_864),
     "What may be under way to one slot over all its channels; with many channels, each has less.",
+    "taskmanager.network.memory.max",
     minimum=1,
 )
 TASK_SLOTS = describe(
     ConfigOptions.key("taskmanager.numberOfTaskSlots").int_type().no_default_value(),
-    "Slots of the local cluster. Without it: the cores of the machine.",
+    "Slots of a taskmanager: cores of an executor of Spark, if spark.executor.cores is not set, or slots of a session without Spark. "
+    "Without it: what Spark says, or the cores of the machine.",
     minimum=1,
 )
 TASK_CANCELLATION_INTERVAL = describe(
     ConfigOptions.key("task.cancellation.interval")
     .duration_type()
     .default_value(Duration.of_seconds(30)),
-    "Accepted without effect.",
+    "How often a task is asked to end. See spark.python.task.killTimeout.",
+    "task.cancellation-interval",
     minimum=0,
 )
 TASK_CANCELLATION_TIMEOUT = describe(
     ConfigOptions.key("task.cancellation.timeout")
     .duration_type()
     .default_value(Duration.of_minutes(3)),
-    "Accepted without effect.",
+    "After what time a task that does not end is a fatal error. See spark.python.task.killTimeout.",
     minimum=0,
 )
 LATENCY_INTERVAL = describe(

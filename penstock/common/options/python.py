@@ -1,9 +1,8 @@
-"""Options that PyFlink programs set; Python runs inside Spark's own workers here."""
+"""Options of Python in tasks, and of what it logs."""
 
 from __future__ import annotations
 
-from penstock.common.config_options import ConfigOption, ConfigOptions
-from penstock.common.config_values import OptionType
+from penstock.common.config_options import ConfigOptions
 from penstock.common.logs.lines import FORMATS as LOG_FORMATS
 from penstock.common.options.registry import describe
 from penstock.common.python_dependencies import LOG_LEVELS
@@ -52,25 +51,3 @@ PYTHON_ENVIRONMENTS_DIR = describe(
     ConfigOptions.key("penstock.python.environments-dir").string_type().no_default_value(),
     "Folder, where tasks run, of the environments that are made for requirements and archives. Without it: a cache of the user.",
 )
-
-_PYTHON: tuple[tuple[str, OptionType], ...] = (
-    ("python.client.executable", OptionType.STRING),
-    ("python.execution-mode", OptionType.STRING),
-    ("python.fn-execution.arrow.batch.size", OptionType.INT),
-    ("python.fn-execution.buffer.memory.size", OptionType.MEMORY),
-    ("python.fn-execution.bundle.size", OptionType.INT),
-    ("python.fn-execution.bundle.time", OptionType.LONG),
-    ("python.fn-execution.framework.memory.size", OptionType.MEMORY),
-    ("python.fn-execution.memory.managed", OptionType.BOOLEAN),
-    ("python.job-options", OptionType.MAP),
-    ("python.map-state.iterate-response-batch-size", OptionType.INT),
-    ("python.map-state.read-cache-size", OptionType.INT),
-    ("python.map-state.write-cache-size", OptionType.INT),
-    ("python.metric.enabled", OptionType.BOOLEAN),
-    ("python.operator-chaining.enabled", OptionType.BOOLEAN),
-    ("python.profile.enabled", OptionType.BOOLEAN),
-    ("python.state.cache-size", OptionType.INT),
-    ("python.systemenv.enabled", OptionType.BOOLEAN),
-)
-for _name, _kind in _PYTHON:
-    describe(ConfigOption(_name, _kind), "Accepted, as PyFlink programs set it.")

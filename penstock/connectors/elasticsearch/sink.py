@@ -19,7 +19,7 @@ from penstock.connectors.http.client import RETRIED_STATUSES, Answer, HttpClient
 from penstock.connectors.rejections import OnRejected, RejectedRecord, Rejections
 from penstock.connectors.retrying import Backoff
 from penstock.connectors.sink import Committer, EpochContext, Sink, SinkWriter, WriterContext
-from penstock.errors import ConnectionFailedError
+from penstock.errors import AccessRefusedError, ConnectionFailedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class _BulkWriter(SinkWriter):
     def _reject(self, pending: list[_Pending], url: str, answer: Answer) -> None:
         reason = answer.text()
         if answer.status in {401, 403, 404, 405}:  # nothing about the records
-            raise ConnectionFailedError(
+            raise AccessRefusedError(
                 f"{url} does not take bulk requests from this job",
                 detail=f"{answer.status}: {reason}",
                 hint="check the address, the path prefix, the user and what it may do",

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from penstock.common.dropped_records import SKIPPED
 from penstock.connectors.formats.base import (
     DeserializedLinesFormat,
     Faults,
@@ -322,7 +323,7 @@ class FileReader(SourceReader):
         get_group = getattr(context, "get_metrics_group", None)
         group = get_group() if callable(get_group) else None
         if group is not None and hasattr(group, "counter"):
-            self._faults.count = group.counter("numRecordsSkipped").inc
+            self._faults.count = group.counter(SKIPPED).inc
 
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
         """Yield the records of a part."""

@@ -14,7 +14,13 @@ from penstock.common.serialization import (
     SerializationSchema,
 )
 from penstock.common.type_information import TypeInformation
-from penstock.connectors.formats.avro_schema import AvroSchema, check_schema, column_type, fastavro
+from penstock.connectors.formats.avro_schema import (
+    AvroSchema,
+    check_schema,
+    column_type,
+    fastavro,
+    record_reader,
+)
 from penstock.connectors.formats.avro_values import datum_maker, row_maker
 from penstock.connectors.formats.base import (
     Faults,
@@ -256,13 +262,16 @@ class AvroParquetFormat(ParquetColumnarRowInputFormat):
 
     def __init__(self, schema: AvroSchema) -> None:
         super().__init__(column_type(check_schema(schema)))
+        self._schema = schema
 
     def read(
         self, part: FilePart, files: FileSystem, position: int, batch_size: int, faults: Faults
     ) -> Iterator[tuple[list[Any], int]]:
         """Yield records from a position on."""
+        assert self._row is not None
+        record = record_reader(self._schema.parsed, self._row)
         for rows, following in super().read(part, files, position, batch_size, faults):
-            yield list(map(as_dict, rows)), following
+            yield [record(as_dict(row)) for row in rows], following
 
 
 class AvroParquetWriters:

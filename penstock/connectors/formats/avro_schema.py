@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -112,11 +113,11 @@ def column_type(schema: AvroSchema) -> FieldType:
 def _field_type(schema: Any, named: dict[str, FieldType]) -> FieldType:
     if isinstance(schema, list):
         others = [each for each in schema if each != "null"]
-        if len(others) != 1:
-            raise ArgumentTypeError(
-                "a union of several types has no column type", detail=f"the union is {schema}"
-            )
-        return _field_type(others[0], named)
+        if len(others) == 1:
+            return _field_type(others[0], named)
+        # As Flink's Parquet files have it: a group with a field for each type, of which one has the value.
+        members = [(f"member{at}", _field_type(each, named)) for at, each in enumerate(others)]
+        return FieldType("UNION", tuple(members))
     if isinstance(schema, str):
         if schema in _PLAIN:
             return FieldType(_PLAIN[schema])
@@ -131,10 +132,66 @@ def _field_type(schema: Any, named: dict[str, FieldType]) -> FieldType:
     return found
 
 
+def record_reader(schema: Any, kind: FieldType) -> Callable[[Any], Any]:
+    """Return what makes the value of a schema of what its columns hold: unions have one member, and fields without a column are null."""
+    found = _reader(schema, kind)
+    return (lambda value: value) if found is None else found
+
+
+def _reader(schema: Any, kind: FieldType) -> Callable[[Any], Any] | None:
+    if isinstance(schema, list):
+        others = [each for each in schema if each != "null"]
+        if kind.kind != "UNION":
+            return _reader(others[0], kind)
+        members = [
+            (name, record_reader(each, inner))
+            for each, (name, inner) in zip(others, kind.fields, strict=True)
+        ]
+        return lambda value: next(
+            (read(value[name]) for name, read in members if value and value[name] is not None), None
+        )
+    if not isinstance(schema, dict):
+        return None
+    if kind.kind == "ROW":
+        kinds = dict(kind.fields)
+        readers = [
+            (each["name"], record_reader(each["type"], kinds[each["name"]]))
+            if each["name"] in kinds
+            else (each["name"], None)
+            for each in schema["fields"]
+        ]
+        return lambda value: (
+            None
+            if value is None
+            else {name: None if read is None else read(value[name]) for name, read in readers}
+        )
+    if kind.kind == "ARRAY":
+        item = record_reader(schema["items"], kind.fields[0][1])
+        return lambda value: None if value is None else [item(each) for each in value]
+    if kind.kind == "MAP":
+        entry = record_reader(schema["values"], kind.fields[1][1])
+        return lambda value: (
+            None if value is None else {key: entry(each) for key, each in value.items()}
+        )
+    return None
+
+
+def is_null(schema: Any) -> bool:
+    """Whether a type has no value but null."""
+    if isinstance(schema, list):
+        return all(map(is_null, schema))
+    return schema == "null" or (isinstance(schema, dict) and schema["type"] == "null")
+
+
 def _defined(schema: dict[str, Any], named: dict[str, FieldType]) -> FieldType:
     kind, logical = schema["type"], schema.get("logicalType")
     if kind in {"record", "error"}:
-        fields = [(each["name"], _field_type(each["type"], named)) for each in schema["fields"]]
+        # A field that is always null has no column in Flink's files either.
+        fields = [
+            (each["name"], _field_type(each["type"], named))
+            for each in schema["fields"]
+            if not is_null(each["type"])
+        ]
         return FieldType("ROW", tuple(fields))
     if kind == "array":
         return FieldType("ARRAY", (("element", _field_type(schema["items"], named)),))

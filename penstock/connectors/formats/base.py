@@ -71,7 +71,7 @@ class Faults:
     def __init__(self, on_error: str) -> None:
         self.fails = on_error == "fail"
         self.skipped = 0
-        self.count: Callable[[], None] | None = None  # increments a metric
+        self.count: Callable[[int], None] | None = None  # increments a metric
 
     def handle(
         self,
@@ -86,9 +86,13 @@ class Faults:
             raise error from cause
         if self.skipped < 10 or self.skipped % 10_000 == 0:
             logger.warning("skipped a record: %s", str(error).replace("\n", "; "))
-        self.skipped += 1
+        self.skip(1)
+
+    def skip(self, count: int) -> None:
+        """Count records that are left out."""
+        self.skipped += count
         if self.count is not None:
-            self.count()
+            self.count(count)
 
 
 class PartFaults(Faults):
@@ -116,6 +120,10 @@ class PartFaults(Faults):
         if offset is not None:
             origin["offset"] = offset
         self._found.append(MalformedRecord.of(data, error, origin))
+
+    def skip(self, count: int) -> None:
+        """Count records that are left out, with those of all parts."""
+        self._all.skip(count)
 
     def __len__(self) -> int:
         return len(self._found)
@@ -340,7 +348,9 @@ class DeserializedLinesFormat(LineFormat):
             raws = byte_lines(chunk.data)
             lines = list(map(without_end, raws))
             if isinstance(self.schema, DeserializationSchema):
+                before = self.schema.skipped
                 found = self.schema.deserialize_batch(lines)
+                faults.skip(self.schema.skipped - before)
             else:
                 found = deserialize_each(self.schema.deserialize, lines)
             for index, error in found.failures:

@@ -75,6 +75,7 @@ class ChangeEventSchema(DeserializationSchema):
             return self._rows(message)
         except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
             if self._ignore:
+                self.skipped += 1
                 return []
             raise RecordError(
                 f"a message cannot be read as a change event of {self.name}",

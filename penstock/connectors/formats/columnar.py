@@ -84,10 +84,20 @@ class ParquetColumnarRowInputFormat(BulkFormat):
                     if at <= position:
                         continue
                     taken = batch.slice(skip) if skip else batch
-                    values = [python_values(taken.column(name)) for name in columns]
+                    values = [
+                        python_values(self._declared(at_column, taken.column(name)))
+                        for at_column, name in enumerate(columns)
+                    ]
                     yield rows_of(names, zip(*values, strict=True)), at
         finally:
             parquet.close(force=True)
+
+    def _declared(self, index: int, column: Any) -> Any:
+        """Return a column as it is declared: a TIMESTAMP has no time zone, also if the file says that it is in UTC."""
+        if self._row is None:
+            return column
+        wanted = _without_zones(column.type, self._row.fields[index][1])
+        return column if wanted == column.type else column.cast(wanted)
 
     def _columns(self, available: list[str], path: str) -> tuple[list[str], list[str]]:
         if self._row is None:
@@ -102,6 +112,31 @@ class ParquetColumnarRowInputFormat(BulkFormat):
                 detail=f"{path}: missing {missing}, there are {available}",
             )
         return names, [known[name] for name in wanted]
+
+
+def _without_zones(found: Any, declared: FieldType) -> Any:
+    """Return an Arrow type without the time zones of what is declared as TIMESTAMP."""
+    import pyarrow as pa
+
+    inner = declared.fields
+    if declared.kind == "TIMESTAMP" and pa.types.is_timestamp(found):
+        return pa.timestamp(found.unit)
+    if declared.kind == "ROW" and pa.types.is_struct(found):
+        kinds = dict(inner)
+        return pa.struct(
+            [
+                pa.field(each.name, _without_zones(each.type, kinds[each.name]))
+                if each.name in kinds
+                else each
+                for each in found
+            ]
+        )
+    if declared.kind == "ARRAY" and pa.types.is_list(found):
+        return pa.list_(_without_zones(found.value_type, inner[0][1]))
+    if declared.kind == "MAP" and pa.types.is_map(found):
+        key, item = (kind for _, kind in inner)
+        return pa.map_(_without_zones(found.key_type, key), _without_zones(found.item_type, item))
+    return found
 
 
 class ParquetBulkWriters:

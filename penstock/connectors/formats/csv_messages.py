@@ -42,6 +42,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             decoded = decoder.decode(rows, lambda: [(0, message)] * len(rows))
         except (ValueError, csv.Error, RecordError) as error:
             if self._ignore:
+                self.skipped += 1
                 return None
             cause = error.__cause__ if isinstance(error, RecordError) else error
             raise RecordError(

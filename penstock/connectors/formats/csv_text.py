@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.common.nanoseconds import moment_of, nanos_of_second
 from penstock.common.string_form import java_double, java_float
 from penstock.common.time import Instant
 from penstock.connectors.formats.csv_schema import CsvColumn, CsvSchema
@@ -92,8 +93,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "DECIMAL": _decimal,
     "DATE": dt.date.fromisoformat,
     "TIME": dt.time.fromisoformat,
-    "TIMESTAMP": dt.datetime.fromisoformat,
-    "TIMESTAMP_LTZ": dt.datetime.fromisoformat,
+    "TIMESTAMP": moment_of,
+    "TIMESTAMP_LTZ": moment_of,
     "BYTES": base64.b64decode,
 }
 
@@ -269,5 +270,5 @@ def _moment_text(value: dt.datetime) -> str:
     zone = ""
     if value.tzinfo is not None:
         value, zone = value.astimezone(dt.UTC), "Z"
-    fraction = f"{value.microsecond:06d}".rstrip("0") or "0"
+    fraction = f"{nanos_of_second(value):09d}".rstrip("0") or "0"
     return f"{value:%Y-%m-%d %H:%M:%S}.{fraction}{zone}"

@@ -44,7 +44,7 @@ class FieldType:
     """The type of a column.
 
     `kind` is a name such as STRING, BIGINT, DECIMAL, ARRAY, MAP or ROW; ANY takes what comes. `fields` are a ROW's
-    (name, type) pairs, an ARRAY's element or a MAP's key and value. `precision` and `scale` are those of a DECIMAL, None if none were
+    (name, type) pairs, an ARRAY's element, a MAP's key and value or the members of an Avro UNION. `precision` and `scale` are those of a DECIMAL, None if none were
     declared. `length` is that of a CHAR (`fixed`) or VARCHAR, whose kind is STRING.
     """
 
@@ -106,7 +106,7 @@ def arrow_type(field: FieldType, *, utc_timestamp: bool = True) -> Any:
         return arrow_type(inner, utc_timestamp=utc_timestamp)
 
     kind = field.kind
-    if kind == "ROW":
+    if kind in {"ROW", "UNION"}:
         return pa.struct([pa.field(name, nested(inner)) for name, inner in field.fields])
     if kind == "ARRAY":
         return pa.list_(nested(field.fields[0][1]))

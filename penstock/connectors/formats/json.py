@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.common.nanoseconds import moment_of
 from penstock.common.serialization import (
     DeserializationSchema,
     Deserialized,
@@ -103,6 +104,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             return self._read(message.decode("utf-8-sig"))
         except (ValueError, ArithmeticError, RecordError, RecursionError) as error:
             if self._ignore:
+                self.skipped += 1
                 return None
             raise RecordError(
                 "a JSON message cannot be read as a row",
@@ -286,7 +288,7 @@ def value_reader(kind: FieldType, *, strict: bool = False) -> Callable[[Any], An
         "DATE": dt.date.fromisoformat,
         "TIME": lambda value: dt.time.fromisoformat(value).replace(tzinfo=None),
         "TIMESTAMP": _local,
-        "TIMESTAMP_LTZ": dt.datetime.fromisoformat,
+        "TIMESTAMP_LTZ": moment_of,
         "BYTES": base64.b64decode,
     }
     return simple.get(name, lambda value: value)
@@ -294,7 +296,7 @@ def value_reader(kind: FieldType, *, strict: bool = False) -> Callable[[Any], An
 
 def _local(text: str) -> dt.datetime:
     """Read a datetime without a zone; one with a zone is taken in UTC."""
-    value = dt.datetime.fromisoformat(text)
+    value = moment_of(text)
     return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
 
 

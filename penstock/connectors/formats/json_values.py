@@ -61,6 +61,7 @@ class JsonDeserializationSchema(DeserializationSchema):
             return self._functions()[1](message)
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
             if self._ignore:
+                self.skipped += 1
                 return None
             raise RecordError(
                 "a message cannot be read as JSON",

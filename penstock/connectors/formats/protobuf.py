@@ -62,6 +62,7 @@ class ProtobufDeserializationSchema(DeserializationSchema):
             return convert(self._type.message_class.FromString(bytes(message)))
         except (protobuf("message").DecodeError, UnicodeDecodeError) as error:
             if self._ignore:
+                self.skipped += 1
                 return None
             raise RecordError(
                 f"a message is no {self._type.descriptor.full_name} of Protobuf: {error}",

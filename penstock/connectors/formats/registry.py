@@ -16,7 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError, RecordError
+from penstock.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    PenstockError,
+    RecordError,
+    SuppressRestartsError,
+)
 
 _CONTENT = "application/vnd.schemaregistry.v1+json"
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -38,6 +44,10 @@ class SchemaRegistryError(PenstockError, RuntimeError):
 
     status: int | None = None
     code: int | None = None
+
+
+class SchemaRefusedError(SchemaRegistryError, SuppressRestartsError):
+    """A schema registry refuses the credentials or a schema: trying again does not help."""
 
 
 class SubjectNameStrategy(enum.Enum):
@@ -332,7 +342,8 @@ def _refused(error: urllib.error.HTTPError, method: str, url: str) -> SchemaRegi
         403: "the user may not do this",
         409: "the subject's compatibility level forbids this schema: change the schema, or the level",
     }
-    made = SchemaRegistryError(
+    kind = SchemaRefusedError if error.code in hints else SchemaRegistryError
+    made = kind(
         f"a schema registry refused a request: {text or error.reason}",
         detail=f"{method} {url}: HTTP {error.code}" + (f", error {code}" if code else ""),
         hint=hints.get(error.code),
@@ -342,7 +353,7 @@ def _refused(error: urllib.error.HTTPError, method: str, url: str) -> SchemaRegi
 
 
 def _of_subject(error: SchemaRegistryError, subject: str) -> SchemaRegistryError:
-    made = SchemaRegistryError(
+    made = type(error)(
         error.message, detail=f"subject {subject!r}, {error.detail}", hint=error.hint
     )
     made.status, made.code = error.status, error.code

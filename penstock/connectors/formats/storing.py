@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from penstock.common.time import Instant
@@ -43,6 +44,8 @@ def _scalar(kind: FieldType, *, sized_text: bool) -> Converter | None:
 def _nested(kind: FieldType, *, sized_text: bool) -> Converter | None:
     if kind.kind == "ROW":
         return _row(kind, sized_text=sized_text)
+    if kind.kind == "UNION":
+        return _union(kind, sized_text=sized_text)
     if kind.kind == "ARRAY":
         element = storing(kind.fields[0][1], sized_text=sized_text) or _same
         return lambda values: list(map(element, values))
@@ -59,6 +62,51 @@ def _row(kind: FieldType, *, sized_text: bool) -> Converter:
     def convert(record: Any) -> dict[str, Any]:
         values = zip(names, converters, field_values(record, names), strict=True)
         return {name: each(value) for name, each, value in values}
+
+    return convert
+
+
+_TAKES: dict[str, Callable[[Any], bool]] = {
+    "BOOLEAN": lambda value: isinstance(value, bool),
+    "INT": lambda value: _is_whole(value, 31),
+    "BIGINT": lambda value: _is_whole(value, 63),
+    "FLOAT": lambda value: isinstance(value, float),
+    "DOUBLE": lambda value: isinstance(value, float),
+    "STRING": lambda value: isinstance(value, str),
+    "BYTES": lambda value: isinstance(value, bytes | bytearray),
+    "DECIMAL": lambda value: isinstance(value, Decimal),
+    "DATE": lambda value: isinstance(value, dt.date) and not isinstance(value, dt.datetime),
+    "TIME": lambda value: isinstance(value, dt.time),
+    "TIMESTAMP": lambda value: isinstance(value, dt.datetime | Instant),
+    "TIMESTAMP_LTZ": lambda value: isinstance(value, dt.datetime | Instant),
+    "ARRAY": lambda value: isinstance(value, list | tuple) and not hasattr(value, "_fields"),
+    "MAP": lambda value: isinstance(value, dict),
+    "ROW": lambda value: not isinstance(value, str | bytes | int | float),
+}
+
+
+def _is_whole(value: Any, bits: int) -> bool:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return whole and -(1 << bits) <= value < 1 << bits
+
+
+def _union(kind: FieldType, *, sized_text: bool) -> Converter:
+    """Put a value into the first member whose type takes it; a whole number goes to a fraction if there is no other number."""
+    members = [
+        (name, inner.kind, storing(inner, sized_text=sized_text) or _same)
+        for name, inner in kind.fields
+    ]
+
+    def convert(value: Any) -> dict[str, Any]:
+        for name, each, store in members:
+            if _TAKES[each](value):
+                return {name: store(value)}
+        if _is_whole(value, 63):
+            for name, each, _ in members:
+                if each in {"DOUBLE", "FLOAT"}:
+                    return {name: float(value)}
+        shown = ", ".join(each for _, each, _ in members)
+        raise TypeError(f"{value!r:.100} is none of {shown}")
 
     return convert
 

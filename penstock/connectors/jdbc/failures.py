@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from penstock.connectors.jdbc.urls import Target
-from penstock.errors import PenstockError, RecordError
+from penstock.errors import PenstockError, RecordError, SuppressRestartsError
 
 # By SQLSTATE: classes of connections (08), resources (53), and single ones: serialisation failure, deadlock, something in use, lock timeout, a server that
 # shuts down, has crashed or starts, and one that is read-only because it is not the primary any more.
 _PASSING_CLASSES = ("08", "53")
 _PASSING = {"40001", "40P01", "55006", "55P03", "57P01", "57P02", "57P03", "25006"}
 _NEVER = {"53400"}  # a limit of the configuration, such as the number of prepared transactions
+# Credentials (28), a missing database (3D) or schema (3F), a statement that does not fit the tables or the rights (42).
+_REFUSED_CLASSES = ("28", "3D", "3F", "42")
 _MYSQL_PASSING = {1040, 1205, 1213, 2002, 2003, 2006, 2013}
 
 _HINTS = {
@@ -41,6 +43,10 @@ _RECORD_HINTS = {
 
 class DatabaseError(PenstockError, RuntimeError):
     """A database could not be reached, or refused what it was asked."""
+
+
+class DatabaseRefusedError(DatabaseError, SuppressRestartsError):
+    """A database refused a statement or the user: trying again does not help."""
 
 
 def sqlstate(error: BaseException) -> str | None:
@@ -104,7 +110,19 @@ def refused(
     hint = _HINTS.get(sqlstate(error) or "")
     if hint is None and may_pass(error):
         hint = "check that the server runs and can be reached; the job may be restarted"
-    return DatabaseError(f"the database could not {doing}", detail=", ".join(parts), hint=hint)
+    kind = DatabaseRefusedError if _is_refused(error) else DatabaseError
+    return kind(f"the database could not {doing}", detail=", ".join(parts), hint=hint)
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Whether the user, the database, a table, a column or the statement is wrong."""
+    state = sqlstate(error)
+    if state is not None:
+        return state[:2] in _REFUSED_CLASSES or state in _NEVER
+    original = getattr(error, "orig", None) or error
+    return type(original).__module__.startswith("sqlite3") and any(
+        words in str(original) for words in ("no such table", "no such column", "syntax error")
+    )
 
 
 def bad_record(

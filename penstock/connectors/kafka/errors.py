@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, SuppressRestartsError
 
 
 class KafkaSinkError(PenstockError, RuntimeError):
@@ -15,7 +15,15 @@ class KafkaConnectionError(KafkaSinkError):
     """The brokers did not answer in time."""
 
 
-class KafkaDataLossError(KafkaSinkError):
+class KafkaRefusedError(SuppressRestartsError, RuntimeError):
+    """The brokers refuse what a job asks for, or have it no more: trying again does not help."""
+
+
+class KafkaSinkRefusedError(KafkaSinkError, KafkaRefusedError):
+    """The brokers refuse what a sink writes."""
+
+
+class KafkaDataLossError(KafkaSinkError, SuppressRestartsError):
     """A transaction that a checkpoint counts on was aborted: its records are gone."""
 
 
@@ -43,6 +51,17 @@ _HINTS: Final = {
     "PRODUCER_FENCED": _TAKEN_OVER,
     "_QUEUE_FULL": "the brokers do not keep up; raise buffer.memory or max.block.ms",
 }
+# A restart would write the same records with the same credentials.
+_REFUSED: Final = {
+    "MSG_SIZE_TOO_LARGE",
+    "INVALID_RECORD",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    "SASL_AUTHENTICATION_FAILED",
+    "_AUTHENTICATION",
+    "INVALID_TRANSACTION_TIMEOUT",
+}
 _UNREACHABLE: Final = {"_MSG_TIMED_OUT", "_ALL_BROKERS_DOWN", "_TRANSPORT", "_TIMED_OUT"}
 
 
@@ -52,5 +71,9 @@ def sink_error(error: Any, what: str, bootstrap: str, topic: str | None = None) 
     name = inner.name() if hasattr(inner, "name") else type(inner).__name__
     text = inner.str() if hasattr(inner, "str") else str(inner)
     where = f"brokers: {bootstrap}" if topic is None else f"brokers: {bootstrap}; topic: {topic}"
-    kind = KafkaConnectionError if name in _UNREACHABLE else KafkaSinkError
+    kind: type[KafkaSinkError] = KafkaSinkError
+    if name in _UNREACHABLE:
+        kind = KafkaConnectionError
+    elif name in _REFUSED:
+        kind = KafkaSinkRefusedError
     return kind(what, detail=f"{where}; {name}: {text}", hint=_HINTS.get(name))

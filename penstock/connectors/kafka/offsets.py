@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from penstock.connectors.kafka.errors import KafkaRefusedError
 from penstock.errors import ArgumentError, ArgumentTypeError, PenstockError
 
 
@@ -188,7 +189,7 @@ class KafkaOffsetsInitializer:
             what = f"the group '{lookup.group_id}' has no offset of {partition}"
         else:
             what = f"the offset {offset} of {partition} is out of range"
-        return PenstockError(
+        return KafkaRefusedError(
             what,
             detail=f"the broker has offsets {first} to {end} of this partition",
             hint="give committed_offsets or offsets a KafkaOffsetResetStrategy, EARLIEST or LATEST, or begin elsewhere",

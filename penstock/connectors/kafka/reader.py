@@ -10,12 +10,14 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from penstock.common.dropped_records import SKIPPED
 from penstock.common.serialization import (
     DeserializationSchema,
     Deserialized,
     deserialize_all,
     deserialize_each,
 )
+from penstock.connectors.kafka.errors import KafkaRefusedError
 from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition
 from penstock.connectors.kafka.partition_buffer import PartitionBuffer
 from penstock.connectors.kafka.properties import confluent_kafka
@@ -80,6 +82,7 @@ class KafkaReader(SourceReader):
         self._key, self._headers = message.key, message.headers
         self._name = f"{self._options.client_id}-{context.get_index_of_this_subtask()}"
         group = context.get_metrics_group()
+        self._skipped = group.counter(SKIPPED)
         group.gauge("pendingRecords", lambda: sum(self._lags(), 0))
         self._metrics = group.add_group("KafkaSourceReader")
         self._metrics.add_group("KafkaConsumer").gauge(
@@ -130,12 +133,14 @@ class KafkaReader(SourceReader):
             position = stop
         times = [moment for _, moment in map(self._timestamp, messages)]
         values = list(map(self._value, messages))
+        before = self._schema.skipped
         if isinstance(self._schema, KafkaRecordDeserializationSchema):
             found = self._deserialized(
                 self._schema, self._records(buffer.partition, messages, values, times)
             )
         else:
             found = self._schema.deserialize_batch(values)
+        self._skipped.inc(self._schema.skipped - before)
         buffer.next = position
         return SourceBatch(
             found.records,
@@ -314,7 +319,7 @@ class KafkaReader(SourceReader):
     def _out_of_range(self, buffer: PartitionBuffer, error: Any) -> PenstockError:
         first, end = self._known_range(buffer.partition)
         known = "" if end < 0 else f"; the broker has offsets {first} to {end}"
-        return PenstockError(
+        return KafkaRefusedError(
             f"the broker does not have offset {buffer.fetched} of topic '{buffer.partition.topic}', "
             f"partition {buffer.partition.partition}, (any more)",
             detail=f"{error.str()}, at {self._options.servers}{known}",

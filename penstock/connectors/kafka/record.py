@@ -28,6 +28,11 @@ class KafkaRecordDeserializationSchema(ABC):
     malformed.
     """
 
+    @property
+    def skipped(self) -> int:
+        """How many messages were left out because they cannot be parsed, where the schema ignores such errors."""
+        return 0
+
     @abstractmethod
     def deserialize(self, record: KafkaRecord) -> Any:
         """Return the record; None leaves the message out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.connectors.kafka.errors import KafkaRefusedError
 from penstock.connectors.kafka.properties import confluent_kafka
 from penstock.errors import PenstockError
 
@@ -30,7 +31,7 @@ def is_kind(error: Any, *names: str) -> bool:
 def hopeless(error: Any, servers: str, what: str) -> PenstockError | None:
     """Return what to raise for an error that waiting does not mend; None for others."""
     if is_kind(error, *_CREDENTIALS):
-        return PenstockError(
+        return KafkaRefusedError(
             f"the broker refuses the credentials: {error.str()}",
             detail=f"{what} at {servers}",
             hint="check security.protocol, sasl.mechanism, user and password (sasl.jaas.config, or sasl.username and sasl.password)",
@@ -43,7 +44,7 @@ def hopeless(error: Any, servers: str, what: str) -> PenstockError | None:
         )
     for name, hint in _RIGHTS.items():
         if is_kind(error, name):
-            return PenstockError(
+            return KafkaRefusedError(
                 f"the broker does not allow it: {error.str()}",
                 detail=f"{what} at {servers}",
                 hint=hint,

@@ -9,7 +9,12 @@ from urllib.parse import urlsplit
 
 from penstock.common.extras import optional_module
 from penstock.connectors.retrying import Backoff
-from penstock.errors import ArgumentError, ArgumentTypeError, ConnectionFailedError
+from penstock.errors import (
+    AccessRefusedError,
+    ArgumentError,
+    ArgumentTypeError,
+    ConnectionFailedError,
+)
 
 T = TypeVar("T")
 Connect = str | Callable[[], Any]
@@ -78,7 +83,11 @@ class RedisCalls:
                 return function(self._open())
             except away as error:
                 if isinstance(error, errors.AuthenticationError | errors.AuthorizationError):
-                    raise self._failed(error, "check the user and the password") from error
+                    raise AccessRefusedError(
+                        f"{self.name} refuses the job",
+                        detail=f"{type(error).__name__}: {error}",
+                        hint="check the user and the password",
+                    ) from error
                 pause = next(pauses, None)
                 if pause is None:
                     raise self._failed(error, "check that the server runs") from error

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.graph.task_id import TaskId
+from penstock.jobmanager.dropped_records import DroppedRecords
 from penstock.runtime.inspection.requests import FrequentKeys, ProcessFacts, SlotInfo, TaskDetail
 from penstock.runtime.task import task_metrics as names
 from penstock.runtime.task.task_metrics import number
@@ -25,7 +26,6 @@ class SubtaskFigures:
     back_pressured: float = 0.0
     records: float = 0.0  # that it has taken since it was started
     rate: float = 0.0  # records that it takes per second
-    late: float = 0.0  # records that came too late since it was started
     watermark: int | None = None
     reported: bool = False
 
@@ -38,7 +38,6 @@ class SubtaskFigures:
             back_pressured=number(report, names.BACK_PRESSURED) / _SECOND,
             records=number(report, names.RECORDS_IN),
             rate=number(report, names.RECORDS_IN_RATE),
-            late=number(report, "numLateRecordsDropped"),
             watermark=watermark if watermark not in {None, _MIN, _MAX} else None,
             reported=bool(report),
         )
@@ -132,6 +131,7 @@ class JobFigures:
     timeout_ms: int | None = None
     unaligned: bool = False
     state_backend: str = "hashmap"
+    dropped: tuple[DroppedRecords, ...] = ()
     restarts: int = 0
     running_ms: float = 0.0
     failures: tuple[str, ...] = ()  # the newest first
@@ -179,6 +179,7 @@ def read_figures(job: Mapping[str, Any], now_ms: int, slots: Sequence[SlotInfo] 
         timeout_ms=_finite(config.get("timeout", FOREVER_MS)),
         unaligned=config.get("unaligned_checkpoints", False),
         state_backend=config.get("state_backend", "hashmap"),
+        dropped=tuple(DroppedRecords.from_json(each) for each in job.get("dropped", ())),
         restarts=job["restarts"],
         running_ms=max(now_ms - started, 0),
         failures=tuple(_failure_text(each) for each in entries),

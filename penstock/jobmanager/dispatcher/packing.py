@@ -41,7 +41,7 @@ class _Packed:
 
 def pack_program(transformations: Sequence[Transformation], settings: GraphSettings) -> bytes:
     """Return a program as bytes, with all code in it that is not installed."""
-    import cloudpickle
+    from penstock.common import cloudpickling
 
     steps = steps_of(transformations)
     places = {step.id: place for place, step in enumerate(steps)}
@@ -53,7 +53,7 @@ def pack_program(transformations: Sequence[Transformation], settings: GraphSetti
     )
     head = (FORMAT, sys.version_info[:2])
     with _by_value(user_modules()), for_a_driver():
-        content: bytes = cloudpickle.dumps(packed, 5)
+        content: bytes = cloudpickling.dumps(packed, 5)
     return pickle.dumps((head, content), 5)
 
 
@@ -121,18 +121,18 @@ def _is_below(file: str, places: tuple[str, ...]) -> bool:
 @contextmanager
 def _by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
     """Let cloudpickle write the code of modules into its pickles, not only their names."""
-    import cloudpickle
+    from penstock.common import cloudpickling
 
     with _registering:
-        known = set(cloudpickle.list_registry_pickle_by_value())
+        known = set(cloudpickling.list_registry_pickle_by_value())
         added = [module for module in modules if module.__name__ not in known]
         for module in added:
-            cloudpickle.register_pickle_by_value(module)
+            cloudpickling.register_pickle_by_value(module)
         try:
             yield
         finally:
             for module in added:
-                cloudpickle.unregister_pickle_by_value(module)
+                cloudpickling.unregister_pickle_by_value(module)
 
 
 def steps_of(transformations: Sequence[Transformation]) -> list[Transformation]:

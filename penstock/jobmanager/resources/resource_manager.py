@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -41,7 +42,8 @@ class ResourceManager:
         """Give a job its slots and return how many it holds; 0 if it shares those of jobs in epochs.
 
         A job that needs more than there are in all is refused as soon as no more are on their way (`arriving_s`), one that others
-        leave no room for when it has waited for so long as it may: `slot.request.timeout` is for both, where it is set.
+        leave no room for when it has waited for so long as it may: `slot.request.timeout` is for both, where it is set. While a cluster has no
+        executors at all, nothing could run in any way, and jobs wait.
         """
         started = self._clock()
         total = capacity()
@@ -106,7 +108,9 @@ class ResourceManager:
             return self._pool.use()
 
     def _patience(self, demand: SlotDemand, arriving_s: float) -> float:
-        """Return how long a job waits from its request on."""
+        """Return how long a job waits from its request on: on a cluster that has no executors at all, until there are some."""
+        if arriving_s and not self._pool.total:
+            return math.inf if demand.timeout_s is None else demand.timeout_s
         if not demand.waits:
             return 0.0 if self._pool.could_fit(demand.job_id) else arriving_s
         if self._pool.could_fit(demand.job_id):

@@ -38,6 +38,7 @@ def operator_plans(job: Job, committers: Mapping[str, Committer]) -> tuple[Opera
             max_parallelism=vertex.max_parallelism,
             uid=operator.uid,
             committer=operator.operator_id in committers,
+            description=operator.state_description,
         )
         for vertex in job.plan.vertices
         for operator in vertex.operators

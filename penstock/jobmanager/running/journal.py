@@ -27,13 +27,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import cloudpickle
-
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import EPOCHS, ManifestStore
 from penstock.checkpoint.signing import Signer
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.common import clock
+from penstock.common import clock, cloudpickling
 from penstock.errors import CheckpointError
 from penstock.graph.deployment import JobSettings, LevelDeployment, VertexDeployment
 from penstock.graph.task_id import TaskId
@@ -111,7 +109,7 @@ class EpochRecord:
         return assignments
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _Pickler(cloudpickling.Pickler):  # type: ignore[misc]
     """Leaves out what the base checkpoint holds: it is named instead, so that a record stays small."""
 
     def __init__(self, file: io.BytesIO, base: Manifest | None) -> None:
@@ -379,7 +377,7 @@ def _dump(value: Any, base: Manifest | None) -> bytes:
 
 
 def _encode(record: EpochRecord | PlanRecord, signer: Signer | None = None) -> bytes:
-    pickled: bytes = cloudpickle.dumps(record, 5)
+    pickled: bytes = cloudpickling.dumps(record, 5)
     signed = b"" if signer is None else b" " + signer.sign(_SIGNED, pickled).encode()
     return _HEADER + signed + b"\n" + pickled
 

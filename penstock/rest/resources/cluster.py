@@ -12,7 +12,6 @@ from penstock.rest.schemas import ANY_OBJECT, FLAG, INTEGER, TEXT, fields
 from penstock.rest.taskmanagers import TaskManagers
 
 FLINK_VERSION = "2.3.0"  # whose REST API this is
-_REFRESH_MS = 3000
 _ENDED = ("FINISHED", "CANCELED", "FAILED")
 
 
@@ -41,15 +40,15 @@ def _config(services: Services, _request: Request) -> Response:
     away = time.localtime()
     return Response(
         {
-            "refresh-interval": _REFRESH_MS,
+            "refresh-interval": services.web.refresh_ms,
             "timezone-name": away.tm_zone,
             "timezone-offset": (away.tm_gmtoff or 0) * 1000,
             "flink-version": FLINK_VERSION,
             "flink-revision": f"penstock {penstock.__version__}",
             "features": {
-                "web-submit": services.session is not None,
-                "web-cancel": True,
-                "web-rescale": True,
+                "web-submit": services.session is not None and services.web.submit,
+                "web-cancel": services.web.cancel,
+                "web-rescale": services.web.rescale,
                 "web-history": False,
             },
         }
@@ -84,7 +83,9 @@ ROUTES = (
                 "timezone-offset": INTEGER,
                 "flink-version": TEXT,
                 "flink-revision": TEXT,
-                "features": fields({}, {"web-submit": FLAG, "web-cancel": FLAG}),
+                "features": fields(
+                    {}, {"web-submit": FLAG, "web-cancel": FLAG, "web-rescale": FLAG}
+                ),
             },
             {"penstock": ANY_OBJECT},
         ),

@@ -32,6 +32,7 @@ def job_graph(job: Json, now: int) -> Json:
         "restarts": job["restarts"],
         "failures": _failures(job),
         "latency": job.get("latency"),
+        "dropped": job.get("dropped", []),
         "checkpoint": _checkpoint(job["checkpoint_statistics"]),
         "vertices": vertices,
         "edges": _edges(edges, {vertex["id"]: vertex for vertex in vertices}),

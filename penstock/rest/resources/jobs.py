@@ -20,6 +20,7 @@ from penstock.rest.schemas import (
     choice,
     fields,
     mapping,
+    nullable,
 )
 
 _EXCEPTIONS = 20  # as many as Flink shows unless it is asked for more
@@ -106,6 +107,20 @@ def _cancel(services: Services, request: Request) -> Response:
 _JOB = {"jid": ID, "name": TEXT, "state": TEXT, **TIMES}
 _PLAN = fields({"jid": ID, "name": TEXT, "type": TEXT, "nodes": array(ANY_OBJECT)})
 
+_DROPPED = fields(
+    {
+        "vertex": TEXT,
+        "operator": TEXT,
+        "name": TEXT,
+        "metric": TEXT,
+        "reason": TEXT,
+        "dropped": INTEGER,
+        "records": INTEGER,
+        "watermark": nullable(INTEGER),
+        "lateness_ms": nullable(INTEGER),
+    }
+)
+
 ROUTES = (
     Route(
         "GET",
@@ -135,6 +150,7 @@ ROUTES = (
                 "vertices": array(fields({"id": TEXT, "name": TEXT, "status": TEXT, **TIMES})),
                 "status-counts": mapping(INTEGER),
                 "plan": _PLAN,
+                "penstock": fields({"dropped": array(_DROPPED)}),
             }
         ),
     ),

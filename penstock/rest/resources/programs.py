@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
+from penstock.common.option_checks import check_setting
+from penstock.common.options import WEB_SUBMIT
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.programs import (
     MAX_PROGRAM_BYTES,
@@ -32,11 +34,18 @@ _RUN_FIELDS: Final = {
 
 def _list(services: Services, request: Request) -> Response:
     address = f"http://{request.headers.get('host', 'localhost')}"
-    programs = services.programs.all() if services.session is not None else []
+    takes = services.session is not None and services.web.submit
+    programs = services.programs.all() if takes else []
     return Response({"address": address, "files": [each.to_json() for each in programs]})
 
 
 def _require_session(services: Services) -> None:
+    if not services.web.submit:
+        raise HttpError(
+            HTTPStatus.NOT_FOUND,
+            "this session takes no programs that are uploaded",
+            f"hint: {WEB_SUBMIT.key} is false; 'penstock run --session' sends the job of a program",
+        )
     if services.session is None:
         raise HttpError(
             HTTPStatus.NOT_FOUND,
@@ -90,6 +99,7 @@ def _given(services: Services, request: Request) -> tuple[Program, list[str], li
             raise _wrong("claimMode", "CLAIM or NO_CLAIM")
         options.append(f"--claim-mode={claim}")
     for key, value in _texts(values, "flinkConfiguration").items():
+        check_setting(key, value)
         options += ["-D", f"{key}={value}"]
     return program, options, _arguments(request)
 

@@ -2,7 +2,7 @@
 
 A message begins with the sending slot, the number of the message on this connection, and a checksum of all headers. A header
 has the channel, the kind, and the length and checksum of the content. A credit is a header without content: it has the limit
-in place of the length. Messages of a connection are numbered without a gap, so what is lost is known with the next one.
+in place of the length, and the records of a buffer in place of the checksum. Messages of a connection are numbered without a gap, so what is lost is known with the next one.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Entry(NamedTuple):
     overtakes: bool
     limit: int  # of a credit
     content: bytes
+    records: int = 0  # of a credit
 
 
 def channel_key(channel: ChannelId) -> bytes:
@@ -53,9 +54,9 @@ def item_header(key: bytes, kind: int, content: bytes, flags: int = 0) -> bytes:
     return _HEADER.pack(key, kind, flags, crc32(content), len(content))
 
 
-def credit_header(key: bytes, limit: int) -> bytes:
-    """Return the header that tells a channel's sender how much it may have sent."""
-    return _HEADER.pack(key, CREDIT, 0, 0, limit)
+def credit_header(key: bytes, limit: int, records: int) -> bytes:
+    """Return the header that tells a channel's sender how much it may have sent, and how many records to put into a buffer."""
+    return _HEADER.pack(key, CREDIT, 0, records, limit)
 
 
 def message(
@@ -83,7 +84,7 @@ def read_entries(frames: Sequence[bytes]) -> Iterator[Entry]:
     contents = iter(frames[1:])
     for key, kind, flags, checksum, length in _HEADER.iter_unpack(frames[0][_MESSAGE.size :]):
         if kind == CREDIT:
-            yield Entry(key, kind, False, length, b"")
+            yield Entry(key, kind, False, length, b"", checksum)
             continue
         content = next(contents, None)
         if content is None or len(content) != length:

@@ -92,6 +92,7 @@ class TaskFailure:
     operator: str | None = None  # operator id, where it is known
     trace: Any = None  # SlotTrace up to the failure, if the job keeps a journal
     all_frames: str = ""  # the traceback with Penstock's own frames
+    permanent: bool = False  # whether no restart can help
 
 
 class TaskFailedError(PenstockError, RuntimeError):

@@ -11,7 +11,6 @@ import zmq
 from penstock.common.pickling import dumps
 from penstock.runtime.network import frames
 from penstock.runtime.network.channels import (
-    RESTORED,
     ChannelId,
     InputChannel,
     Inputs,
@@ -19,6 +18,7 @@ from penstock.runtime.network.channels import (
     Outputs,
 )
 from penstock.runtime.network.credits import ITEM_OVERHEAD, ReceiveWindow, SendWindow
+from penstock.runtime.network.debloating import UNLIMITED, BufferSize
 from penstock.runtime.network.messages import DATA
 
 # What is to go to one slot is sent together at the next `pump`; a message of this size is sent at once, so that the other side can
@@ -48,9 +48,9 @@ class Peer:
         if self._bytes >= FULL_MESSAGE:
             self.flush()
 
-    def add_credit(self, key: bytes, limit: int) -> None:
-        """Tell the sender of a channel how much it may have sent."""
-        self._headers.append(frames.credit_header(key, limit))
+    def add_credit(self, key: bytes, limit: int, records: int) -> None:
+        """Tell the sender of a channel how much it may have sent, and how many records to put into a buffer."""
+        self._headers.append(frames.credit_header(key, limit, records))
 
     def connected(self, socket: zmq.Socket[bytes]) -> None:
         """Send through this socket, a first message at once: by it the other side knows the connection."""
@@ -74,7 +74,7 @@ class Peer:
 class RemoteOutput:
     """The sending end of a channel to another slot: what the receiver has no room for waits here, encoded."""
 
-    __slots__ = ("_full", "_key", "_outputs", "_peer", "_queue", "_window", "id")
+    __slots__ = ("_full", "_key", "_outputs", "_peer", "_queue", "_window", "id", "most_records")
 
     def __init__(self, channel: ChannelId, peer: Peer, outputs: Outputs) -> None:
         self.id = channel
@@ -84,6 +84,7 @@ class RemoteOutput:
         self._window = SendWindow()
         self._queue: deque[tuple[Item, Any]] = deque()  # with the message that was encoded
         self._full = False
+        self.most_records = UNLIMITED.records
 
     def send(self, kind: int, content: Any) -> int:
         """Encode and send, or queue."""
@@ -122,6 +123,7 @@ class RemoteOutput:
     def arrived(self, entry: frames.Entry) -> None:
         """The receiver has told how much may be sent."""
         self._window.allow(entry.limit)
+        self.most_records = entry.records
         while self._queue and self._window.is_open:
             item, _ = self._queue.popleft()
             self._transmit(item.kind, item.content)
@@ -154,12 +156,14 @@ class RemoteOutput:
 class RemoteInput:
     """What carries a channel from another slot: it tells the sender how much it may send."""
 
-    __slots__ = ("_key", "_peer", "_window", "receiver")
+    __slots__ = ("_key", "_largest", "_peer", "_size", "_window", "receiver")
 
     def __init__(self, channel: ChannelId, peer: Peer, inputs: Inputs) -> None:
         self._key = frames.channel_key(channel)
         self._peer = peer
         self._window = ReceiveWindow(0)
+        self._largest = 0
+        self._size = UNLIMITED
         self.receiver = InputChannel(channel, inputs, self)
         inputs.add(self.receiver)
 
@@ -174,22 +178,28 @@ class RemoteInput:
         return self.receiver.id[:3]
 
     def resize(self, window: int) -> None:
-        """Change the window."""
-        self._window.window = window
+        """Change the largest window."""
+        self._largest = window
+        self._window.window = min(window, self._size.window)
+
+    def fit(self, size: BufferSize) -> None:
+        """Let less be under way than the largest window. The sender learns it with the next credit."""
+        self._size = size
+        self._window.window = min(self._largest, size.window)
 
     def open(self) -> None:
         """Tell the sender the window."""
         limit = self._window.open()
         if limit is not None:
-            self._peer.add_credit(self._key, limit)
+            self._peer.add_credit(self._key, limit, self._size.records)
 
     def taken(self, item: Item) -> None:
         """Give room to the sender, from time to time."""
-        if item.size == RESTORED:
+        if item.size < 0:  # the sender has not sent it, or was given room for all of it
             return
         limit = self._window.take(item.size)
         if limit is not None:
-            self._peer.add_credit(self._key, limit)
+            self._peer.add_credit(self._key, limit, self._size.records)
 
     def usage_of(self, items: Collection[Item]) -> float:
         """Return which part of the window these items take."""

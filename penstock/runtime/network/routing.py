@@ -106,14 +106,14 @@ class Router:
             count = len(records)
         else:
             count = pending.extend(records)
-        if count >= self._limit * records.BUFFER_FACTOR:
+        if count >= self._largest(target, records):
             self.flush(target)
 
     def scatter(self, batch: Batch, targets: Sequence[int]) -> None:
         """Append each record to its target; send when there are enough."""
-        pending, limit = self._pending, self._limit * batch.BUFFER_FACTOR
+        pending = self._pending
         for target in batch.scatter(targets, pending):
-            if len(pending[target]) >= limit:
+            if len(pending[target]) >= self._largest(target, batch):
                 self.flush(target)
 
     def flush(self, target: int) -> None:
@@ -121,15 +121,20 @@ class Router:
         pending = self._pending.pop(target, None)
         if pending is None:
             return
-        count, factor = len(pending), pending.BUFFER_FACTOR
-        if count < 2 * self._limit * factor:
+        count = len(pending)
+        if count < 2 * self._largest(target, pending):
             self._send_buffer(target, pending)
             return
         start = 0
         while start < count:  # an operator emitted much at once
-            end = start + self._limit * factor
+            end = start + self._largest(target, pending)
             self._send_buffer(target, pending.slice(start, end))
             start = end
+
+    def _largest(self, target: int, records: Batch) -> int:
+        """Return how many such records a buffer for a target has."""
+        assert self._writer is not None
+        return min(self._limit * records.BUFFER_FACTOR, self._writer.most_records(target))
 
     def _send_buffer(self, target: int, records: Batch) -> None:
         assert self._writer is not None

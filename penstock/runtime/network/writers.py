@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from penstock.graph.deployment import ResultEdge
 from penstock.runtime.network.buffers import Row
 from penstock.runtime.network.channels import OutputChannel
+from penstock.runtime.network.debloating import UNLIMITED
 from penstock.runtime.network.messages import DATA
 
 
@@ -24,6 +25,9 @@ class ResultWriter(Protocol):
         Returns the size in bytes; 0 if it is handed over as it is. `kind` is one of `network.messages`. The batch is the writer's from
         now on. Raises NotPicklableError.
         """
+
+    def most_records(self, target: int) -> int:
+        """Return how many records a buffer for the target has at most."""
 
     def shares(self, target: int) -> bool:
         """Whether the target gets the very objects that are sent, and may change them."""
@@ -52,6 +56,10 @@ class RowWriter:
         )
         return len(payload)
 
+    def most_records(self, target: int) -> int:
+        """Nothing is under way in an epoch that a barrier waits for."""
+        return UNLIMITED.records
+
     def shares(self, target: int) -> bool:
         """All rows are bytes."""
         return False
@@ -67,6 +75,10 @@ class ChannelWriter:
     def send(self, target: int, kind: int, content: Any) -> int:
         """Hand over to the channel."""
         return self.channels[target].send(kind, content)
+
+    def most_records(self, target: int) -> int:
+        """Return what the receiver wants."""
+        return self.channels[target].most_records
 
     def shares(self, target: int) -> bool:
         """Neighbours get what is sent as it is."""

@@ -17,6 +17,7 @@ from penstock.graph.operator_specs import IntervalJoinSpec
 from penstock.graph.operator_specs.two_inputs import LEFT, RIGHT
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
+from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.state.panes import PANE_PREFIX, PaneTable
 from penstock.runtime.user_code import close_functions, open_function
@@ -184,9 +185,7 @@ class IntervalJoinOperator(StreamOperator):
             )
             for side, reach in zip((LEFT, RIGHT), self._reach, strict=True)
         )
-        self._late_counter = context.runtime_context.get_metrics_group().counter(
-            "numLateRecordsDropped"
-        )
+        self._late = LateRecords(context)
         open_function(self.spec.function, context.runtime_context)
 
     def open_epoch(self, context: OperatorContext) -> None:
@@ -255,7 +254,7 @@ class IntervalJoinOperator(StreamOperator):
     def _take_late(self, value: Any, timestamp: int, input_index: int) -> None:
         tag = self._late_tags[input_index]
         if tag is None:
-            self._late_counter.inc()
+            self._late.drop((timestamp,), self.timers.watermark)
         else:
             self.collector.add_side(tag, value, timestamp)
 

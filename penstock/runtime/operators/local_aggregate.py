@@ -139,7 +139,7 @@ class GlobalAggregateOperator(TimeWindowOperator):
         watermark = self.timers.watermark
         for (_, start, partial), key in zip(batch.values, batch.keys or (), strict=True):
             if start + size - 1 <= watermark:
-                self.take_late(partial, start)
+                self.take_late(partial, start + size - 1)
                 continue
             _, touched, base = panes[start]
             present = touched.get(key, MISSING)

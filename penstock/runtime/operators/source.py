@@ -20,6 +20,7 @@ from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader
 from penstock.runtime.operators.source_turns import EpochTurns, SideBySide, SplitReading, Turns
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, batch_of
 from penstock.runtime.state.operator_state import EMITTED, IDLE
+from penstock.runtime.time.assigning import Assignment, TimestampAssignment
 from penstock.runtime.time.valve import combine
 from penstock.runtime.user_code import RecordFailedError
 
@@ -59,7 +60,8 @@ class SourceOperator(StreamOperator):
     is done by `advance_processing_time` at `next_wakeup`.
 
     The subtask's watermark is the minimum over its splits that are not finished and not idle, from the moment of their assignment: one
-    without records holds it back. If all are idle, it is the maximum. A split that ends in an epoch still counts until its barrier.
+    without records holds it back. If all are idle, it is the maximum. A split that ends in an epoch still counts until its barrier. If
+    all have ended by then and the source goes on (a watched directory), time goes to the furthest of them, as if they had been read one by one.
     """
 
     def open(self, context: OperatorContext) -> None:
@@ -125,11 +127,14 @@ class SourceOperator(StreamOperator):
     def _begin_reading(self, progress: SplitProgress) -> SplitReading:
         return SplitReading(
             progress,
-            self.spec.watermark_strategy,
+            self._new_assignment(),
             self.context.clock(),
             bounded=self._bounded or progress.split.bounded,
-            periodic=self._interval > 0,
         )
+
+    def _new_assignment(self) -> Assignment:
+        """Return what gives the records of one split their time."""
+        return TimestampAssignment(self.spec.watermark_strategy, periodic=self._interval > 0)
 
     def _take_status(self, more: MoreSplits) -> None:
         if more.idle:
@@ -435,6 +440,9 @@ class SourceOperator(StreamOperator):
             # Time goes to the highest among them, also past those that have ended before this barrier.
             self._emit(combine((split.assignment.watermark, True) for split in unfinished))
             self._set_idle(idle=True)
+        if not (unfinished or self._bounded or self.context.pipelined):
+            # All records of files that ended in this epoch are before its barrier: none of them waits for another one.
+            self._emit(combine((split.assignment.watermark, True) for split in self._splits))
         self._check_for_splits(unfinished)
 
     def _check_for_splits(self, unfinished: Sequence[SplitReading]) -> None:

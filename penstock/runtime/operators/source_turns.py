@@ -11,11 +11,11 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from penstock.connectors.source import OneLook, ReadLimits, SourceBatch, SplitProgress
 from penstock.runtime.records import MAX_WATERMARK
-from penstock.runtime.time.assigning import TimestampAssignment
+from penstock.runtime.time.assigning import Assignment
 from penstock.runtime.time.pace import Pace
 
 # A split that had nothing is asked again after this many seconds, then after twice as many, and so on.
@@ -55,7 +55,7 @@ class SplitReading:
     )
 
     def __init__(
-        self, progress: SplitProgress, strategy: Any, now: int, *, bounded: bool, periodic: bool
+        self, progress: SplitProgress, assignment: Assignment, now: int, *, bounded: bool
     ) -> None:
         self.progress = progress
         self.bounded = bounded  # it is finished when its reader has nothing more
@@ -63,7 +63,7 @@ class SplitReading:
         self.finished = progress.finished
         self.idle = progress.idle
         self.active_ms = progress.active_ms or now
-        self.assignment = TimestampAssignment(strategy, periodic=periodic)
+        self.assignment = assignment
         self.assignment.restore(progress.generator)
         self.batches: Iterator[SourceBatch] | None = None  # what its reader gives, while it reads
         # Of an epoch:

@@ -8,6 +8,7 @@ from penstock.errors import PenstockError
 from penstock.graph.operator_specs import WindowSpec, windows
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
+from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.operators.window_contents import create_contents
 from penstock.runtime.operators.window_contexts import WindowContext
 from penstock.runtime.state.panes import PANE_PREFIX
@@ -44,8 +45,7 @@ class WindowOperatorBase(StreamOperator):
         self.timers = context.timers
         self.collector = Collector(context.output)
         self.window_context = WindowContext(context, merging=self.merging)
-        group = getattr(context.runtime_context, "get_metrics_group", None)
-        self._late_counter = group().counter("numLateRecordsDropped") if callable(group) else None
+        self._late = LateRecords(context)
 
     def _functions(self) -> list[Any]:
         spec = self.spec
@@ -93,8 +93,8 @@ class WindowOperatorBase(StreamOperator):
         """Send a late element to its side output, or count it."""
         if self.spec.late_tag is not None:
             self.collector.add_side(self.spec.late_tag, value, timestamp)
-        elif self._late_counter is not None:
-            self._late_counter.inc()
+        else:
+            self._late.drop((timestamp,), self.timers.watermark)
 
     def window_error(self, error: Exception, key: Any, window: Any) -> UserCodeError:
         """Wrap what user code raised for a window."""

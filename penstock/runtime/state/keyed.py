@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group_of
+from penstock.runtime.state import class_shapes
 from penstock.runtime.state import schema as schemas
 from penstock.runtime.state.schema import StateSchema
 from penstock.runtime.state.states import KeyedState
@@ -150,6 +151,7 @@ class KeyedStateBackend(ABC):
         before = self.schemas.get(name)
         if before is not None:
             schemas.check(self.operator, descriptor.name, before, wanted)
+            wanted = replace(wanted, classes=before.classes)
         self.schemas[name] = wanted
         table = self.table(name, namespaced=namespaced)
         if before is not None and before.ttl != wanted.ttl:
@@ -157,6 +159,20 @@ class KeyedStateBackend(ABC):
         state = self.state_class(wanted.kind, wanted.ttl)(self, table, descriptor)
         self._states[name] = state
         return state
+
+    def note_classes(self, name: str, values: Collection[Any]) -> None:
+        """Take note of the classes of values that are written to the table `name`, if it is that of a state.
+
+        What is restored of a state that nobody has asked for yet was not compared: its classes stay as they were noted.
+        """
+        schema = self.schemas.get(name)
+        if schema is None or name not in self._states or not schema.holds_objects:
+            return
+        found = class_shapes.shapes_in(values)
+        if found:
+            classes = class_shapes.merged(schema.classes, found.values())
+            if classes != schema.classes:
+                self.schemas[name] = replace(schema, classes=classes)
 
     def full_snapshot(self) -> Deltas:
         """Return all there is, after `snapshot`, without state that has expired."""

@@ -7,7 +7,7 @@ expect. So a change is refused when the state is asked for, unless every value o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from penstock.common.type_information import BasicTypeInfo, PickledBytesTypeInfo
@@ -21,6 +21,8 @@ from penstock.common.typeinfo import (
     TupleTypeInfo,
 )
 from penstock.errors import RestoreRefusedError
+from penstock.runtime.state import class_shapes
+from penstock.runtime.state.class_shapes import ClassShape
 
 VERSION: Final = 1  # of the way in which values are kept
 
@@ -39,13 +41,24 @@ Shape = tuple[Any, ...]  # name of the type, then its parts
 
 @dataclass(frozen=True, slots=True)
 class StateSchema:
-    """The kind of a state, the type of its values (None: any), and whether they expire."""
+    """The kind of a state, the type of its values (None: any), whether they expire, and the classes of objects among them."""
 
     kind: str
     shape: Shape | None
     text: str
     ttl: bool
     version: int = VERSION
+    classes: tuple[ClassShape, ...] = ()
+
+    def __setstate__(self, state: list[Any]) -> None:
+        """Take the fields in their order; state that was written before there were classes has none."""
+        for each, value in zip(fields(self), [*state, ()], strict=False):
+            object.__setattr__(self, each.name, value)
+
+    @property
+    def holds_objects(self) -> bool:
+        """Whether values may be objects of any class: their type is not declared, or not in all its parts."""
+        return _is_open(self.shape)
 
     @classmethod
     def of(cls, descriptor: Any) -> StateSchema:
@@ -77,6 +90,10 @@ def shape_of(type_info: Any) -> Shape | None:
     ):
         return (type(type_info).__name__, shape_of(type_info.elem_type))
     return (repr(type_info),)
+
+
+def _is_open(shape: Any) -> bool:
+    return shape is None or (isinstance(shape, tuple) and any(map(_is_open, shape)))
 
 
 def difference(old: Shape | None, new: Shape | None) -> str | None:
@@ -113,10 +130,11 @@ def combined(operator: str, state: str, one: StateSchema, other: StateSchema) ->
     It is the one whose type holds the values of both. Whether they expire is what `one` says.
     """
     if one.kind == other.kind:
+        classes = class_shapes.merged(other.classes, one.classes)
         if one.shape is None or difference(other.shape, one.shape) is None:
-            return one
+            return replace(one, classes=classes)
         if other.shape is None or difference(one.shape, other.shape) is None:
-            return replace(other, ttl=one.ttl)
+            return replace(other, ttl=one.ttl, classes=classes)
     raise RestoreRefusedError(
         f"state '{state}' of operator '{operator}' is {one.kind} state of {one.text} in one subtask and {other.kind} "
         f"state of {other.text} in another",
@@ -148,3 +166,4 @@ def check(operator: str, state: str, old: StateSchema, new: StateSchema) -> None
             detail=reason,
             hint="go back to the old type, or give the state descriptor another name: the state then starts empty",
         )
+    class_shapes.check(operator, state, old.classes)

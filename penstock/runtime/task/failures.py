@@ -6,7 +6,7 @@ import pickle
 import traceback
 
 from penstock.common.pickling import dumps
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, suppresses_restarts
 from penstock.runtime.network.messages import TaskFailure
 from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.time.pace import SlotTrace
@@ -39,4 +39,5 @@ def describe(error: PenstockError, subtask: Subtask | None, trace: SlotTrace | N
         operator=getattr(error, "operator_id", None),
         trace=trace,
         all_frames="".join(traceback.format_exception(error)),
+        permanent=suppresses_restarts(error),
     )

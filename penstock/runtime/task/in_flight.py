@@ -5,7 +5,7 @@ what a channel held is in two snapshots: the older part in that of the receiver,
 
 After a restore a subtask sends what was in its output channels before anything else, and gets what was in its input channels before what the
 channels bring. If the parallelism of either end has changed, channels are others: then receivers take all of it, so that what is older
-comes first wherever it goes. Each takes the records whose keys it owns now; without keys, what was for some of the former subtasks. On a
+comes first wherever it goes, and no barrier overtakes it: the next checkpoint would not know any more what is older. Each takes the records whose keys it owns now; without keys, what was for some of the former subtasks. On a
 broadcast edge it takes what that former subtask lacked whose broadcast state it has taken over. Only where a partitioner of the
 user decides, senders send it all anew.
 """
@@ -129,22 +129,26 @@ class RestoredInFlight:
 
     def inputs(self) -> Iterator[tuple[Channel, list[bytes]]]:
         """Iterate over what is processed before anything that the channels bring."""
-        deployment = self._deployment
-        targets = self._former_parallelism(deployment.id)
-        for gate in deployment.gates:
-            sources = self._former_parallelism(gate.source_id)
-            if (sources, targets) == (gate.source_parallelism, deployment.parallelism):
-                mine = self._of(deployment.id, self._index)
+        for gate in self._deployment.gates:
+            if not self.has_changed(gate.gate):
+                mine = self._of(self._deployment.id, self._index)
                 for (number, source), payloads in ({} if mine is None else mine.inputs).items():
                     if number == gate.gate:
                         yield (number, source), payloads
             elif gate.partitioning != CUSTOM:
-                yield from self._taken_over(gate, sources, targets)
+                yield from self._taken_over(gate)
 
-    def _taken_over(
-        self, gate: InputGate, sources: int, targets: int
-    ) -> Iterator[tuple[Channel, list[bytes]]]:
+    def has_changed(self, gate: int) -> bool:
+        """Whether the channels of a gate are others than those of the checkpoint."""
+        deployment = self._deployment
+        (found,) = (each for each in deployment.gates if each.gate == gate)
+        former = self._former_parallelism(found.source_id), self._former_parallelism(deployment.id)
+        return former != (found.source_parallelism, deployment.parallelism)
+
+    def _taken_over(self, gate: InputGate) -> Iterator[tuple[Channel, list[bytes]]]:
         """Iterate over what former channels held for those whose work this subtask goes on with."""
+        sources = self._former_parallelism(gate.source_id)
+        targets = self._former_parallelism(self._deployment.id)
         channels = connected_sources(
             gate.partitioning, self._index, gate.source_parallelism, self._deployment.parallelism
         )

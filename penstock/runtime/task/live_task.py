@@ -31,6 +31,7 @@ from penstock.runtime.operators.source_turns import BATCH_SIZE, LARGEST_BATCH_SI
 from penstock.runtime.records import Batch
 from penstock.runtime.task.barriers import Channel
 from penstock.runtime.task.environment import TaskEnvironment
+from penstock.runtime.task.gate_debloating import GateDebloating
 from penstock.runtime.task.portions import Portion
 from penstock.runtime.task.stage_messages import (
     AllowTime,
@@ -90,6 +91,8 @@ class LiveTask:
         self._woken: set[StreamOperator] = set()
         self._watched: dict[StreamOperator, int] = {}
         self._portion = Portion()
+        self._debloating = GateDebloating(stage.network.debloat, self.inputs)
+        self._batch = LARGEST_BATCH_SIZE  # what the source is asked for at once
         self._stopped = False  # it reads nothing more, and comes to no end
         self._backlog = False  # has the source given as much as it could when it was last asked?
         self._stirred = False  # has it done anything since it was quiet?
@@ -97,6 +100,10 @@ class LiveTask:
         self.key_sample: KeySample | None = None  # while somebody wants to know which are frequent
 
     # Opening
+
+    def fit_inputs(self) -> None:
+        """Let little be under way to its inputs, until it is known how fast it is."""
+        self._debloating.open()
 
     def open(self, attempt: str, writer_of: WriterOf) -> None:
         """Restore the state, open the functions, connect the edges."""
@@ -117,8 +124,9 @@ class LiveTask:
     def resume(self) -> None:
         """After a restore, send and receive first what was in the channels when the checkpoint was taken."""
         self.subtask.resend()
-        for channel, payloads in self.subtask.restored_inputs():
-            self.inputs.channels[channel].restore(payloads)
+        for name, payloads, moved in self.subtask.restored_inputs():
+            channel = self.inputs.channels[name]
+            (channel.restore_moved if moved else channel.restore)(payloads)
 
     def start(self) -> None:
         """Repeat what was said about time before a restart; then a source gets its first splits, which may change its status."""
@@ -254,7 +262,9 @@ class LiveTask:
         """Take items from the channels, one channel after another."""
         channel = self.inputs.next()
         if channel is None:
+            self._debloating.starve()
             return False
+        self._debloating.feed()
         self._enter(BUSY)
         outputs, inputs, subtask = self.outputs, self.inputs, self.subtask
         end = time.monotonic() + _SECONDS_PER_TURN
@@ -267,6 +277,7 @@ class LiveTask:
                 break
             # Whoever is taken out of the line is read.
             channel = inputs.next() if time.monotonic() < end else None
+        self._debloating.adapt()
         self._settle()
         return True
 
@@ -293,8 +304,9 @@ class LiveTask:
     def _take_records(self, channel: InputChannel, item: Item, records: Batch) -> None:
         """Take as many records as can be processed in some milliseconds; the rest waits for its turn."""
         name, size = channel.id[2:], max(self._portion.size, records.LEAST_PORTION)
+        self._debloating.weigh(name, len(records), item.size)
         if len(records) > size:
-            channel.put_back(records.slice(size))
+            channel.put_back(records.slice(size), item)
             records = records.slice(0, size)
             item = Item(DATA, records, 0)
         if name in self._checkpoints.in_flight:
@@ -304,6 +316,7 @@ class LiveTask:
         begun = time.monotonic()
         self.subtask.receive(*name, DATA, records)
         self._portion.took(len(records), time.monotonic() - begun)
+        self._debloating.took(name, len(records))
 
     def _on_marker(self, marker: LatencyMarker) -> None:
         histogram = self.latencies.setdefault(marker.source.vertex, LatencyHistogram())
@@ -322,13 +335,14 @@ class LiveTask:
         before, chain_s = source.records, source.chain_s
         polled = self.subtask.poll()
         read = source.records - before
-        full = min(_FULL_BATCH, max(self._portion.size // 2, _SMALLEST_FULL_BATCH))
+        full = min(_FULL_BATCH, max(self._batch // 2, _SMALLEST_FULL_BATCH))
         self._backlog = read >= full
         if read:
             self._portion.took(read, source.chain_s - chain_s)
             # What waits for room is in the way of barriers: a batch is large only where there is room for it.
             most = LARGEST_BATCH_SIZE if self.outputs.has_room else BATCH_SIZE
-            source.limit_batches(min(self._portion.size, most))
+            self._batch = min(self._portion.size, most, self._wanted_downstream())
+            source.limit_batches(self._batch)
         self._settle()
         if source.has_finished_splits:
             self._slot.report(SplitsFinished(self.id, tuple(source.take_finished())))
@@ -342,6 +356,15 @@ class LiveTask:
             return True
         self.poll_at = source.next_poll()
         return False
+
+    def _wanted_downstream(self) -> int:
+        """Return how many records fill one buffer for each channel: of what a source reads beyond that, the rest waits.
+
+        It is a power of two, so that it seldom changes: readers begin again then.
+        """
+        channels = self.subtask.output_channels()
+        wanted = sum(channel.most_records for channel in channels) or LARGEST_BATCH_SIZE
+        return 1 << (wanted.bit_length() - 1)
 
     # The end
 
@@ -394,8 +417,11 @@ class LiveTask:
                 self.poll_at = None
 
     def _hurry(self) -> bool:
-        """Let barriers overtake for which it is time, and take those that have; return whether there were any."""
-        if not self._checkpoints.may_hurry:
+        """Let barriers overtake for which it is time, and take those that have; return whether there were any.
+
+        None overtakes records that a change of parallelism has moved.
+        """
+        if self.inputs.moved or not self._checkpoints.may_hurry:
             return False
         worked = self._checkpoints.hasten()
         for channel in self.inputs.urgent():
@@ -407,7 +433,7 @@ class LiveTask:
     @property
     def barrier_due(self) -> float | None:
         """When a barrier has waited long enough, on the wall clock in milliseconds."""
-        return self._checkpoints.due_ms
+        return None if self.inputs.moved else self._checkpoints.due_ms
 
     def completed(self, checkpoint: int) -> None:
         """Let go of what was kept for a checkpoint; what was triggered before still belongs to the time before it was complete."""

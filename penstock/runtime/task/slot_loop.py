@@ -246,6 +246,7 @@ class SlotLoop:
         for (gate, source), sender in subtask.gates.channels.items():
             channel = ChannelId(subtask.deployment.vertex, subtask.index, gate, source)
             self._network.open_input(channel, self._stage.placement[sender], task.inputs)
+        task.fit_inputs()
 
     def connect(self) -> bool:
         """Wait for the addresses of the other slots, and connect to them; return False if the driver gives the stage up."""

@@ -51,7 +51,7 @@ def _channels(task: LiveTask) -> dict[str, float]:
     inputs = list(task.inputs.channels.values())
     outputs = task.subtask.output_channels()
     return {
-        names.INPUT_QUEUE: sum(len(channel.items) for channel in inputs),
+        names.INPUT_QUEUE: task.inputs.moved + sum(len(channel.items) for channel in inputs),
         names.INPUT_QUEUE_BYTES: sum(
             max(item.size, 0) for channel in inputs for item in channel.items
         ),

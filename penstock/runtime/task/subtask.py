@@ -217,15 +217,16 @@ class Subtask:
                 else:
                     edge.send_to(resent.target, batch)
 
-    def restored_inputs(self) -> Iterator[tuple[Channel, list[bytes]]]:
-        """After a restore, return what was in the input channels: it comes before what they bring."""
-        if self._in_flight is not None:
-            yield from self._in_flight.inputs()
-            self._in_flight = None
+    def restored_inputs(self) -> Iterator[tuple[Channel, list[bytes], bool]]:
+        """After a restore, return what was in the input channels, and whether in others than now: it comes before what they bring."""
+        found, self._in_flight = self._in_flight, None
+        if found is not None:
+            for channel, payloads in found.inputs():
+                yield channel, payloads, found.has_changed(channel[0])
 
     def receive_restored(self) -> None:
         """Process what was in the input channels."""
-        for channel, payloads in self.restored_inputs():
+        for channel, payloads, _ in self.restored_inputs():
             for payload in payloads:
                 self.receive(*channel, DATA, decode(payload))
 

@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from penstock.common.dropped_records import LATE
+
 # Of each second, how many milliseconds were spent working, waiting for room in the outputs, waiting for input. Nobody waits inside of a
 # call here, so that all back-pressure is what Flink calls soft.
 BUSY: Final = "busyTimeMsPerSecond"
@@ -50,7 +52,6 @@ OUTPUT_WATERMARK: Final = "currentOutputWatermark"
 WATERMARK_LAG: Final = "watermarkLag"  # milliseconds from the watermark to the wall clock
 
 SOURCE_IDLE: Final = "sourceIdleTime"  # milliseconds since a source has read anything
-LATE: Final = "numLateRecordsDropped"
 
 # Keyed state: about how many entries, bytes of the last checkpoint, pending timers. Flink has no names for these.
 STATE_ENTRIES: Final = "numStateEntries"

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 from itertools import repeat
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.errors import ArgumentTypeError
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
@@ -14,6 +14,30 @@ from penstock.runtime.user_code import RecordFailedError, call_each, method_of
 
 EmitBatch = Callable[[Any], None]
 EmitWatermark = Callable[[int], None]
+
+
+class Assignment(Protocol):
+    """Gives the records of one split their timestamps, and says which watermark they bring."""
+
+    @property
+    def watermark(self) -> int:
+        """The watermark as of the last `on_batch` or `on_periodic`."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether the split itself says that it is idle."""
+
+    def on_batch(self, batch: Any, emit: EmitBatch, emit_watermark: EmitWatermark) -> None:
+        """Emit the records, and watermarks that belong between them."""
+
+    def on_periodic(self) -> int:
+        """Ask for the current watermark, as the periodic emission does."""
+
+    def snapshot(self) -> Any:
+        """Return what this must remember."""
+
+    def restore(self, snapshot: Any) -> None:
+        """Go on from a snapshot."""
 
 
 class _GeneratorOutput:

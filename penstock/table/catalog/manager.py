@@ -9,10 +9,10 @@ from dataclasses import replace
 from penstock.table.catalog.in_memory import (
     CatalogStore,
     Database,
-    GenericInMemoryCatalog,
     TableOrView,
     missing_database,
 )
+from penstock.table.catalog.names import Catalog
 from penstock.table.catalog.tables import ObjectPath, ResolvedTable, ResolvedView
 from penstock.table.errors import ValidationError, did_you_mean
 from penstock.table.plan.catalog_reader import UserFunction
@@ -26,9 +26,7 @@ class CatalogManager:
     """
 
     def __init__(self, catalog: str, database: str) -> None:
-        self._catalogs: dict[str, CatalogStore] = {
-            catalog: GenericInMemoryCatalog(catalog, database)
-        }
+        self._catalogs: dict[str, CatalogStore] = {catalog: Catalog(catalog, database)}
         self.current_catalog = catalog
         self.current_database = database
         self._temporary: dict[ObjectPath, TableOrView] = {}

@@ -17,6 +17,7 @@ from penstock.table.catalog.tables import ResolvedTable, ResolvedView
 from penstock.table.errors import ValidationError, did_you_mean
 from penstock.table.plan.catalog_reader import UserFunction
 from penstock.table.schema import Schema
+from penstock.table.table_schema import TableSchema
 
 _NO_STATISTICS = "plans are made without statistics"
 _NO_PARTITIONS = "catalogs in memory keep no partitions: files are found where they are"
@@ -200,12 +201,15 @@ class CatalogBaseTable(_Described):
 
     @staticmethod
     def create_table(
-        schema: Schema,
+        schema: Schema | TableSchema,
         partition_keys: list[str] = [],  # noqa: B006 - PyFlink's signature
         properties: Mapping[str, str] = {},
         comment: str | None = None,
     ) -> CatalogBaseTable:
         """Return a table with these columns and options."""
+        if isinstance(schema, TableSchema):
+            names, types = schema.get_field_names(), schema.get_field_data_types()
+            schema = Schema.new_builder().from_fields(names, types).build()
         return CatalogBaseTable(schema, tuple(partition_keys), properties, comment)
 
     def get_options(self) -> dict[str, str]:

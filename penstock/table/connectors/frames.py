@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -39,6 +38,6 @@ class _FrameReader(SourceReader):
         self._pieces = pieces
 
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
-        for each in self._pieces.read(split, position, replace(limits, batch_size=1)):
+        for each in self._pieces.read(split, position, limits.with_batch_size(1)):
             records: Any = pl.read_ipc_stream(io.BytesIO(each.records[0]))
             yield SourceBatch(records, each.position)

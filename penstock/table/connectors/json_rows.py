@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from penstock.common.nanoseconds import nanos_of_second
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.connectors.formats.field_types import FieldType, field_type
 from penstock.connectors.formats.json import decode_exactly, value_reader
@@ -78,9 +79,11 @@ class LenientJsonDeserializationSchema(DeserializationSchema):
         if self._read is None:
             self._read = _lenient(field_type(self._type))
         try:
-            return self._read(decode_exactly(message.decode("utf-8-sig")))
+            found = self._read(decode_exactly(message.decode("utf-8-sig")))
         except (ValueError, RecursionError):
-            return None
+            found = None
+        self.skipped += found is None
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._type,)
@@ -236,4 +239,5 @@ def _number(value: Any) -> str:
 def _clock(value: dt.time | dt.datetime) -> str:
     """Return hours, minutes and seconds, with as many digits of the fraction as there are."""
     whole = f"{value:%H:%M:%S}"
-    return f"{whole}.{value.microsecond:06d}".rstrip("0") if value.microsecond else whole
+    nanos = nanos_of_second(value)
+    return f"{whole}.{nanos:09d}".rstrip("0") if nanos else whole

@@ -30,6 +30,7 @@ from penstock.connectors.formats.json import (
 from penstock.connectors.formats.raw import RawDeserializationSchema, RawSerializationSchema
 from penstock.errors import ConfigurationError
 from penstock.table.changelog_mode import ChangelogMode
+from penstock.table.connectors.csv_columns import csv_columns
 from penstock.table.connectors.json_rows import (
     JsonStyle,
     LenientJsonDeserializationSchema,
@@ -54,7 +55,11 @@ _OPTIONS: Final[dict[str, tuple[Option, ...]]] = {
     "json": _JSON,
     "csv": (
         text("field-delimiter", ","),
+        flag("disable-quote-character"),
         text("quote-character", '"'),
+        flag("allow-comments"),
+        text("array-element-delimiter", ";"),
+        text("escape-character"),
         flag("ignore-parse-errors"),
         text("null-literal"),
     ),
@@ -81,6 +86,7 @@ class MessageFormat:
     names: tuple[str, ...]
     types: tuple[DataType, ...]
     metadata: tuple[str, ...] = ()  # of a change, what follows the columns
+    table: str = ""
 
     @property
     def row_type(self) -> RowType:
@@ -167,13 +173,16 @@ class MessageFormat:
         )
 
     def _csv(self) -> CsvSchema:
-        builder = CsvSchema.builder()
-        for name, kind in zip(self.names, self.types, strict=True):
-            builder = builder.add_column(name, kind)
-        builder = builder.set_column_separator(self.options["field-delimiter"])
-        if self.options["null-literal"] is not None:
-            builder = builder.set_null_value(self.options["null-literal"])
-        return builder.build()
+        options = self.options
+        columns = dict(zip(self.names, self.types, strict=True))
+        return CsvSchema(
+            columns=csv_columns(columns, options["array-element-delimiter"], self.table),
+            column_separator=options["field-delimiter"].replace("\\t", "\t"),
+            quote_char=None if options["disable-quote-character"] else options["quote-character"],
+            escape_char=options["escape-character"],
+            null_value=options["null-literal"],
+            allow_comments=options["allow-comments"],
+        )
 
 
 def metadata_of(kind: str) -> tuple[str, ...]:
@@ -211,4 +220,6 @@ def message_format(
             f"table {table}: missing fields cannot fail while parse errors are ignored",
             hint=f"leave out '{kind}.fail-on-missing-field' or '{kind}.ignore-parse-errors'",
         )
-    return MessageFormat(kind, options, tuple(columns), tuple(columns.values()), tuple(metadata))
+    return MessageFormat(
+        kind, options, tuple(columns), tuple(columns.values()), tuple(metadata), table
+    )

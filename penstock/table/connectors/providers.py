@@ -43,7 +43,7 @@ class Scanned:
     types: tuple[DataType, ...]
     columnar: bool = False
     parallelism: int | None = None
-    # Where the connector emits watermarks by itself (`scan.watermark...` with splits), the strategy; None: an operator behind the source does.
+    # The strategy of a connector that has watermarks of its own, for tables that declare SOURCE_WATERMARK(); None: it has none.
     watermarks: Any = None
 
 

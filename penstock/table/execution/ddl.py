@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UnsupportedOperationError
 from penstock.table import table_result
-from penstock.table.catalog.in_memory import Database, GenericInMemoryCatalog
+from penstock.table.catalog.in_memory import Database
+from penstock.table.catalog.names import Catalog
 from penstock.table.catalog.tables import (
     Column,
     PhysicalColumn,
@@ -176,9 +177,7 @@ def create_catalog(environment: TableEnvironment, statement: sql.CreateCatalog) 
     return table_result.ok()
 
 
-def new_catalog(
-    name: str, options: dict[str, str], comment: str | None = None
-) -> GenericInMemoryCatalog:
+def new_catalog(name: str, options: dict[str, str], comment: str | None = None) -> Catalog:
     """Return a catalog as its options describe it."""
     kind = options.get("type")
     if kind != "generic_in_memory":
@@ -193,7 +192,7 @@ def new_catalog(
             raise ValidationError(
                 f"a catalog in memory has no option '{key}'", hint=did_you_mean(key, known)
             )
-    catalog = GenericInMemoryCatalog(name, options.get("default-database", "default"))
+    catalog = Catalog(name, options.get("default-database", "default"))
     catalog.options = dict(options)
     catalog.comment = comment
     return catalog

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from penstock.common.options import table as options
 from penstock.table import table_result
 from penstock.table.execution import jobs
 from penstock.table.plan.nodes import Node, Write
-from penstock.table.printing import MAX_COLUMN_WIDTH, Tableau
+from penstock.table.printing import Tableau
 from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.result_kind import ResultKind
 from penstock.table.sql import statements as sql
@@ -16,9 +17,6 @@ from penstock.table.table_result import JobRows, TableResult
 
 if TYPE_CHECKING:
     from penstock.table.table_environment import TableEnvironment
-
-_WIDTH = "table.display.max-column-width"
-_SYNC = "table.dml-sync"
 
 
 def select(environment: TableEnvironment, statement: sql.Query) -> TableResult:
@@ -37,7 +35,7 @@ def run(environment: TableEnvironment, node: Node) -> TableResult:
         zone=config.zone,
         kinds=not config.is_batch,
         by_type=not config.is_batch,
-        widest=int(config.get(_WIDTH, str(MAX_COLUMN_WIDTH))),
+        widest=config.effective().get(options.DISPLAY_WIDTH),
     )
     return TableResult(
         ResultKind.SUCCESS_WITH_CONTENT, schema, JobRows(rows), client=client, lines=tableau.lines
@@ -61,7 +59,7 @@ def write(environment: TableEnvironment, writes: Sequence[Write]) -> TableResult
     client = environment.planning.run_inserts(writes, job_name)
     jobs.remember(environment, job_name, client)
     result = table_result.of_inserts(numbered(names), client)
-    if environment.get_config().get(_SYNC, "false").lower() == "true":
+    if environment.get_config().effective().get(options.DML_SYNC):
         result.wait()
     return result
 

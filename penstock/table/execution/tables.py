@@ -54,7 +54,7 @@ def table_of(
         tuple(map(column_of, statement.columns)),
         dict(statement.options),
         watermark_of(statement.watermark),
-        primary_key_of(statement),
+        statement.primary_key,
         statement.partition_keys,
         statement.comment,
     )
@@ -68,16 +68,6 @@ def watermark_of(definition: sql.WatermarkDefinition | None) -> tuple[str, objec
     if definition is None:
         return None
     return definition.column, definition.expression, definition.expression_text
-
-
-def primary_key_of(statement: sql.CreateTable) -> tuple[str, ...] | None:
-    """Return the primary key, whether it is said at a column or at the end."""
-    inline = tuple(each.name for each in statement.columns if each.primary_key)
-    if (inline and statement.primary_key is not None) or len(inline) > 1:
-        raise ValidationError(
-            "a table has one primary key", hint="write PRIMARY KEY (a, b) at the end"
-        )
-    return inline or statement.primary_key
 
 
 def checked(table: ResolvedTable) -> ResolvedTable:

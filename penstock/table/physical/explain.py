@@ -52,9 +52,8 @@ def line_of(node: Physical) -> str:
     parts: list[str] = []
     match node:
         case TableScan():
-            parts = [f"table=[[{_path(node.table)}]]"]
-            parts += [node.detail] if node.detail else []
-            parts.append(f"fields=[{', '.join(names)}]")
+            detail = f", {node.detail}" if node.detail else ""
+            parts = [f"table=[[{_path(node.table)}{detail}]]", f"fields=[{', '.join(names)}]"]
         case StreamInput():
             parts = [f"fields=[{', '.join(names)}]"]
         case Rows():

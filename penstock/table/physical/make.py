@@ -61,6 +61,7 @@ def calc(
         projection = None
     if projection is None and condition is None:
         return _renamed(node, schema)
+    passed = _passed_on(node, projection)
     merged = _merge(node, projection, condition)
     if merged is not None:
         node, projection, condition = merged
@@ -75,7 +76,8 @@ def calc(
         traits = given
     else:
         schema = tuple(
-            _computed(field, each, node) for field, each in zip(schema, projection, strict=True)
+            _computed(field, each, node, before)
+            for field, each, before in zip(schema, projection, passed, strict=True)
         )
         traits = replace(
             given,
@@ -121,8 +123,20 @@ def _renamed(node: Physical, schema: Schema) -> Physical:
     return replace(node, schema=renamed) if not isinstance(node, Exchange) else node
 
 
-def _computed(field: Field, expression: Rex, node: Physical) -> Field:
-    """A column that is only passed on keeps its time attribute, as far as the node below has it."""
+def _passed_on(node: Physical, projection: Sequence[Rex] | None) -> list[Field | None]:
+    """Return for each column the one that it passes on, None if it is computed."""
+    if projection is None:
+        return list(node.schema)
+    return [node.schema[each.index] if isinstance(each, InputRef) else None for each in projection]
+
+
+def _computed(field: Field, expression: Rex, node: Physical, before: Field | None) -> Field:
+    """A column that is only passed on keeps its time attribute, as far as the node below has it.
+
+    `before`: the column that it passes on of a calc that has become one with this: it may compute what the scan makes watermarks of.
+    """
+    if before is not None and before.time == "rowtime":
+        return Field(field.name, field.type, before.time, before.window)
     if isinstance(expression, InputRef):
         below = node.schema[expression.index]
         return Field(field.name, field.type, below.time, below.window)

@@ -78,11 +78,15 @@ class Physical:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableScan(Physical):
-    """Reads a table of a catalog. `scanned` is a penstock.table.connectors.providers.Scanned."""
+    """Reads a table of a catalog. `scanned` is a penstock.table.connectors.providers.Scanned.
+
+    `spec`: what reads it if it makes watermarks of the table's columns; None: the connector's source, as it is.
+    """
 
     table: Any
     scanned: Any
     detail: str = ""  # what was pushed into it
+    spec: OperatorSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.common import options as program_options
+from penstock.common.options import table as options
 from penstock.graph.compiler import Plans, compile_program, execution_plan_json
 from penstock.graph.drawing import draw_svg
 from penstock.graph.settings import GraphSettings
-from penstock.table.physical import options
+from penstock.table.function_runners import AsyncCallSettings
 from penstock.table.physical.changes import inputs_first, settle
 from penstock.table.physical.implement import (
     aggregates,
@@ -21,12 +22,15 @@ from penstock.table.physical.implement import (
     writes,
 )
 from penstock.table.physical.implement.context import Context, Implement
+from penstock.table.physical.implement.materialize import materialized
 from penstock.table.physical.make import final_table
 from penstock.table.physical.nodes import Physical, Result, TableSink
 from penstock.table.physical.settings import PlannerSettings
 from penstock.table.plan import nodes as plan
+from penstock.table.rules.async_calls import set_async_options
 from penstock.table.rules.nodes import Expand, Rank
 from penstock.table.rules.optimizer import optimize
+from penstock.table.rules.united_writes import unite_writes
 
 IMPLEMENTATIONS: dict[type[plan.Node], Implement] = {
     plan.Scan: scans.implement_scan,
@@ -100,19 +104,45 @@ class Planner:
     def __init__(self, settings: PlannerSettings | None = None) -> None:
         self.settings = settings or PlannerSettings()
 
-    def plan(self, roots: Sequence[plan.Node], *, update_before: bool = True) -> PhysicalPlan:
-        """Return how logical plans are run, all in one job. `update_before`: the program wants -U rows, too."""
+    def plan(
+        self,
+        roots: Sequence[plan.Node],
+        *,
+        update_before: bool = True,
+        primary_key: tuple[int, ...] | None = None,
+    ) -> PhysicalPlan:
+        """Return how logical plans are run, all in one job.
+
+        `update_before`: the program wants -U rows, too. `primary_key`: the columns that the program knows rows by.
+        """
         reuse = self.settings.configuration.get(options.REUSE_SUB_PLANS)
         split = self.settings.configuration.get(options.DISTINCT_SPLIT)
         buckets = self.settings.configuration.get(options.DISTINCT_BUCKETS) if split else 0
-        optimized = optimize(roots, zone=self.settings.zone, reuse=reuse, buckets=buckets)
+        called = set_async_options(unite_writes(roots), self._async_calls())
+        optimized = optimize(called, zone=self.settings.zone, reuse=reuse, buckets=buckets)
         context = Context(self.settings, IMPLEMENTATIONS)
-        ends = [self._end(context.implement(each), update_before) for each in optimized]
+        ends = [
+            self._end(context.implement(each), update_before, primary_key) for each in optimized
+        ]
         return PhysicalPlan(tuple(settle(ends)), tuple(roots), tuple(optimized), self.settings)
 
-    def _end(self, node: Physical, update_before: bool) -> Physical:
+    def _async_calls(self) -> AsyncCallSettings:
+        get = self.settings.configuration.get
+        retries = get(options.ASYNC_SCALAR_RETRIES) == "FIXED_DELAY"
+        return AsyncCallSettings(
+            capacity=get(options.ASYNC_SCALAR_CAPACITY),
+            timeout_s=self.settings.millis(options.ASYNC_SCALAR_TIMEOUT) / 1000,
+            retries=get(options.ASYNC_SCALAR_ATTEMPTS) if retries else 0,
+            delay_s=self.settings.millis(options.ASYNC_SCALAR_DELAY) / 1000,
+        )
+
+    def _end(
+        self, node: Physical, update_before: bool, primary_key: tuple[int, ...] | None
+    ) -> Physical:
         if isinstance(node, TableSink):
             return node
         if self.settings.batch:
             node = final_table(node)
+        if primary_key is not None:
+            node = materialized(node, primary_key, self.settings)
         return Result(schema=node.schema, traits=node.traits, inputs=(node,), before=update_before)

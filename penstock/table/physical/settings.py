@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from penstock.common import Configuration
 from penstock.common.config_options import ConfigOption
+from penstock.common.options import table as options
 from penstock.common.time import Duration
 from penstock.table.connectors.providers import TableFactories
-from penstock.table.physical import options
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ from typing import Any
 
 from penstock.columnar.keys import ColumnsKey
 from penstock.columnar.specs.stateless import ColumnsToRowsSpec, ExpandSpec, RowsToColumnsSpec
+from penstock.common.options import table as options
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.collection import CollectionSource
 from penstock.graph.operator_specs import OperatorSpec, SinkSpec, SourceSpec
 from penstock.graph.partitioning import Global, Hash
+from penstock.graph.state_description import StateDescription
 from penstock.graph.transformations import (
     OperatorTransformation,
     PartitionTransformation,
@@ -17,9 +19,9 @@ from penstock.graph.transformations import (
     UnionTransformation,
 )
 from penstock.table.expressions.nodes import Literal
-from penstock.table.physical import options
 from penstock.table.physical.changes import inputs_first
 from penstock.table.physical.explain import kind_of, line_of
+from penstock.table.physical.lineage import Lineage
 from penstock.table.physical.nodes import (
     Exchange,
     Operator,
@@ -33,6 +35,7 @@ from penstock.table.physical.nodes import (
 )
 from penstock.table.physical.placement import is_placed
 from penstock.table.physical.planner import PhysicalPlan
+from penstock.table.physical.state_descriptions import describe_state
 from penstock.table.types import IntType
 
 
@@ -57,6 +60,10 @@ class _Translator:
         self._number = 0
         # What runs with a parallelism of its own, by node; what reads it without an exchange runs with the same, for rows must stay in their order.
         self._widths: dict[int, int | None] = {}
+        # All tables are known before the first operator is described.
+        self._lineage = Lineage()
+        for node in inputs_first(plan.roots):
+            self._lineage.columns(node)
 
     def add(self, node: Physical) -> None:
         """Translate one node."""
@@ -118,6 +125,7 @@ class _Translator:
         kind: str = "operator",
         key_selectors: tuple[Any, ...] = (),
         suffix: str = "",
+        state_description: StateDescription | None = None,
     ) -> OperatorTransformation:
         width = self._widths[id(node)]
         title = name or f"{kind_of(node)}[{self._number}]"
@@ -131,6 +139,7 @@ class _Translator:
             key_selectors=key_selectors,
             description=line_of(node),
             uid=f"{self._number}_{kind_of(node).lower()}{suffix}" if self._uids else None,
+            state_description=state_description,
         )
 
     def _scan(self, node: TableScan) -> Transformation:
@@ -138,7 +147,7 @@ class _Translator:
         strategy = scanned.watermarks or WatermarkStrategy.no_watermarks()
         return self._step(
             node,
-            SourceSpec(scanned.source, strategy),
+            node.spec or SourceSpec(scanned.source, strategy),
             [],
             name=f"Source: {node.table.path.name}[{self._number}]",
             kind="source",
@@ -189,6 +198,7 @@ class _Translator:
             node.spec,
             inputs,
             key_selectors=selectors if any(selectors) else (),
+            state_description=describe_state(node, self._lineage),
         )
 
     def _sink(self, node: TableSink, source: Transformation) -> Transformation:

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from penstock.common.nanoseconds import from_nanos, to_nanos
 from penstock.errors import ArgumentError
 from penstock.table.expressions.nodes import Literal
 from penstock.table.sql import trees
@@ -85,6 +86,8 @@ def _read(kind: str, parts: tuple[Any, ...], zone: str) -> tuple[Any, DataType]:
         return time(hour, minute, second, micros), TimeType(digits, nullable=False)
     year, month, day = map(int, clock[:3])
     moment = datetime(year, month, day, hour, minute, second, micros)
+    if nanos := int((fraction or "0").ljust(9, "0")[6:]):
+        moment = from_nanos(to_nanos(moment) + nanos)
     if kind == "TIMESTAMP":
         return moment, TimestampType(digits, nullable=False)
     moment = moment.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)

@@ -48,11 +48,20 @@ class Node:
         return ()
 
 
+@dataclass(frozen=True, slots=True)
+class ScanWatermark:
+    """What a scan makes watermarks of, per split: `rowtime` and `expression` are computed of its columns. None: the source has watermarks of its own."""
+
+    rowtime: Rex
+    expression: Rex | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan(Node):
-    """Reads a table of a catalog: its physical and metadata columns; computed columns and the watermark are nodes above it.
+    """Reads a table of a catalog: its physical and metadata columns; computed columns are nodes above it.
 
     `table` is a penstock.table.catalog.tables.ResolvedTable. `options` come from OPTIONS hints. `columns`: what is read, if not all.
+    `watermark` is set by the rule that pushes WATERMARK FOR into the source.
     """
 
     table: Any
@@ -60,6 +69,7 @@ class Scan(Node):
     columns: tuple[str, ...] | None = None
     filters: tuple[Rex, ...] = ()
     limit: int | None = None
+    watermark: ScanWatermark | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +108,11 @@ class Input1(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignWatermark(Input1):
-    """WATERMARK FOR `rowtime` AS `expression`."""
+    """WATERMARK FOR `rowtime` AS `expression`. `pushed`: the scan below emits the watermarks, this only says which column is the time attribute."""
 
     rowtime: int
     expression: Rex
+    pushed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

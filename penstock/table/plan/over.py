@@ -10,7 +10,8 @@ from typing import Any
 from sqlglot import exp
 
 from penstock.columnar.specs.common import SortKey
-from penstock.table.expressions.nodes import AggregateCall, InputRef, Literal
+from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal
+from penstock.table.expressions.typing import is_integer
 from penstock.table.plan.aggregation import aggregate_call, never_null
 from penstock.table.plan.blocks import Block, Projection
 from penstock.table.plan.nodes import Field, Over, OverWindow, Place
@@ -182,6 +183,8 @@ def _bound(block: Block, spec: Any, which: str, rows: bool) -> int | None:
             return None
         return 0
     rex = block.convert(value)
+    while isinstance(rex, Call) and rex.function == "CAST" and is_integer(rex.type):
+        (rex,) = rex.operands  # CAST(2 AS BIGINT): the number of rows stays the same
     amount = rex.value if isinstance(rex, Literal) else None
     if rows and isinstance(amount, int) and not isinstance(amount, bool):
         distance = amount

@@ -11,7 +11,6 @@ from penstock.columnar.values import values_of_series
 from penstock.errors import PenstockError
 from penstock.table.expressions.folding import simplified
 from penstock.table.expressions.nodes import (
-    AggregateCall,
     Call,
     InputRef,
     Literal,
@@ -21,20 +20,9 @@ from penstock.table.expressions.nodes import (
     rewrite,
     walk,
 )
-from penstock.table.plan.nodes import (
-    Aggregate,
-    Correlate,
-    Field,
-    Filter,
-    Join,
-    Node,
-    Over,
-    Project,
-    SetOperation,
-    Values,
-)
+from penstock.table.plan.nodes import Field, Filter, Join, Node, Project, SetOperation, Values
 from penstock.table.rules.expressions import TRUE, all_of, conjuncts, is_deterministic
-from penstock.table.rules.trees import transform
+from penstock.table.rules.trees import transform, with_expressions
 from penstock.table.types import AtomicType, NullType
 
 
@@ -44,30 +32,14 @@ def fold_constants(node: Node, zone: str) -> Node:
     def fold(rex: Rex) -> Rex:
         return rewrite(rex, lambda each: _folded(simplified(each), zone))
 
-    def call(each: AggregateCall) -> AggregateCall:
-        return replace(
-            each,
-            operands=tuple(map(fold, each.operands)),
-            filter=None if each.filter is None else fold(each.filter),
-        )
-
     def change(each: Node) -> Node:
-        match each:
-            case Project():
-                return replace(each, expressions=tuple(map(fold, each.expressions)))
+        folded = with_expressions(each, fold)
+        match folded:
             case Filter():
-                return _filter(replace(each, condition=_condition(fold(each.condition))))
+                return _filter(replace(folded, condition=_condition(folded.condition)))
             case Join():
-                return _join(replace(each, condition=_condition(fold(each.condition))))
-            case Aggregate():
-                return replace(each, aggregates=tuple(map(call, each.aggregates)))
-            case Over():
-                return replace(each, calls=tuple(map(call, each.calls)))
-            case Correlate():
-                return replace(each, operands=tuple(map(fold, each.operands)))
-            case Values():
-                return replace(each, rows=tuple(tuple(map(fold, row)) for row in each.rows))
-        return each
+                return _join(replace(folded, condition=_condition(folded.condition)))
+        return folded
 
     return transform(node, change)
 

@@ -14,6 +14,7 @@ from penstock.table.rules.pruning import prune
 from penstock.table.rules.ranks import recognise_ranks
 from penstock.table.rules.set_operations import rewrite_set_operations
 from penstock.table.rules.sharing import share
+from penstock.table.rules.watermarks import push_watermark
 
 # What a plan is rewritten by alone; the others look at all plans of a job.
 RULES = (rewrite_set_operations, expand_grouping_sets, recognise_ranks, push_limits)
@@ -28,7 +29,7 @@ def optimize(
         plans = [split_distinct(each, buckets) for each in plans]
     if reuse:
         plans = share(plans)
-    plans = prune(push_filters(plans))
+    plans = [push_watermark(each) for each in prune(push_filters(plans))]
     return share(plans) if reuse else plans
 
 

@@ -6,7 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.table.plan.nodes import Input1, Join, Node, SetOperation
+from penstock.table.expressions.nodes import AggregateCall, Rex
+from penstock.table.plan.nodes import (
+    Aggregate,
+    Correlate,
+    Filter,
+    Input1,
+    Join,
+    Node,
+    Over,
+    Project,
+    SetOperation,
+    Values,
+)
 
 
 def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
@@ -33,6 +45,32 @@ def transform(node: Node, change: Callable[[Node], Node]) -> Node:
         return known[1]
 
     return visit(node)
+
+
+def with_expressions(node: Node, change: Callable[[Rex], Rex]) -> Node:
+    """Return a node with each of its expressions replaced by what `change` makes of it."""
+
+    def call(each: AggregateCall) -> AggregateCall:
+        return replace(
+            each,
+            operands=tuple(map(change, each.operands)),
+            filter=None if each.filter is None else change(each.filter),
+        )
+
+    match node:
+        case Project():
+            return replace(node, expressions=tuple(map(change, node.expressions)))
+        case Filter() | Join():
+            return replace(node, condition=change(node.condition))
+        case Aggregate():
+            return replace(node, aggregates=tuple(map(call, node.aggregates)))
+        case Over():
+            return replace(node, calls=tuple(map(call, node.calls)))
+        case Correlate():
+            return replace(node, operands=tuple(map(change, node.operands)))
+        case Values():
+            return replace(node, rows=tuple(tuple(map(change, row)) for row in node.rows))
+    return node
 
 
 def fields_of(node: Any) -> dict[str, Any]:

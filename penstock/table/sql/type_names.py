@@ -95,9 +95,9 @@ class TypeParser(TokenStream):
         if word in _PLAIN:
             return _PLAIN[word]()
         if word in _WITH_LENGTH:
-            if word in ("CHAR", "CHARACTER") and self.accept("VARYING"):
-                word = "VARCHAR"
-            return _WITH_LENGTH[word](self._parameter(1))
+            if not word.startswith("VAR") and self.accept("VARYING"):
+                word = "VARBINARY" if word == "BINARY" else "VARCHAR"
+            return _WITH_LENGTH[word](self._parameter(MAX_LENGTH if word.startswith("VAR") else 1))
         if word in ("DECIMAL", "DEC", "NUMERIC"):
             return self._decimal()
         if word == "DOUBLE":

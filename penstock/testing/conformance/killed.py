@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
-import cloudpickle
-
+from penstock.common import cloudpickling
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import Source
 from penstock.testing.conformance.rules import broken
@@ -103,7 +102,7 @@ def run_killed(job: Job, moments: Sequence[str], seconds: float) -> None:
     """Run a job in processes that are killed, one after another, each at its moment; the last one comes to the job's end."""
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "job"
-        file.write_bytes(cloudpickle.dumps((job, list(moments))))
+        file.write_bytes(cloudpickling.dumps((job, list(moments))))
         program = f"from {__name__} import main; main({str(file)!r})"
         path = os.pathsep.join(entry for entry in sys.path if entry)
         limit = seconds * (len(moments) + 1)
@@ -125,7 +124,7 @@ def run_killed(job: Job, moments: Sequence[str], seconds: float) -> None:
 
 def main(file: str) -> None:
     """Run the drivers of a file. Each is forked, which is much quicker than a start; there are no threads yet."""
-    job, moments = cloudpickle.loads(Path(file).read_bytes())
+    job, moments = cloudpickling.loads(Path(file).read_bytes())
     import penstock.jobmanager.job_master
     import penstock.runtime.task.local_stage
     import penstock.testing.conformance.jobs  # noqa: F401 - what every driver would import

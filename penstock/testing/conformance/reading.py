@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import cloudpickle
-
-from penstock.common import clock
+from penstock.common import clock, cloudpickling
 from penstock.connectors.source import (
     Boundedness,
     ReadLimits,
@@ -33,7 +31,7 @@ _TURN_S = 0.3  # how long a reader may wait in one turn
 def copy_of(value: Any, what: str) -> Any:
     """Return what comes out of a pickle, as in a task or after a restart."""
     with step(f"pickling {what}"):
-        return cloudpickle.loads(cloudpickle.dumps(value))
+        return cloudpickling.loads(cloudpickling.dumps(value))
 
 
 @contextmanager

@@ -34,6 +34,7 @@ SPLITS = 2
 KEYS = 20
 BATCH = 20
 PAUSE_S = 0.01  # after each batch
+HELD_S = 0.1  # after each record, while the source is held back
 
 
 def expected(records: int) -> list[str]:
@@ -48,8 +49,9 @@ def expected(records: int) -> list[str]:
 class Paced(Source):
     """Two splits with the same numbers, at a pace that leaves time to strike."""
 
-    def __init__(self, records: int) -> None:
+    def __init__(self, records: int, released: str | None) -> None:
         self._records = records
+        self._released = released
 
     def get_boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED
@@ -58,7 +60,7 @@ class Paced(Source):
         return Splits(found=bool(restored))
 
     def create_reader(self) -> SourceReader:
-        return PacedReader(self._records)
+        return PacedReader(self._records, self._released)
 
 
 class Splits(SplitEnumerator):
@@ -79,15 +81,19 @@ class Splits(SplitEnumerator):
 
 
 class PacedReader(SourceReader):
-    def __init__(self, records: int) -> None:
+    """Gives a record now and then until the file `released` exists, if there is to be one; then batches."""
+
+    def __init__(self, records: int, released: str | None) -> None:
         self._records = records
+        self._released = released
 
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
         while position < self._records:
-            end = min(position + BATCH, self._records)
+            held = self._released is not None and not Path(self._released).exists()
+            end = min(position + (1 if held else BATCH), self._records)
             yield SourceBatch(list(range(position, end)), end)
             position = end
-            time.sleep(PAUSE_S)
+            time.sleep(HELD_S if held else PAUSE_S)
 
 
 class Count(KeyedProcessFunction):
@@ -117,7 +123,7 @@ def main(options: dict[str, Any]) -> None:
     directory = options["directory"]
     settings = Configuration()
     for key, value in {
-        "penstock.execution.mode": "pipelined",
+        "penstock.execution.mode": options.get("mode", "pipelined"),
         "parallelism.default": str(SPLITS),
         "execution.checkpointing.interval": "200 ms",
         "execution.checkpointing.dir": f"{directory}/checkpoints",
@@ -128,10 +134,12 @@ def main(options: dict[str, Any]) -> None:
         "spark.driver.host": options["host"],
         "spark.driver.bindAddress": options["host"],
         "spark.executor.memory": "512m",
+        "slot.request.timeout": "300 s",  # executors are slow to come on a busy machine
     }.items():
         settings.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(settings)
-    env.from_source(Paced(options["records"]), WatermarkStrategy.no_watermarks(), "paced").key_by(
+    source = Paced(options["records"], options.get("released"))
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "paced").key_by(
         lambda number: number % KEYS
     ).process(Count(directory)).sink_to(
         FileSink.for_row_format(f"{directory}/counts", Encoder.simple_string_encoder())

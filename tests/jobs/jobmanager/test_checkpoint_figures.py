@@ -2,24 +2,111 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from penstock.common import WatermarkStrategy
-from penstock.datastream import MapFunction
+from penstock.common import Time, WatermarkStrategy
+from penstock.connectors.source import ReadLimits, SourceBatch, SourceReader, SourceSplit
+from penstock.datastream import AsyncDataStream, AsyncFunction, MapFunction
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.counting_job import KEYS, Counting, Total, environment
-from tests.builders.steps import before_each_trigger
+from tests.builders.steps import at_step, before_each_trigger
+from tests.builders.waiting import wait_until
 
 LAST = 6
+BATCH = 10  # records that a source reads at once, and that a buffer has at most
+#: While it is set, no call is answered: a subtask takes one more buffer at most.
+HELD = threading.Event()
+#: More than two subtasks take then
+MANY = 3 * BATCH
 
 
 class Slow(MapFunction):
     def map(self, value: Any) -> Any:
         time.sleep(0.0002)
         return value
+
+
+class Counted(Counting):
+    """Counts what is read."""
+
+    read = 0
+
+    def create_reader(self) -> SourceReader:
+        return _CountedReader()
+
+
+class _CountedReader(SourceReader):
+    def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
+        numbers = list(range(position, position + BATCH))
+        yield SourceBatch(numbers, position + BATCH, numbers)
+        Counted.read += BATCH
+
+
+class Taken(MapFunction):
+    """Counts what is taken."""
+
+    count = 0
+
+    def map(self, value: Any) -> Any:
+        Taken.count += 1
+        return value
+
+
+class Answered(AsyncFunction):
+    """Answers when nobody holds the answers back; barriers do not wait for them."""
+
+    barrier_wait_millis = 0
+
+    async def async_invoke(self, value: Any) -> list[Any]:
+        while HELD.is_set():
+            await asyncio.sleep(0.001)
+        return [value]
+
+
+def test_each_unaligned_checkpoint_tells_of_the_records_in_flight() -> None:
+    Counted.read = Taken.count = 0
+    HELD.clear()
+    env = environment(
+        2,
+        execution__checkpointing__interval="30 ms",
+        execution__checkpointing__unaligned__enabled="true",
+        execution__buffer_timeout="0 ms",
+        taskmanager__network__memory__buffer_debloat__enabled="false",
+        web__checkpoints__history="1000000",
+    )
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    keyed = env.from_source(Counted(), strategy, "numbers").key_by(lambda number: number % KEYS)
+    stream = keyed.process(Total()).map(Taken())
+    held: list[int] = []
+
+    def hold(number: int) -> None:
+        """Let records wait in the channels, once there are any, until the checkpoint is complete."""
+        if len(held) == LAST:
+            cluster.masters[0].cancel(graceful=True)
+        elif Taken.count:
+            HELD.set()
+            wait_until(lambda: Counted.read - Taken.count > MANY, "records that wait")
+            held.append(number)
+
+    with (
+        MiniCluster(mode="pipelined") as cluster,
+        before_each_trigger(hold),
+        at_step("after write_manifest", lambda number: HELD.clear()),
+    ):
+        client = _start(env, AsyncDataStream.unordered_wait(stream, Answered(), Time.hours(1), 1))
+        client.get_job_execution_result().exception(120)
+    found = cluster.masters[0].statistics.to_json()["history"]
+    completed = {each["id"]: each for each in found if each["status"] == "COMPLETED"}
+    assert {number: completed[number]["persisted_data"] > 0 for number in held} == dict.fromkeys(
+        held, True
+    )
+    assert len(held) == LAST
 
 
 @pytest.mark.parametrize("unaligned", [False, True])

@@ -43,6 +43,11 @@ def test_a_running_job_tells_what_flink_tells(job):
             for report in reports(controller, 2)["reports"]
         )
     )
+    (dropped,) = controller.describe()["dropped"]
+    assert dropped["metric"] == "numLateRecordsDropped"
+    assert 6 < dropped["dropped"] <= dropped["records"]
+    assert dropped["watermark"] > 1_000_000_000_000
+    assert dropped["lateness_ms"] >= 0
     started = controller.describe()["start_ms"]
 
     def while_it_works():

@@ -29,17 +29,26 @@ def env() -> StreamTableEnvironment:
     return with_words()
 
 
-def test_a_query_gives_rows_with_names(env: StreamTableEnvironment) -> None:
+def test_a_query_gives_rows_as_pyflink_does(env: StreamTableEnvironment) -> None:
     result = env.execute_sql("SELECT word, id * 2 AS twice FROM words WHERE id > 2")
     assert result.get_result_kind() is ResultKind.SUCCESS_WITH_CONTENT
     assert result.get_resolved_schema().get_column_names() == ["word", "twice"]
     with result.collect() as found:
-        assert [row.as_dict() for row in found] == [
-            {"word": "or", "twice": 6},
-            {"word": "to", "twice": 8},
-        ]
-    with pytest.raises(InvalidProgramError, match="were read already"):
-        result.collect()
+        assert list(found) == [Row("or", 6), Row("to", 8)]
+
+
+def test_the_text_and_the_equality_of_collected_rows_are_those_of_pyflink(
+    env: StreamTableEnvironment,
+) -> None:
+    query = "SELECT 1 AS a, ROW(2, 'x') AS b, ARRAY[ROW(3)] AS c, MAP['k', ROW(4)] AS d, CAST(NULL AS ROW<e INT>) AS e"
+    (row,) = env.execute_sql(query).collect()
+    assert row == Row(1, Row(2, "x"), [Row(3)], {"k": Row(4)}, None)
+    assert repr(row) == "<Row(1, <Row(2, 'x')>, [<Row(3)>], {'k': <Row(4)>}, None)>"
+    assert row != Row(a=1, b=Row(2, "x"), c=[Row(3)], d={"k": Row(4)}, e=None)
+    counted = env.execute_sql("SELECT COUNT(*) FROM words GROUP BY 1 > 0").collect()
+    assert [row.get_row_kind() for row in counted][-1] in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+    (first, *_) = env.execute_sql("SHOW CATALOGS").collect()
+    assert first == Row("default_catalog")
 
 
 def test_a_query_is_printed_as_flink_prints_it(

@@ -174,3 +174,17 @@ def test_a_job_is_stopped_with_a_savepoint_where_the_session_says(tmp_path):
         job.get_job_execution_result().result(60)
         with environment.execute_sql("SHOW JOBS").collect() as rows:
             assert [row[2] for row in rows] == ["FINISHED"]
+
+
+def test_functions_come_from_modules_that_import_pyflink(run, tmp_path, monkeypatch):
+    (tmp_path / "shop_functions.py").write_text(
+        "from pyflink.table import DataTypes\n"
+        "from pyflink.table.udf import udf\n"
+        "twice = udf(lambda n: n * 2, result_type=DataTypes.INT())\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    statements = "CREATE TEMPORARY FUNCTION twice AS 'shop_functions.twice' LANGUAGE PYTHON; SELECT twice(21) AS n"
+    code, out, err = run("-e", statements)
+    assert code == 0, err
+    assert "42" in out
+    assert "pyflink" not in sys.modules

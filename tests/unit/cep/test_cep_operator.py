@@ -97,7 +97,9 @@ def test_late_events_without_a_side_output_are_counted():
     test = harness()
     test.process_watermark(5)
     test.process_elements([(("k", "a"), 1), (("k", "a"), 2)])
-    assert test.metrics.report()["numLateRecordsDropped"][1] == 2
+    metrics = test.metrics.report()
+    assert metrics["numLateRecordsDropped"][1] == 2
+    assert metrics["lateRecordsLatenessMs"][1] == {"sum": 7, "count": 2, "min": 3, "max": 4}
 
 
 def test_a_record_without_a_timestamp_is_refused():

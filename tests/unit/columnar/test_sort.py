@@ -41,19 +41,38 @@ def test_rows_leave_in_the_order_of_time(backend: str) -> None:
     rows = _rows(200, 1)
     order = (SortKey(0), SortKey(2, ascending=False))
     running = Stopped(SortSpec(TYPES, order, 0), backend, seed=1, stops=0.2)
-    sent, mark = 0, -1
+    sent, last = 0, _moment(-1)
     expected: list[Any] = []
     for part in cut(rows, 1):
         running.send(part, TYPES)
-        expected += [row for row in part if row[0] > _moment(mark)]
+        expected += [row for row in part if row[0] > last]
         sent += len(part)
         mark = sent // 5 + 1  # some rows are late
         running.watermark(mark * 1000)
+        last = max((row[0] for row in expected if row[0] <= _moment(mark)), default=last)
     running.watermark(MAX_WATERMARK)
     expected.sort(key=lambda row: (row[0], -row[2]))
     assert len(expected) < len(rows)
     assert running.changes() == [("+I", row) for row in expected]
     assert running.output.watermarks[-1] == MAX_WATERMARK
+
+
+@pytest.mark.parametrize("stops", [0.0, 1.0])
+def test_a_row_behind_the_watermark_is_late_only_if_a_newer_one_has_left(stops: float) -> None:
+    running = Stopped(SortSpec(TYPES, (SortKey(0),), 0), "hashmap", seed=4, stops=stops)
+    highest = -1
+    for second, mark in ((1, 0), (2, 1), (7, 6), (7, 6), (6, 6), (2, 6), (9, 8), (7, 8), (8, 8)):
+        running.send([(_moment(second), "a", 1)], TYPES)
+        if mark > highest:
+            highest = mark
+            running.watermark(mark * 1000)
+    running.watermark(MAX_WATERMARK)
+    # As in Flink: 6 is behind the watermark, and nothing after 2 had left; 2 and the third 7 came too late.
+    assert [row[0].second for _, row in running.changes()] == [1, 2, 6, 7, 7, 8, 9]
+    if not stops:
+        metrics = running.harness.metrics.report()
+        assert metrics["numLateRecordsDropped"] == ("counter", 2)
+        assert metrics["lateRecordsLatenessMs"][1]["max"] == 4000
 
 
 @pytest.mark.parametrize("changing", [False, True])

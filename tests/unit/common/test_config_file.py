@@ -54,10 +54,10 @@ def test_an_older_name_means_the_option_of_today():
 
 WRONG = {
     "unknown": (
-        "a: 1\nparalelism.default: 3",
-        "option 'a' is unknown",
+        "rest.nothing: 1\nparalelism.default: 3",
+        "option 'rest.nothing' is unknown",
         "line 1",
-        "spark.",
+        "",
     ),
     "nearly right": (
         "# x\nparalelism.default: 3",

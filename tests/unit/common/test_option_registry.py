@@ -5,7 +5,6 @@ import sys
 import pytest
 
 from penstock.common import Configuration, Duration
-from penstock.common.ignored_options import NO_EFFECT_PREFIXES
 from penstock.common.option_checks import find_option, validate
 from penstock.common.options import OPTIONS, spark_options
 from penstock.errors import ConfigurationError
@@ -31,7 +30,10 @@ from penstock.errors import ConfigurationError
         ("penstock.rest.enabled", True),
         ("penstock.epoch.interval", Duration.of_seconds(1)),
         ("penstock.progress", "auto"),
-        ("penstock.state.inline-threshold", 20480),
+        ("execution.checkpointing.data-inline-threshold", 20480),
+        ("table.exec.state.ttl", Duration.of_millis(0)),
+        ("sql-client.execution.result-mode", "table"),
+        ("web.cancel.enable", True),
         ("penstock.debug.check-order", False),
     ],
 )
@@ -49,6 +51,7 @@ def test_an_option_has_its_default(key, default):
         ("state.backend", "state.backend.type"),
         ("restart-strategy", "restart-strategy.type"),
         ("penstock.buffer.bytes", "taskmanager.memory.segment-size"),
+        ("penstock.state.inline-threshold", "execution.checkpointing.data-inline-threshold"),
     ],
 )
 def test_deprecated_keys_lead_to_their_options(old, new):
@@ -89,29 +92,6 @@ def test_known_options_pass(key, value):
 
 
 @pytest.mark.parametrize(
-    ("key", "nearest"),
-    [
-        ("paralelism.default", "parallelism.default"),
-        ("execution.checkpoint.interval", "execution.checkpointing.interval"),
-        ("taskmanager.numberOfTaskSlot", "taskmanager.numberOfTaskSlots"),
-        ("state.backend.typ", "state.backend.type"),
-        ("penstock.epoch.intervall", "penstock.epoch.interval"),
-        ("python.fn-execution.bundle.sise", "python.fn-execution.bundle.size"),
-    ],
-)
-def test_an_unknown_option_is_refused_with_the_nearest_names(key, nearest):
-    with pytest.raises(ConfigurationError) as caught:
-        validate(Configuration.from_dict({key: "1"}))
-    assert caught.value.message == f"option '{key}' is unknown"
-    assert nearest in caught.value.hint
-
-
-def test_an_option_like_no_other_gets_a_general_hint():
-    with pytest.raises(ConfigurationError, match="set_global_job_parameters"):
-        validate(Configuration.from_dict({"zzz": 1}))
-
-
-@pytest.mark.parametrize(
     ("key", "value"),
     [
         ("parallelism.default", "many"),
@@ -122,6 +102,10 @@ def test_an_option_like_no_other_gets_a_general_hint():
         ("pipeline.operator-chaining.enabled", "maybe"),
         ("state.backend.type", "memory"),
         ("taskmanager.memory.segment-size", "0 b"),
+        ("taskmanager.memory.process.size", "banana"),
+        ("table.exec.state.ttl", "long"),
+        ("table.exec.sink.upsert-materialize", "SOMETIMES"),
+        ("sql-client.execution.result-mode", "cards"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(key, value):
@@ -134,11 +118,13 @@ def test_options_of_spark_are_picked_out():
     assert spark_options(configuration) == {"spark.a": "true"}
 
 
-def test_prefixes_without_effect_hide_no_option():
-    hidden = [
-        key for key in OPTIONS if key.startswith(NO_EFFECT_PREFIXES) and find_option(key) is None
-    ]
-    assert hidden == []
-    for key in ("task.cancellation.timeout", "metrics.latency.interval"):
-        with pytest.raises(ConfigurationError):
-            validate(Configuration.from_dict({key: "never"}))
+def test_slots_of_a_taskmanager_are_cores_of_an_executor():
+    def cores(**given):
+        dotted = {key.replace("_", "."): value for key, value in given.items()}
+        return spark_options(Configuration.from_dict(dotted)).get("spark.executor.cores")
+
+    slots = {"taskmanager_numberOfTaskSlots": 3}
+    assert cores() is None
+    assert cores(**slots) == "3"
+    assert cores(**slots, spark_task_cpus="2") == "6"
+    assert cores(**slots, spark_executor_cores="5") == "5"

@@ -201,3 +201,12 @@ def test_a_row_without_names_holds_its_values_in_order(fields):
     row = Row(*fields)
     assert list(row) == fields
     assert row.stable_key() == tuple(fields)
+
+
+def test_rows_are_equal_as_in_pyflink() -> None:
+    assert Row(a=1, b=2) == Row(b=2, a=1)
+    assert Row(a=1, b=2) != Row(a=2, b=1)
+    assert Row(a=1) != Row(b=1)
+    assert Row(a=1) != Row(1)
+    assert Row(1) != Row.of_kind(RowKind.DELETE, 1)
+    assert Row(1) != (1,)

@@ -66,7 +66,6 @@ def test_what_is_not_implemented_is_known():
     assert set(features) == {
         "Catalog",
         "CatalogBaseTable",
-        "DataTypes",
         "Expression",
         "GroupedTable",
         "StatementSet",

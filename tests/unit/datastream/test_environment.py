@@ -22,8 +22,14 @@ from penstock.datastream import (
 )
 from penstock.datastream._environment_settings import EnvironmentSettings
 from penstock.datastream.functions import SinkFunction, SourceFunction
-from penstock.errors import ArgumentError, JobExecutionError
+from penstock.errors import (
+    ArgumentError,
+    ConfigurationError,
+    InvalidProgramError,
+    JobExecutionError,
+)
 from penstock.graph.operator_specs import SinkSpec, SourceSpec
+from tests.builders.cases import check_all
 from tests.unit.datastream.conftest import PathSink, QuietSource
 
 
@@ -131,12 +137,6 @@ SETTINGS = [
         f"name:x,path:{__file__};name:y,path:file://{__file__},executable:true;name:z,path:hdfs://host/c",
         id="cached files",
     ),
-    pytest.param(
-        lambda e: e.enable_changelog_state_backend(True),
-        "state.changelog.enabled",
-        "true",
-        id="changelog",
-    ),
 ]
 
 
@@ -177,6 +177,21 @@ def test_getters_say_what_holds_without_settings(env):
     assert env.is_changelog_state_backend_enabled() is None
     assert env.get_default_savepoint_directory() is None
     assert env.get_state_backend() is None
+
+
+def test_a_changelog_backend_is_noted_and_refused_when_the_program_is_executed(env, executor):
+    assert env.enable_changelog_state_backend(True).is_changelog_state_backend_enabled()
+    env.from_collection([1]).print()
+    with pytest.raises(ConfigurationError, match=r"state\.changelog\.enabled"):
+        env.execute()
+    assert env.enable_changelog_state_backend(False).execute_async() is not None
+
+
+def test_options_that_were_written_into_the_configuration_are_checked_by_execute(env, executor):
+    env.get_configuration().set_string("taskmanager.memory.proces.size", "1 gb")
+    env.from_collection([1]).print()
+    with pytest.raises(ConfigurationError, match=r"proces\.size' is unknown"):
+        env.execute()
 
 
 def test_getters_see_what_was_configured(env):
@@ -280,6 +295,76 @@ def test_slot_sharing_groups_are_registered_by_name(env, stream):
     group = SlotSharingGroup.builder("io").set_cpu_cores(1.0).set_task_heap_memory("64 mb").build()
     assert env.register_slot_sharing_group(group) is env
     assert group.get_task_heap_memory().get_mebi_bytes() == 64
+
+
+RESOURCES = {
+    "cores": (lambda b: b.set_cpu_cores(999.0), {}, "999 cores", "spark.executor.cores"),
+    "memory": (
+        lambda b: b.set_managed_memory("500 tb"),
+        {},
+        "524288001 mb",
+        "spark.executor.memory",
+    ),
+    "cores of a local master": (
+        lambda b: b.set_cpu_cores(3.0),
+        {"spark.master": "local[2]"},
+        "3 cores",
+        "",
+    ),
+    "slots of a taskmanager": (
+        lambda b: b.set_cpu_cores(3.0),
+        {"taskmanager.numberOfTaskSlots": 2},
+        "3 cores",
+        "",
+    ),
+    "cores of executors": (
+        lambda b: b.set_cpu_cores(5.0),
+        {"spark.master": "spark://host:7077", "spark.executor.cores": "4"},
+        "5 cores",
+        "",
+    ),
+    "memory of executors": (
+        lambda b: b.set_task_heap_memory("3 gb"),
+        {"spark.master": "yarn", "spark.executor.memory": "2g"},
+        "3 gb",
+        "",
+    ),
+    "GPUs": (
+        lambda b: b.set_external_resource("gpu", 1.0),
+        {},
+        "1 of gpu",
+        "spark.executor.resource.gpu.amount",
+    ),
+}
+
+
+def test_slots_that_no_taskmanager_can_have_are_refused(monkeypatch, executor):
+    monkeypatch.delenv("SPARK_MASTER", raising=False)
+
+    def check(case):
+        ask, given, wanted, hint = case
+        env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(given))
+        builder = SlotSharingGroup.builder("heavy").set_cpu_cores(0.5).set_task_heap_memory_mb(1)
+        mapped = env.from_collection([1]).map(str)
+        mapped.slot_sharing_group(ask(builder).build()).print()
+        with pytest.raises(InvalidProgramError, match="slot sharing group 'heavy' needs") as caught:
+            env.execute()
+        assert wanted in caught.value.message
+        assert hint in caught.value.hint
+
+    check_all(RESOURCES, check)
+
+
+def test_slots_that_a_taskmanager_can_have_are_not_reserved_which_a_line_says(
+    env, executor, caplog
+):
+    group = SlotSharingGroup.builder("small").set_cpu_cores(0.5).set_task_heap_memory_mb(1).build()
+    unused = SlotSharingGroup.builder("unused").set_cpu_cores(999).set_task_heap_memory_mb(1)
+    env.register_slot_sharing_group(unused.build())
+    env.from_collection([1]).map(str).slot_sharing_group(group).print()
+    env.execute_async()
+    assert "slot sharing group 'small': its resources are checked and not reserved" in caplog.text
+    assert "unused" not in caplog.text
 
 
 # Sources

@@ -252,9 +252,9 @@ def test_wrong_use_of_an_environment_is_refused(env, use, kind, message):
 
 
 def test_an_environment_is_not_created_with_unknown_options():
-    with pytest.raises(PenstockError, match=r"option 'no\.such\.option' is unknown"):
+    with pytest.raises(PenstockError, match=r"option 'state\.no-such-option' is unknown"):
         StreamExecutionEnvironment.get_execution_environment(
-            Configuration.from_dict({"no.such.option": "1"})
+            Configuration.from_dict({"state.no-such-option": "1"})
         )
 
 

@@ -12,6 +12,8 @@ from penstock.errors import (
     FencedError,
     PenstockError,
     RestoreRefusedError,
+    SuppressRestartsError,
+    suppresses_restarts,
 )
 from penstock.jobmanager.job_core import JobCore, Phase
 from penstock.jobmanager.job_messages import (
@@ -74,7 +76,8 @@ class Strategy:
 
 def failed(cause: Exception | None = None, at_s: float = 10.0, *, at_start: bool = False) -> Failed:
     cause = cause or ValueError("user code")
-    return Failed(EpochFailedError("epoch 3 failed"), cause, at_s, at_start)
+    permanent = suppresses_restarts(cause)
+    return Failed(EpochFailedError("epoch 3 failed"), cause, at_s, at_start, permanent=permanent)
 
 
 def told(core: JobCore, *events):
@@ -276,17 +279,24 @@ def test_what_fails_at_a_later_start_may_be_storage() -> None:
 
 @pytest.mark.parametrize(
     ("cause", "fenced"),
-    [(FencedError("taken over"), True), (RestoreRefusedError("does not fit"), False)],
-    ids=["fenced", "refused"],
+    [
+        (FencedError("taken over"), True),
+        (RestoreRefusedError("does not fit"), False),
+        (SuppressRestartsError("the records are gone"), False),
+    ],
+    ids=["fenced", "refused", "permanent"],
 )
 @pytest.mark.parametrize("at_start", [False, True])
 def test_what_never_will_be_better_ends_the_job_and_a_job_of_others_is_left_alone(
     cause, fenced, at_start
 ) -> None:
     event = failed(cause, at_start=at_start)
-    assert running().handle(event) == [End(S.FAILED, event.error, fenced=fenced)]
+    speaks_for_itself = isinstance(cause, FencedError | RestoreRefusedError)
+    verdict = None if speaks_for_itself else "no restart can help"
+    assert running().handle(event) == [End(S.FAILED, event.error, verdict, fenced=fenced)]
     core = JobCore(Strategy())
-    assert told(core, Start(), event) == [End(S.FAILED, event.error, fenced=fenced)]
+    first = None if at_start else verdict
+    assert told(core, Start(), event) == [End(S.FAILED, event.error, first, fenced=fenced)]
 
 
 def test_failed_checkpoints_are_tried_again_as_often_as_they_are_tolerated() -> None:

@@ -13,6 +13,7 @@ from penstock.graph.settings import GraphSettings
 from penstock.jobmanager.launcher import create_job
 from penstock.jobmanager.mailbox import Mailbox
 from penstock.jobmanager.running.epochs.pacing import Pacing
+from penstock.jobmanager.running.epochs.reading_time import ReadingTime
 from tests.builders.counting_job import environment, totals
 
 
@@ -113,3 +114,25 @@ def test_the_minimum_pause_does_not_put_a_job_further_behind(
     assert pacing.job.interval_s == 5
     pacing.ended(now - took_s, [Splits(data=data)])
     assert pacing._next_trigger == max(now - took_s + 5, now + pause_s)
+
+
+def test_sources_read_less_while_epochs_take_very_long_and_one_line_says_so(caplog) -> None:
+    interval = {"execution.checkpointing.interval": "1 s"}
+    pacing = pacing_of(threading.Event(), lambda: False, **interval)
+    source = Splits(data=True)
+    pacing.ended(time.monotonic() - 500, [source], first=True)  # it has waited for executors
+    assert pacing.reading_s == pacing.job.interval_s
+    for _ in range(2):
+        pacing.ended(time.monotonic() - 500, [source])
+    assert pacing.reading_s < pacing.job.interval_s / 100
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    for _ in range(20):
+        pacing.ended(time.monotonic(), [source])
+    assert pacing.reading_s == pacing.job.interval_s
+
+
+def test_an_epoch_of_a_few_seconds_is_no_reason_to_read_less() -> None:
+    reading = ReadingTime()
+    reading.took(9.0, interval_s=0.1)
+    reading.took(110.0, interval_s=60.0)
+    assert reading.seconds(60.0) == 60.0

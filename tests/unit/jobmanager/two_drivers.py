@@ -130,7 +130,7 @@ class WorldCommitter(Committer):
 
 
 def tiny_job(world):
-    operator = SimpleNamespace(operator_id="sink", name="sink", uid=None)
+    operator = SimpleNamespace(operator_id="sink", name="sink", uid=None, state_description=None)
     vertex = SimpleNamespace(
         id="v", parallelism=1, max_parallelism=128, operators=[operator], inputs=()
     )

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from penstock.spark.masters import MasterNotFoundError, check_master
-from penstock.spark.session import get_context
+from penstock.spark.session import get_context, master_of
 
 
 @pytest.fixture
@@ -44,3 +44,12 @@ def test_an_address_that_cannot_be_is_refused_too(address):
 @pytest.mark.parametrize("master", ["local[2]", "yarn", "k8s://https://127.0.0.1:1"])
 def test_other_masters_are_spark_s_own_business(master):
     check_master(master)
+
+
+def test_the_default_master_has_the_cores_of_its_executor(monkeypatch):
+    monkeypatch.delenv("SPARK_MASTER", raising=False)
+    assert master_of({}) == "local[*,4]"
+    assert master_of({"spark.executor.cores": "3"}) == "local[3,4]"
+    assert master_of({"spark.master": "local[2]", "spark.executor.cores": "3"}) == "local[2]"
+    monkeypatch.setenv("SPARK_MASTER", "spark://host:7077")
+    assert master_of({"spark.executor.cores": "3"}) == "spark://host:7077"

@@ -16,6 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+import penstock
+from penstock.common import cloudpickling
 from penstock.common.python_dependencies import PythonDependencies
 from penstock.errors import JobCancelledError
 from penstock.spark import task_environment
@@ -69,6 +71,28 @@ def test_what_is_the_same_has_the_same_name_and_what_is_not_has_another(bundle, 
     assert first.name == second.name
     module.write_text("A = 2")
     assert bundle(files=(str(module),)).name != first.name
+
+
+def test_pickles_of_the_driver_load_beside_another_cloudpickle(bundle, tmp_path):
+    write_wheel(tmp_path / "packages", "cloudpickle", "1.6.0", "__version__ = '1.6.0'\n")
+    requirements = requirements_of(tmp_path, "cloudpickle==1.6.0")
+    made = bundle(requirements=str(requirements), packages=str(tmp_path / "packages"))
+    factor = 6
+    pickled = cloudpickling.dumps(lambda number: factor * number)
+    root = Path(penstock.__file__).parents[1]
+    question = (
+        f"sys.path.append({str(root)!r}) or"
+        f" [__import__('pickle').loads({pickled!r})(7), __import__('cloudpickle').__version__]"
+    )
+    assert ask(made, question) == [42, "1.6.0"]
+
+
+def test_requirements_with_another_pyspark_are_refused(bundle, tmp_path):
+    write_wheel(tmp_path / "packages", "pyspark", "3.0.1", "")
+    requirements = requirements_of(tmp_path, "pyspark==3.0.1")
+    made = bundle(requirements=str(requirements), packages=str(tmp_path / "packages"))
+    with pytest.raises(PreparationError, match=r"install pyspark 3\.0\.1, and the driver has"):
+        prepare(made)
 
 
 def test_modules_come_before_what_the_interpreter_has(bundle, tmp_path):

@@ -1,32 +1,44 @@
-"""Records that came after their window was closed."""
+"""Records that operators drop: late ones, and those that are not as they have to be."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
+from penstock.common.dropped_records import (
+    LATE,
+    NULL_COLUMN,
+    NULL_TIME,
+    REASONS,
+    SKIPPED,
+)
 from penstock.jobmanager.diagnosis.figures import JobFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, percent
 
-_SOME: Final = 0.0001
 _MANY: Final = 0.01
+_HINTS: Final = {
+    LATE: "a watermark strategy with more out-of-orderness (in SQL: WATERMARK FOR ... - INTERVAL ...) waits longer; "
+    "allowed_lateness(...) corrects results; side_output_late_data(...) keeps what is late",
+    NULL_TIME: "filter such rows out, or give the time attribute a default with COALESCE",
+    NULL_COLUMN: "'table.exec.sink.not-null-enforcer' = 'ERROR' fails the job instead; COALESCE gives a default",
+    SKIPPED: "without the option that ignores parse errors the job fails at the first one, and names it",
+}
 
 
 def late_records(job: JobFigures) -> Iterator[Finding]:
-    """Say of each vertex that drops records how many."""
-    for vertex in job.vertices:
-        late = sum(each.late for each in vertex.subtasks)
-        records = sum(each.records for each in vertex.subtasks)
-        share = late / records if records else 0.0
-        if share < _SOME:
-            continue
+    """Say of each operator that drops records why and how many; how few they are, none goes without a word."""
+    for each in job.dropped:
+        share = each.dropped / each.records
+        late = each.metric == LATE
+        count = f"{each.dropped:,} of {each.records:,}"
+        figures = {"dropped": each.dropped, "records": each.records}
+        more = {"watermark": each.watermark, "lateness_ms": each.lateness_ms}
         yield Finding(
-            "late-records",
+            "late-records" if late else "dropped-records",
             Severity.WARNING if share >= _MANY else Severity.INFO,
-            f"'{vertex.label}' dropped {percent(share)} of its records: they came too late",
-            f"{late:,.0f} of {records:,.0f}",
-            "a watermark strategy with more out-of-orderness waits longer; allowed_lateness(...) corrects results; "
-            "side_output_late_data(...) keeps what is late",
-            vertex.id,
-            figures={"late": late, "records": records},
+            f"'{each.name}' dropped {percent(share)} of its records: {REASONS[each.metric]}",
+            f"{count}; {each.detail}" if each.detail else count,
+            _HINTS[each.metric],
+            each.vertex,
+            figures={**figures, **(more if late else {})},
         )

@@ -106,14 +106,14 @@ class EpochDriver(PlanView):
             flush=savepoint is not None,
             drain=savepoint is not None and savepoint.drains,
         )
+        self._pacing.ended(started, self._runner.checkpoints.sources, first=self._anew)
         self._anew = False
-        self._pacing.ended(started, self._runner.checkpoints.sources)
         self._listener.on_completed(Span(started, time.monotonic()))
         return True
 
     def _settings(self, savepoint: SavepointRequest | None) -> EpochSettings:
         interval_s = self._job.interval_s
-        deadline: float | None = clock.now() + interval_s
+        deadline: float | None = clock.now() + self._pacing.reading_s
         if savepoint is not None:
             deadline = clock.now()  # it is wanted now: no more than a batch of each split
         elif self._pacing.reads_all:

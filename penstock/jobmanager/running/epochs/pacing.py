@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 
 from penstock.common import clock
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.running.driver import EpochFailedError, Interrupts
+from penstock.jobmanager.running.epochs.reading_time import ReadingTime
 from penstock.jobmanager.running.epochs.runner import EpochRunner
 from penstock.jobmanager.sources import SourceCoordinator
+
+_log = logging.getLogger(__name__)
 
 POLL_S = 0.05
 
@@ -21,6 +25,13 @@ class Pacing:
         self.job = job
         self._interrupts = interrupts
         self._next_trigger = 0.0
+        self._reading = ReadingTime()
+        self._is_slow = False  # whether epochs take so long that sources read less
+
+    @property
+    def reading_s(self) -> float:
+        """How long the sources of the next epoch read."""
+        return self._reading.seconds(self.job.interval_s)
 
     @property
     def reads_all(self) -> bool:
@@ -33,8 +44,12 @@ class Pacing:
         """Let the next epoch come as soon as there is something to do."""
         self._next_trigger = 0.0
 
-    def ended(self, started: float, sources: Sequence[SourceCoordinator]) -> None:
+    def ended(
+        self, started: float, sources: Sequence[SourceCoordinator], *, first: bool = False
+    ) -> None:
         """Take note that an epoch, started at a time.monotonic() value, has just been completed.
+
+        The first one after a start may have waited for executors and workers, which says nothing of functions.
 
         The minimum pause is time in which records are processed. A job that is behind takes it within its next epoch, which
         reads for so long; to wait before that would only put it further behind.
@@ -45,6 +60,25 @@ class Pacing:
         )
         pause_s = 0.0 if is_behind else self.job.checkpoints.min_pause_ms / 1000
         self._next_trigger = max(started + self.job.interval_s, now + pause_s)
+        if not first:
+            self._adapt(now - started)
+
+    def _adapt(self, epoch_s: float) -> None:
+        """Let sources read less while epochs take very long, and say so when that begins and ends."""
+        if self.reads_all:
+            return
+        self._reading.took(epoch_s, self.job.interval_s)
+        is_slow = self.reading_s < self.job.interval_s
+        if is_slow and not self._is_slow:
+            _log.warning(
+                "an epoch of job '%s' took %.0f s: its functions are slower than its sources, which read for %.2g s in the next one",
+                self.job.name,
+                epoch_s,
+                self.reading_s,
+            )
+        elif self._is_slow and not is_slow:
+            _log.info("sources of job '%s' read for the whole interval again", self.job.name)
+        self._is_slow = is_slow
 
     def wait_for_work(self, runner: EpochRunner, *, first: bool) -> bool:
         """Wait until an epoch is due; return False if something else came first."""

@@ -56,6 +56,7 @@ class HashMapStateBackend(KeyedStateBackend):
         for name, table in self._tables.items():
             delta = table.merge()
             if delta.written or delta.removed:
+                self.note_classes(name, delta.written.values())
                 delta.schema = self.schemas.get(name)
                 deltas[name] = delta
         return deltas

@@ -235,6 +235,7 @@ class RocksDBStateBackend(KeyedStateBackend):
         store = self._open()
         batch = store.batch()
         for name, table in self._tables.items():
+            self.note_classes(name, table.changed_values())
             if table.write(batch):
                 self._changed = True
                 self._describe(batch, name, table)

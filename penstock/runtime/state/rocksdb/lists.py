@@ -11,7 +11,7 @@ segments.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -175,6 +175,10 @@ class RocksDBListTable(RocksDBTable):
     def pending(self) -> int:
         """Return how many entries are kept as objects; the elements that were appended count."""
         return super().pending() + self._count_appended
+
+    def changed_values(self) -> Collection[Any]:
+        """Return the lists that the next `write` writes or appends; what was removed may be among them."""
+        return [*self.touched.values(), *self.appended.values()]
 
     def _write_entries(self, batch: Any, touched: dict[Any, Any]) -> bool:
         appended, self.appended, self._count_appended = self.appended, {}, 0

@@ -89,6 +89,10 @@ class StoredTable:
         """Return how many entries are kept as objects."""
         raise NotImplementedError
 
+    def changed_values(self) -> Collection[Any]:
+        """Return the values that the next `write` writes; what was removed may be among them."""
+        return ()
+
     def write(self, batch: Any) -> bool:
         """Add what changed to a batch and forget it; return whether there was anything."""
         raise NotImplementedError
@@ -283,6 +287,10 @@ class RocksDBTable(StoredTable):
         """Return how many entries are kept as objects."""
         return len(self.touched) + len(self.loaded)
 
+    def changed_values(self) -> Collection[Any]:
+        """Return the values that the next `write` writes; what was removed may be among them."""
+        return self.touched.values()
+
     def write(self, batch: Any) -> bool:
         """Add what changed to a batch and forget it; return whether there was anything."""
         touched, self.touched = self.touched, {}
@@ -471,6 +479,10 @@ class RocksDBMapTable(StoredTable):
     def pending(self) -> int:
         """Return about how many items are kept as objects: asked for with every batch, so they are not counted anew."""
         return self._count + len(self.cleared)
+
+    def changed_values(self) -> Collection[Any]:
+        """Return the items that the next `write` writes; what was removed may be among them."""
+        return self.touched.values()
 
     def write(self, batch: Any) -> bool:
         """Add what changed to a batch and forget it; return whether there was anything."""

@@ -132,7 +132,7 @@ class _FramesReader(GeneratorReader):
 
     def read(self, split: Any, position: Any, limits: ReadLimits) -> Any:
         """Give more rows at once than generators of objects do."""
-        wide = ReadLimits(limits.deadline, max(limits.batch_size, ROWS_AT_ONCE))
+        wide = limits.with_batch_size(max(limits.batch_size, ROWS_AT_ONCE))
         return super().read(split, position, wide)
 
     def compute(self, indexes: list[int]) -> tuple[Any, None]:

@@ -13,11 +13,11 @@ from penstock.connectors.formats.csv_messages import (
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
 )
-from penstock.connectors.formats.csv_schema import CsvColumn, CsvSchema
-from penstock.connectors.formats.field_types import field_type
+from penstock.connectors.formats.csv_schema import CsvSchema
 from penstock.errors import ConfigurationError, UnsupportedOperationError
 from penstock.table.catalog.tables import MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
+from penstock.table.connectors.csv_columns import csv_columns
 from penstock.table.connectors.files.changes import ChangeLines
 from penstock.table.connectors.files.chosen import ChosenFiles
 from penstock.table.connectors.files.commit_options import BY_WATERMARK, commit_trigger
@@ -230,7 +230,9 @@ class FilesTable:
             return RowLines(columns, own.writer())
         given = _csv_options(self._context)
         if any(writes_rows(kind, form) for kind in columns.values()):
-            return RowLines(columns, CsvRowSerializationSchema(_csv_schema(given, columns)))
+            return RowLines(
+                columns, CsvRowSerializationSchema(_csv_schema(given, columns, str(table.path)))
+            )
         options = {
             "separator": given["csv.field-delimiter"].replace("\\t", "\t"),
             "null_value": given["csv.null-literal"] or "",
@@ -239,10 +241,10 @@ class FilesTable:
         return partial(write_csv, options=options)
 
 
-def _csv_schema(options: dict[str, Any], columns: dict[str, DataType]) -> CsvSchema:
+def _csv_schema(options: dict[str, Any], columns: dict[str, DataType], table: str) -> CsvSchema:
     between = options["csv.array-element-delimiter"]
     return CsvSchema(
-        columns=tuple(CsvColumn(name, field_type(kind), between) for name, kind in columns.items()),
+        columns=csv_columns(columns, between, table),
         column_separator=options["csv.field-delimiter"].replace("\\t", "\t"),
         quote_char=None
         if options["csv.disable-quote-character"]
@@ -325,7 +327,7 @@ class FilesScan:
 
     def _csv(self, names: list[str], types: list[DataType]) -> CsvFrames:
         options = _csv_options(self._context)
-        schema = _csv_schema(options, dict(zip(names, types, strict=True)))
+        schema = _csv_schema(options, dict(zip(names, types, strict=True)), self._name)
         ignores = options["csv.ignore-parse-errors"]
         return CsvFrames(
             names,

@@ -201,7 +201,10 @@ class LineFrames(LineFormat):
     ) -> Iterator[tuple[Any, int]]:
         """Yield frames of the lines that begin in the part, and the offset after them."""
         for chunk in self.chunks(part, files, position, rows_at_once(batch_size)):
-            yield self._frame(bytes(chunk.data), part.path, chunk.start), chunk.end
+            before = self.rows.skipped
+            frame = self._frame(bytes(chunk.data), part.path, chunk.start)
+            faults.skip(self.rows.skipped - before)
+            yield frame, chunk.end
 
     @abstractmethod
     def parse(self, data: bytes) -> pl.DataFrame:

@@ -193,7 +193,9 @@ class KafkaTable:
         """Return a source of rows."""
         options = self._options
         topic = options["topic"]
-        builder = KafkaSource.builder().set_properties(properties_of(self._given))
+        # As in Flink: without a group of its own, a table is one.
+        group = {"group.id": f"KafkaSource-{self._name.replace('`', '')}"}
+        builder = KafkaSource.builder().set_properties(group | properties_of(self._given))
         if topic:
             builder = builder.set_topics(*(each.strip() for each in topic.split(";")))
         elif options.get("topic-pattern"):

@@ -61,6 +61,11 @@ class RecordRows(KafkaRecordDeserializationSchema):
         self._places = list(places)
         self._upserts = upserts
 
+    @property
+    def skipped(self) -> int:
+        """How many messages were left out because their value cannot be parsed."""
+        return self._value.skipped
+
     def deserialize(self, record: KafkaRecord) -> Any:
         """Return the row of a message that has one; None for one that is not read."""
         if record.value is None:

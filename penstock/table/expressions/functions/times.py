@@ -22,6 +22,7 @@ from penstock.table.expressions.functions.definitions import (
     wrong_operand,
 )
 from penstock.table.expressions.functions.operators import comparable, shifted_type
+from penstock.table.expressions.java_letters import parts_of
 from penstock.table.expressions.nodes import Call, Literal, Rex, Symbol
 
 EXTRACTED = frozenset(
@@ -139,7 +140,23 @@ def _timestamp_diff(operands: Sequence[Rex], _: Words) -> Rex:
 register("TIMESTAMPADD", "TIMESTAMPADD(unit, count, timestamp)", _timestamp_add)
 register("TIMESTAMPDIFF", "TIMESTAMPDIFF(unit, from, to)", _timestamp_diff)
 
-define("DATE_FORMAT", one_of(TIMESTAMP, TEXT), TEXT, returns=ty.STRING, nullable=True)
+
+def _formatted(operands: Sequence[Rex]) -> t.DataType:
+    """Return the type of a time as text, if the pattern is one: what is wrong with a constant shows before the job runs."""
+    pattern = operands[1] if len(operands) > 1 else None
+    if isinstance(pattern, Literal) and isinstance(pattern.value, str):
+        try:
+            parts_of(pattern.value)
+        except ValueError as error:
+            raise ArgumentError(
+                f"'{pattern.value}' is not a pattern of dates and times",
+                detail=str(error),
+                hint="use the letters of Java's DateTimeFormatter, such as yyyy-MM-dd HH:mm:ss, and text in quotes",
+            ) from None
+    return ty.STRING
+
+
+define("DATE_FORMAT", one_of(TIMESTAMP, TEXT), TEXT, returns=_formatted, nullable=True)
 define("TO_DATE", TEXT, TEXT, optional=1, returns=t.DateType(), nullable=True)
 define("TO_TIMESTAMP", TEXT, TEXT, optional=1, returns=t.TimestampType(3), nullable=True)
 _EPOCH = kinds("number", ty.is_number)
@@ -168,7 +185,7 @@ define(
     nullable=True,
 )
 define("UNIX_TIMESTAMP", TEXT, TEXT, optional=2, returns=ty.BIGINT)
-define("FROM_UNIXTIME", BIGINT, TEXT, optional=1, returns=ty.STRING, nullable=True)
+define("FROM_UNIXTIME", BIGINT, TEXT, optional=1, returns=_formatted, nullable=True)
 define("CONVERT_TZ", TEXT, TEXT, TEXT, returns=ty.STRING, nullable=True)
 define("CURRENT_DATE", returns=t.DateType(), nullable=False)
 define("CURRENT_TIME", returns=t.TimeType(0), nullable=False)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from penstock.columnar.aggregates.columns import is_mergeable
 from penstock.columnar.specs.aggregates import LocalAggregateSpec
 from penstock.columnar.specs.common import WindowDefinition
+from penstock.common.options import table as options
 from penstock.table.expressions.nodes import AggregateCall
-from penstock.table.physical import options
 from penstock.table.physical.implement.context import Context
 from penstock.table.physical.make import operator
 from penstock.table.physical.nodes import INSERTS, Physical

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.columnar.specs.joins import LookupJoinSpec
+from penstock.common.options import table as options
 from penstock.errors import ArgumentError
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.lookups import LoadedLookup
 from penstock.table.errors import ValidationError
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, inputs_of
-from penstock.table.physical import options
 from penstock.table.physical.hints import to_millis
 from penstock.table.physical.implement.conditions import split
 from penstock.table.physical.implement.context import Context

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from penstock.columnar.specs.changes import ChangelogNormalizeSpec
+from penstock.columnar.specs.sources import TableSourceSpec
 from penstock.columnar.specs.stateless import RowsToColumnsSpec, WatermarkSpec
+from penstock.common.options import table as options
 from penstock.common.types import RowKind
 from penstock.table.catalog.tables import ComputedColumn, MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
-from penstock.table.connectors.providers import TableContext
+from penstock.table.connectors.providers import Scanned, TableContext
+from penstock.table.connectors.watermark_options import (
+    PREFIX,
+    watermark_options,
+    without_watermark_options,
+)
 from penstock.table.errors import UnsupportedQueryError, ValidationError, nearest
-from penstock.table.expressions.nodes import Call, InputRef, Rex, inputs_of
+from penstock.table.expressions.nodes import InputRef, Rex, inputs_of
 from penstock.table.expressions.typing import holds
-from penstock.table.physical import options
 from penstock.table.physical.implement.context import Context
 from penstock.table.physical.make import calc, exchange, operator, project
 from penstock.table.physical.nodes import (
@@ -28,10 +35,20 @@ from penstock.table.physical.nodes import (
     TableScan,
     Traits,
 )
-from penstock.table.plan.nodes import AssignWatermark, Field, Scan, Schema, StreamScan, Values
-from penstock.table.plan.tables import SOURCE_WATERMARK
+from penstock.table.physical.texts import show
+from penstock.table.plan.nodes import (
+    AssignWatermark,
+    Field,
+    Scan,
+    ScanWatermark,
+    Schema,
+    StreamScan,
+    Values,
+)
 from penstock.table.rules.expressions import all_of, remap
 from penstock.table.types import BitmapType
+
+_log = logging.getLogger("penstock.table")
 
 
 def changes_of(mode: ChangelogMode) -> Changes:
@@ -78,9 +95,12 @@ def factory_of(table: Any, given: dict[str, str], context: Context) -> Any:
 
 
 def table_context(table: Any, given: dict[str, str], context: Context) -> TableContext:
-    """Return what a factory is told."""
+    """Return what a factory is told: all options but those of watermarks, which are the same for all connectors."""
     settings = context.settings
-    return TableContext(table, {**table.options, **given}, settings.configuration, settings.batch)
+    options_given = {**table.options, **given}
+    watermark_options(options_given, str(table.path))  # refuses what is wrong, also before a sink
+    own = without_watermark_options(options_given)
+    return TableContext(table, own, settings.configuration, settings.batch)
 
 
 def implement_scan(node: Scan, context: Context) -> Physical:
@@ -112,17 +132,19 @@ def implement_scan(node: Scan, context: Context) -> Physical:
     scanned = source.scan()
     schema = _schema_of(scanned, node, table)
     key = _primary_key(table, schema)
+    types = tuple(field.type for field in schema)
+    rows = None if scanned.columnar else RowsToColumnsSpec(types, scanned.names, changes.retracts)
+    spec, shown = _watermarks(node, scanned, rows, context)
     scan: Physical = TableScan(
         schema=schema,
         traits=Traits(changes, key, bounded=bool(source.bounded())),
         table=table,
         scanned=scanned,
-        detail=", ".join(pushed),
+        detail=", ".join([*pushed, *shown]),
+        spec=spec,
     )
-    if not scanned.columnar:
-        kinds = changes.retracts
-        spec = RowsToColumnsSpec(scan.types, scanned.names, kinds)
-        scan = operator(spec, (scan,), schema, scan.traits)
+    if rows is not None and spec is None:
+        scan = operator(rows, (scan,), schema, scan.traits)
     scan = normalized(scan, table.path, context)
     if rest:
         names = _physical_names(table)
@@ -136,6 +158,60 @@ def implement_scan(node: Scan, context: Context) -> Physical:
         _check_metadata(table, at)
         scan = project(scan, [at[name] for name in wanted], zone=context.zone)
     return scan
+
+
+def _watermarks(
+    node: Scan, scanned: Scanned, rows: RowsToColumnsSpec | None, context: Context
+) -> tuple[TableSourceSpec | None, list[str]]:
+    """Return the source that emits the table's watermarks, and what EXPLAIN shows of it; None if it emits none of its own."""
+    table, watermark = node.table, node.watermark
+    given = {**table.options, **node.options}
+    if watermark is None or watermark.expression is None:
+        ignored = sorted(name for name in given if name.startswith(PREFIX))
+        if ignored:
+            why = _why_not_pushed(table, watermark)
+            _log.warning("table %s: %s has no effect: %s", table.path, ", ".join(ignored), why)
+        if watermark is not None:
+            _check_own_watermarks(table, scanned, context)
+        return None, []
+    chosen = watermark_options(given, str(table.path))
+    idle_ms = context.settings.millis(options.IDLE_TIMEOUT)
+    # What is read is in the order of the scan; its schema may have fewer columns.
+    place = {name: at for at, name in enumerate(scanned.names)}
+
+    def read(ref: InputRef) -> InputRef:
+        return InputRef(ref.type, place[node.schema[ref.index].name])
+
+    spec = TableSourceSpec(
+        scanned.source,
+        chosen.strategy(idle_ms),
+        rowtime=remap(watermark.rowtime, read),
+        watermark=remap(watermark.expression, read),
+        rows=rows,
+        gap=chosen.gap,
+        zone=context.zone,
+    )
+    names = [field.name for field in node.schema]
+    return spec, [f"watermark=[{show(watermark.expression, names)}]", *chosen.shown(idle_ms)]
+
+
+def _why_not_pushed(table: Any, watermark: ScanWatermark | None) -> str:
+    if watermark is not None:
+        return "its source has watermarks of its own"
+    if table.watermark is None:
+        return "it declares no WATERMARK FOR"
+    return "its time column has another value each time it is computed, so that watermarks are not emitted by the source"
+
+
+def _check_own_watermarks(table: Any, scanned: Scanned, context: Context) -> None:
+    """Refuse SOURCE_WATERMARK() of a source without watermarks, unless the one at its end is all that is needed."""
+    if context.settings.batch or scanned.watermarks is not None:
+        return
+    name = table.watermark[0]
+    raise UnsupportedQueryError(
+        f"the time column '{name}' has SOURCE_WATERMARK(), but its table's source has no watermarks of its own",
+        hint=f"declare WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND",
+    )
 
 
 def _check_metadata(table: Any, given: Collection[str]) -> None:
@@ -237,20 +313,14 @@ def implement_values(node: Values, _: Context) -> Physical:
 
 
 def implement_watermark(node: AssignWatermark, context: Context) -> Physical:
-    """Emit watermarks."""
+    """Emit watermarks where the scan below does not."""
     below = context.implement(node.input)
     schema = tuple(
         replace(field, time="rowtime") if at == node.rowtime else field
         for at, field in enumerate(below.schema)
     )
-    if isinstance(node.expression, Call) and node.expression.function == SOURCE_WATERMARK:
-        if context.settings.batch:  # the watermark at the end of a source is all there is
-            return replace(below, schema=schema)
-        name = schema[node.rowtime].name
-        raise UnsupportedQueryError(
-            f"the time column '{name}' has SOURCE_WATERMARK(), but its table's source has no watermarks of its own",
-            hint=f"declare WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND",
-        )
+    if node.pushed:
+        return replace(below, schema=schema)
     idle = context.settings.millis(options.IDLE_TIMEOUT)
     spec = WatermarkSpec(below.types, node.rowtime, node.expression, idle, context.zone)
     return operator(spec, (below,), schema, below.traits)

@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from penstock.columnar.specs.changes import NotNullSpec, UpsertMaterializeSpec
+from penstock.columnar.specs.changes import NotNullSpec
 from penstock.columnar.specs.stateless import WatermarkSpec
+from penstock.common.options import table as options
 from penstock.common.types import RowKind
 from penstock.errors import UnsupportedOperationError
 from penstock.table.catalog.tables import ComputedColumn, MetadataColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.errors import ValidationError
-from penstock.table.physical import options
 from penstock.table.physical.changes import loses_updates
 from penstock.table.physical.implement.context import Context
+from penstock.table.physical.implement.materialize import materialized
+from penstock.table.physical.implement.not_null import Path, not_null_paths, shown_path
 from penstock.table.physical.implement.scans import factory_of, table_context
-from penstock.table.physical.make import calc, exchange, final_table, operator
+from penstock.table.physical.make import calc, final_table, operator
 from penstock.table.physical.nodes import (
     Changes,
-    Exchange,
     Operator,
     Physical,
     StreamInput,
@@ -67,11 +68,12 @@ def implement_write(node: Write, context: Context) -> Physical:
     changes = below.traits.changes
     accepted = sink.changelog_mode(mode_of(replace(changes, before=True)))
     takes_before = not changes.updates or accepted.contains(RowKind.UPDATE_BEFORE)
-    key = None if takes_before else _primary_key(table, schema)
+    key = _primary_key(table, schema) if _takes_updates(sink) else None
     kept = _not_null(table, below, context)
-    stored = kept if key is None else _materialized(kept, key, context)
+    stored = kept if key is None else materialized(kept, key, context.settings)
     # Where the query's key is another, the former row of an update has another primary key, too.
-    deletes_by = key if stored is kept and key and frozenset(key) not in kept.traits.keys else None
+    is_other = key is not None and frozenset(key) not in kept.traits.keys
+    deletes_by = key if is_other and stored is kept and not takes_before else None
     loses = not takes_before and (deletes_by is not None or loses_updates(below))
     _check(table, below, accepted, deletes=changes.deletes or loses)
     below = stored
@@ -93,11 +95,16 @@ def implement_write(node: Write, context: Context) -> Physical:
     )
 
 
+def _takes_updates(sink: Any) -> bool:
+    accepted: ChangelogMode = sink.changelog_mode(ChangelogMode.all())
+    return accepted.contains(RowKind.UPDATE_AFTER)
+
+
 def _has_watermarks(node: Physical) -> bool:
     match node:
         case Operator(spec=WatermarkSpec()):
             return True
-        case TableScan() if node.scanned.watermarks is not None:
+        case TableScan() if node.spec is not None or node.scanned.watermarks is not None:
             return True
         case StreamInput():
             return any(field.time == "rowtime" for field in node.schema)
@@ -155,34 +162,26 @@ def _origin(node: Physical, kind: str) -> Physical:
 
 
 def _not_null(table: Any, below: Physical, context: Context) -> Physical:
-    """Watch over columns that must not be NULL and could be."""
+    """Watch over columns that must not be NULL and could be, and over the parts of them that options name."""
+    configuration = context.settings.configuration
+    inside = configuration.get(options.NESTED_CONSTRAINTS)
     wanted = {column.name: column for column in table.columns if hasattr(column, "type")}
-    found = [
-        at
-        for at, field in enumerate(below.schema)
-        if field.name in wanted
-        and not wanted[field.name].type.is_nullable
-        and field.type.is_nullable
-    ]
+    found: list[tuple[int, Path]] = []
+    for at, field in enumerate(below.schema):
+        if field.name not in wanted:
+            continue
+        target = wanted[field.name].type
+        if not target.is_nullable and field.type.is_nullable:
+            found.append((at, ()))
+        if inside != "IGNORE":
+            collections = inside == "ROWS_AND_COLLECTIONS"
+            found += [(at, path) for path in not_null_paths(target, collections=collections)]
     if not found:
         return below
-    drops = context.settings.configuration.get(options.NOT_NULL) == "DROP"
-    names = tuple(below.schema[at].name for at in found)
-    return operator(NotNullSpec(tuple(found), names, drops), (below,), below.schema, below.traits)
-
-
-def _materialized(below: Physical, key: tuple[int, ...], context: Context) -> Physical:
-    """Keep the rows of a primary key where the query knows rows by something else, so that the latest one wins."""
-    strategy = context.settings.configuration.get(options.MATERIALIZE)
-    known = below.traits.keys
-    suits = any(each <= frozenset(key) for each in known)
-    if strategy == "NONE" or (suits and strategy == "AUTO"):
-        return below
-    upsert = min(known, key=lambda each: (len(each), sorted(each))) if known else None
-    sent: Exchange = exchange(below, key)
-    spec = UpsertMaterializeSpec(
-        sent.types, key, tuple(sorted(upsert)) if upsert else None, context.settings.ttl_ms
+    spec = NotNullSpec(
+        columns=tuple(at for at, _ in found),
+        names=tuple(shown_path(below.schema[at].name, path) for at, path in found),
+        drops=configuration.get(options.NOT_NULL) == "DROP",
+        paths=tuple(path for _, path in found),
     )
-    changes = Changes(updates=True, deletes=True, before=False)
-    traits = replace(sent.traits, changes=changes, keys=frozenset([frozenset(key)]))
-    return operator(spec, (sent,), below.schema, traits)
+    return operator(spec, (below,), below.schema, below.traits)

@@ -151,9 +151,7 @@ def test_help_and_clear_are_no_statements(client, environment):
     assert client.output.texts[2] == "cleared"
 
 
-def test_the_way_to_show_results_is_checked(client, environment):
-    assert not client.run("SET 'sql-client.execution.result-mode' = 'cards'")
-    assert "choose one of table, changelog, tableau" in client.output.errors[0]
+def test_rows_are_shown_as_the_result_mode_says(client, environment):
     environment.options["sql-client.execution.result-mode"] = "changelog"
     seen = []
     client.show_rows = lambda result, mode: seen.append(mode)

@@ -20,6 +20,7 @@ from penstock.datastream.connectors.elasticsearch import (
     FlushBackoffType,
 )
 from penstock.errors import (
+    AccessRefusedError,
     ArgumentError,
     ArgumentTypeError,
     ConnectionFailedError,
@@ -216,7 +217,7 @@ def test_a_server_that_does_not_let_us_in_is_not_the_records_fault(status):
     refused = []
     with (
         http_server(lambda _: (status, {}, b"who are you")) as server,
-        pytest.raises(ConnectionFailedError, match="does not take"),
+        pytest.raises(AccessRefusedError, match="does not take"),
     ):
         send(builder(server.url).set_on_rejected(refused.append).build(), documents("a"))
     assert refused == []

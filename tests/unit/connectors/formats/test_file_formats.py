@@ -44,6 +44,7 @@ from penstock.connectors.formats.json import (
 )
 from penstock.connectors.sink import CommitRequest
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+from penstock.table import DataTypes
 from tests.builders.connector_helpers import open_writer, read_all, read_resuming, read_split
 from tests.builders.examples import examples
 
@@ -404,6 +405,27 @@ def test_csv_files_are_written_by_the_sink(tmp_path):
         [("a", 1), {"name": "b"}],
     )
     assert path.read_text() == "name,age\na,1\nb,\n"
+
+
+@pytest.mark.parametrize("utc", [True, False])
+def test_a_timestamp_comes_back_from_parquet_without_a_time_zone(tmp_path, utc):
+    row = DataTypes.ROW(
+        [
+            DataTypes.FIELD("t", DataTypes.TIMESTAMP(3)),
+            DataTypes.FIELD("l", DataTypes.TIMESTAMP_LTZ(3)),
+            DataTypes.FIELD("a", DataTypes.ARRAY(DataTypes.TIMESTAMP(3))),
+            DataTypes.FIELD("m", DataTypes.MAP(DataTypes.STRING(), DataTypes.TIMESTAMP(3))),
+            DataTypes.FIELD("r", DataTypes.ROW([DataTypes.FIELD("x", DataTypes.TIMESTAMP(3))])),
+        ]
+    )
+    local = dt.datetime(2024, 1, 2, 3, 4, 5, 600000)
+    written = [(local, local.replace(tzinfo=dt.UTC), [local], {"k": local}, (local,))]
+    path = bulk_write(tmp_path, ParquetBulkWriters.for_row_type(row, utc_timestamp=utc), written)
+    format = ParquetColumnarRowInputFormat(row, is_utc_timestamp=utc)
+    [found] = flat(read_all(FileSource.for_bulk_file_format(format, path).build()))
+    assert found.t == local
+    assert found.l == local.replace(tzinfo=dt.UTC)
+    assert (found.a, found.m, found.r.x) == ([local], {"k": local}, local)
 
 
 def test_a_value_that_does_not_fit_its_parquet_column_is_named(tmp_path):

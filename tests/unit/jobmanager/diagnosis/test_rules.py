@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.common.dropped_records import LATE, REASONS
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.diagnosis.diagnose import diagnose
 from penstock.jobmanager.diagnosis.figures import (
@@ -30,6 +31,7 @@ from penstock.jobmanager.diagnosis.rules.restarts import restarts
 from penstock.jobmanager.diagnosis.rules.skew import skew
 from penstock.jobmanager.diagnosis.rules.state import growing_state
 from penstock.jobmanager.diagnosis.rules.watermarks import held_back
+from penstock.jobmanager.dropped_records import DroppedRecords
 from penstock.runtime.inspection.requests import (
     FrequentKeys,
     HeldState,
@@ -404,12 +406,36 @@ def test_time_that_nothing_holds_back_is_no_finding(splits):
     nothing(held_back(with_splits(*splits)))
 
 
+def dropped(metric=LATE, number=250, records=10_000, **more):
+    return DroppedRecords("v1", "op1", "window", metric, number, records, **more)
+
+
 def test_late_records_count_against_all():
-    found = only(late_records(job(vertex("window", subtask(records=10_000, late=250)))))
-    assert found.title == "'window' dropped 2 % of its records: they came too late"
+    late = dropped(watermark=NOW, lateness_ms=4500)
+    found = only(late_records(job(dropped=(late,))))
+    assert found.rule == "late-records"
+    assert found.title == "'window' dropped 2 % of its records: they are late"
+    assert found.detail == (
+        "250 of 10,000; up to 4.5 s behind the watermark, the watermark is at 2023-11-14 22:13:20"
+    )
     assert found.severity is Severity.WARNING
-    nothing(late_records(job(vertex("window", subtask(records=10**6, late=1)))))
+    assert found.vertex == "v1"
+    assert found.figures == {
+        "dropped": 250,
+        "records": 10_000,
+        "watermark": NOW,
+        "lateness_ms": 4500,
+    }
+    one = only(late_records(job(dropped=(dropped(number=1, records=10**6),))))
+    assert one.severity is Severity.INFO
     nothing(late_records(job(vertex("window", subtask(rate=0.0)))))
+
+
+def test_every_reason_to_drop_records_has_a_finding():
+    for metric, reason in REASONS.items():
+        found = only(late_records(job(dropped=(dropped(metric),))))
+        assert found.title.endswith(reason)
+        assert found.hint
 
 
 # State and memory

@@ -60,6 +60,25 @@ def test_a_job_waits_for_executors_that_are_on_their_way(manager):
     assert manager.acquire(demand("a", 4), lambda: next(totals), never, arriving_s=30) == 4
 
 
+def test_a_job_waits_for_as_long_as_a_cluster_has_no_executors(manager_on_its_own_clock, changes):
+    began = changes.now
+
+    def total():
+        return 4 if changes.now - began > 3600 else 0
+
+    manager = manager_on_its_own_clock
+    wanted = demand("a", 4, waits=False)
+    assert manager.acquire(wanted, total, never, arriving_s=30) == 4
+    assert changes.now - began > 3600
+
+
+def test_a_timeout_ends_the_wait_for_a_cluster_without_executors(manager_on_its_own_clock):
+    with pytest.raises(NoRoomError, match="and Spark has 0 after 40 s"):
+        manager_on_its_own_clock.acquire(
+            demand("a", 4, timeout_s=40), lambda: 0, never, arriving_s=30
+        )
+
+
 def test_a_job_waits_until_others_have_ended(manager, threads):
     manager.acquire(demand("a", 3), lambda: 4, never)
     waiting = threads.submit(manager.acquire, demand("b", 2), lambda: 4, never)

@@ -10,7 +10,9 @@ from penstock.runtime.network.channels import (
     LocalLink,
     Outputs,
 )
+from penstock.runtime.network.debloating import BufferSize
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK
+from penstock.runtime.records import RowBatch
 
 CHANNEL = ChannelId(vertex=1, subtask=0, gate=0, source=0)
 
@@ -109,6 +111,41 @@ def test_channels_take_turns() -> None:
         turns.append((channel.id.source, channel.take().content))
         channel.offer()
     assert turns == [(0, 0), (1, 0), (0, 1), (1, 1)]
+
+
+def test_records_of_another_parallelism_come_before_what_any_channel_brings() -> None:
+    """After a change of parallelism, another channel may bring the next records of the same keys."""
+    inputs = Inputs()
+    links = [LocalLink(ChannelId(1, 0, 0, source), Outputs(), inputs) for source in range(3)]
+    for sender in links:
+        sender.send(DATA, "new")
+    links[1].receiver.restore_moved([b"a"])
+    links[1].receiver.restore_moved([b"b"])
+    links[2].receiver.restore_moved([b"c", b"d"])
+    taken: list[object] = []
+    while (channel := inputs.next()) is not None:
+        item = channel.take()
+        taken.append(item.content)
+        if item.content == b"a":
+            channel.put_back(RowBatch(["the rest of a"]), item)
+        channel.offer()
+    assert taken[:2] == [b"c", b"d"]
+    assert taken[2] == b"a"
+    assert isinstance(taken[3], RowBatch)
+    assert taken[4:] == [b"b", "new", "new", "new"]
+
+
+def test_a_neighbour_that_wants_few_records_is_full_with_few() -> None:
+    sender, receiver, outputs, _ = link()
+    sender.send(DATA, RowBatch([1, 2, 3]))
+    assert outputs.has_room
+    receiver.fit(BufferSize(window=1, records=1))
+    assert sender.most_records == 1
+    assert outputs.has_room  # four buffers of one record
+    sender.send(DATA, RowBatch([4]))
+    assert not outputs.has_room
+    receiver.take()
+    assert outputs.has_room
 
 
 def test_either_end_can_be_attached_later() -> None:

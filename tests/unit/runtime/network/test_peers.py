@@ -10,6 +10,7 @@ from penstock.graph.deployment import ResultEdge
 from penstock.runtime.network import frames
 from penstock.runtime.network.channels import RESTORED, ChannelId, Inputs, Item, Outputs
 from penstock.runtime.network.credits import ITEM_OVERHEAD
+from penstock.runtime.network.debloating import BufferSize
 from penstock.runtime.network.edges import BufferedEdge
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK, BarrierMessage
 from penstock.runtime.network.peers import FULL_MESSAGE, Peer, RemoteInput, RemoteOutput
@@ -100,6 +101,26 @@ def test_a_record_that_was_restored_gives_no_room_to_the_sender(peer: Peer, sock
     source.receiver.take()
     peer.flush()
     assert [entry.limit for entry in socket.entries()] == [200]
+
+
+def test_a_slow_receiver_allows_less_than_its_window_and_smaller_buffers(
+    peer: Peer, socket: Socket
+) -> None:
+    source = RemoteInput(CHANNEL, peer, Inputs())
+    source.receiver.fit(BufferSize(window=200, records=7))
+    source.resize(100_000)
+    source.open()
+    peer.flush()
+    (told,) = socket.entries()
+    assert (told.limit, told.records) == (200, 7)
+    sender = RemoteOutput(CHANNEL, peer, Outputs())
+    sender.arrived(told)
+    assert sender.most_records == 7
+    source.receiver.fit(BufferSize(window=1_000_000, records=9000))
+    source.receiver.put(Item(DATA, b"x" * 136, 136))
+    source.receiver.take()
+    peer.flush()
+    assert [(each.limit, each.records) for each in socket.entries()] == [(100_200, 9000)]
 
 
 def test_records_that_were_restored_come_first_in_their_order(peer: Peer) -> None:

@@ -104,7 +104,9 @@ def test_late_elements_without_a_side_output_are_dropped_and_counted():
     harness.process_watermark(10)
     harness.process_element("a1", 9, input_index=LEFT)
     assert harness.state_entries() == {}
-    assert harness.metrics.report()["numLateRecordsDropped"][1] == 1
+    metrics = harness.metrics.report()
+    assert metrics["numLateRecordsDropped"][1] == 1
+    assert metrics["lateRecordsLatenessMs"][1]["max"] == 1
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,19 @@ def test_a_split_that_ended_no_longer_holds_back_in_the_next_epoch():
     assert run.epoch(no_more_splits=False)[1] == [99, 199]  # a has ended, without a record more
 
 
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")], ids="".join)
+def test_time_goes_to_the_furthest_of_splits_that_ended_in_the_same_epoch(order):
+    times = {"a": [[10]], "b": [[100], [200]]}
+    run = Run(bounded=False)
+    run.progress = [
+        SplitProgress(SourceSplit(name, times[name], 0, bounded=True), 0) for name in order
+    ]
+    values, watermarks = run.epoch()
+    assert sorted(values) == ["a10", "b100", "b200"]
+    assert watermarks == [9, 199]  # behind all records
+    assert run.epoch() == ([], [])
+
+
 @pytest.mark.parametrize("bounded", [True, False], ids=["bounded", "unbounded"])
 def test_an_unread_split_holds_back_until_its_first_turn(bounded):
     run = Run(bounded=bounded)

@@ -92,6 +92,11 @@ def test_the_fast_operator_equals_the_general_one(functions, assigner, steps, ta
         assert fast.side_output("late") == general.side_output("late")
         for harness in harnesses:
             harness.clear()
+    # Both measure the same lateness.
+    fast_late, general_late = (
+        harness.metrics.report().get("lateRecordsLatenessMs") for harness in harnesses
+    )
+    assert fast_late == general_late
     counts = [
         count + harness.metrics.counter("numLateRecordsDropped").get_count()
         for count, harness in zip(dropped, harnesses, strict=True)

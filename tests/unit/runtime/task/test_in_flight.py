@@ -90,6 +90,9 @@ class Sent:
         self.got[target] += batch.values
         return 0
 
+    def most_records(self, target):
+        return 2**31 - 1
+
     def shares(self, target):
         return False
 

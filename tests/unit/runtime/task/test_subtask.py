@@ -48,6 +48,9 @@ class _Writer:
         self.channels.queues.setdefault(key, deque()).append((number, kind, payload))
         return len(payload)
 
+    def most_records(self, target):
+        return 2**31 - 1
+
     def shares(self, target):
         return False
 

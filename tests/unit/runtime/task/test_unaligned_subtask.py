@@ -87,9 +87,9 @@ def in_flight(ack):
     }
 
 
-def restore_from(ack):
+def restore_from(ack, sources=2):
     """What a subtask that took this snapshot starts from."""
-    handles = {"v1": (ack.in_flight,), "v0": (None, None), "v2": (None,)}
+    handles = {"v1": (ack.in_flight,), "v0": (None,) * sources, "v2": (None,)}
     keyed = {operator: (chain,) for operator, chain in ack.keyed.items()}
     return {(1, 0): SubtaskRestore(keyed=keyed, local=ack.local, anew=True, in_flight=handles)}
 
@@ -176,6 +176,40 @@ def test_what_came_back_is_in_flight_again_if_it_has_not_been_processed():
         slot.rest()
         again = slot.acks(2, 1)[1, 0]
     assert in_flight(again) == in_flight(ack) == {0: [1]}
+
+
+@pytest.mark.parametrize("overtakes", [True, False])
+def test_no_barrier_comes_before_records_of_another_parallelism(overtakes):
+    """A checkpoint of theirs and of new ones would not know which come first if other channels bring the new ones."""
+    with stages.Stepped(summing(sources=3)) as slot:
+        slot.put(1, 2, DATA, batch(1, 2))
+        for source in range(3):
+            overtake(slot, source, barrier(1))
+        slot.rest()
+        ack = slot.acks(1, 1)[1, 0]
+    assert in_flight(ack) == {2: [1, 2]}
+    SEEN.clear()
+    restore = restore_from(ack, sources=3)
+    with stages.Stepped(summing(restore=restore, next_checkpoint=2)) as slot:
+        slot.task(1)._portion.size = 1
+        slot.task(1).outputs.filled()  # it stops after one part
+        for source in (0, 1):
+            slot.put(1, source, DATA, batch(4))
+            if overtakes:
+                overtake(slot, source, barrier(2))
+            else:
+                slot.put(1, source, BARRIER, barrier(2))
+        slot.rest()
+        slot.task(1)._read()
+        slot.rest()
+        assert (SEEN, slot.acks(2)) == ([1], {})
+        slot.task(1).outputs.emptied()
+        slot.rest()
+        again = slot.acks(2, 1)[1, 0]
+    assert SEEN == [1, 3, 7, 11]
+    # Barriers that overtake do so as soon as the moved records are processed.
+    assert again.in_flight is None or in_flight(again) == {0: [4], 1: [4]}
+    assert (again.in_flight is None) != overtakes
 
 
 def test_barriers_wait_until_the_time_is_over(time):

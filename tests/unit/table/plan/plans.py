@@ -13,7 +13,7 @@ from penstock.table.catalog.tables import (
     ResolvedView,
 )
 from penstock.table.plan.catalog_reader import UserFunction
-from penstock.table.plan.converter import Converter
+from penstock.table.plan.converter import Converter, PlanSettings
 from penstock.table.plan.nodes import Node, Write
 from penstock.table.sql.parser import parse
 from penstock.table.sql.statements import CreateTable, CreateView, Insert
@@ -98,10 +98,10 @@ CATALOG = Catalog(
 )
 
 
-def plan(text: str, catalog: Any = CATALOG) -> Node:
+def plan(text: str, catalog: Any = CATALOG, zone: str = "UTC") -> Node:
     """The plan of a statement."""
     (statement,) = parse(text)
-    converter = Converter(catalog)
+    converter = Converter(catalog, PlanSettings(zone))
     if isinstance(statement, Insert):
         return converter.insert(statement)
     return converter.query(statement.tree, text)

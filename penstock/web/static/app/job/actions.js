@@ -1,9 +1,9 @@
 // @ts-check
 // What can be done with a running job. Everything that changes it is confirmed first.
-import { operate, request } from "../api.js";
+import { get, operate, request } from "../api.js";
 import { Dialog, fieldOf, isChecked } from "../dialog.js";
 import { plural } from "../format.js";
-import { Fragment, html, useState } from "../lib.js";
+import { Fragment, html, useEffect, useState } from "../lib.js";
 import { toast } from "../toasts.js";
 import { Notice } from "../ui.js";
 
@@ -162,9 +162,18 @@ const DIALOGS = {
   cancel: CancelDialog,
 };
 
+/** @typedef {{"web-cancel"?: boolean, "web-rescale"?: boolean}} Features */
+
 /** @param {{job: Job}} props */
 export function Actions({ job }) {
   const [open, setOpen] = useState(/** @type {keyof typeof DIALOGS | null} */ (null));
+  const [features, setFeatures] = useState(/** @type {Features} */ ({}));
+  useEffect(() => {
+    get("/config").then(
+      (config) => setFeatures(config.features),
+      () => setFeatures({}),
+    );
+  }, []);
   const ended = job["end-time"] > 0;
   const Shown = open && DIALOGS[open];
   const button = (
@@ -181,9 +190,9 @@ export function Actions({ job }) {
       aria-label=${`Change the job, which has ${plural(job.vertices.length, "vertex", "vertices")}`}
     >
       ${button("savepoint", "Savepoint")}
-      ${button("rescale", "Rescale")}
+      ${features["web-rescale"] && button("rescale", "Rescale")}
       ${button("stop", "Stop", "danger")}
-      ${button("cancel", "Cancel", "danger")}
+      ${features["web-cancel"] && button("cancel", "Cancel", "danger")}
     </div>
     ${Shown && html`<${Shown} job=${job} close=${() => setOpen(null)} />`}
   <//>`;

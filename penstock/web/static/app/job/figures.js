@@ -1,9 +1,9 @@
 // @ts-check
 // The figures of a job at a glance, and those of its charts. Pure.
-import { bytes, count, duration, hasWatermark, known, rate, share } from "../format.js";
+import { bytes, count, duration, eventTime, hasWatermark, known, rate, share } from "../format.js";
 import { busiest } from "./load.js";
 
-/** @import { Figure, Job, Sample, Series, Vertex } from "../../../types.d.ts" */
+/** @import { Dropped, Figure, Job, Sample, Series, Vertex } from "../../../types.d.ts" */
 /** @typedef {{name: string, value: string, unit?: string, title?: string}} Item */
 /**
  * @typedef {object} ChartFigure
@@ -53,7 +53,42 @@ export function glance(job, now) {
     const { p50, p99 } = job.latency;
     items.push({ name: "Latency, p99", value: duration(p99), unit: `p50 ${duration(p50)}` });
   }
+  const late = (job.dropped ?? []).filter(({ metric }) => metric === LATE);
+  const others = (job.dropped ?? []).filter(({ metric }) => metric !== LATE);
+  if (late.length) items.push(droppedItem("Dropped as late", late));
+  if (others.length) items.push(droppedItem("Dropped otherwise", others));
   return items;
+}
+
+const LATE = "numLateRecordsDropped";
+
+/**
+ * @param {string} name
+ * @param {Dropped[]} dropped
+ * @returns {Item}
+ */
+function droppedItem(name, dropped) {
+  const total = dropped.reduce((sum, each) => sum + each.dropped, 0);
+  const [first] = dropped;
+  return {
+    name,
+    value: count(total),
+    unit:
+      dropped.length === 1
+        ? `of ${count(first.records)} at ${first.name}`
+        : `at ${dropped.length} operators`,
+    title: dropped.map(droppedText).join("\n"),
+  };
+}
+
+/** @param {Dropped} each */
+function droppedText(each) {
+  const parts = [
+    `${each.name}: ${count(each.dropped)} of ${count(each.records)}, ${each.reason}`,
+    known(each.lateness_ms) ? `up to ${duration(each.lateness_ms)} behind the watermark` : "",
+    known(each.watermark) ? `the watermark is at ${eventTime(each.watermark)}` : "",
+  ];
+  return parts.filter(Boolean).join(", ");
 }
 
 /** @type {ChartFigure[]} */

@@ -143,7 +143,8 @@ export function Submit() {
       <h1>Submit</h1>
       <${Card}>
         <${Empty} title="Programs cannot be sent here">
-          This process runs one program, the one that it was started with. Start a session
+          This process runs one program, the one that it was started with, or a session
+          with <code>web.submit.enable: false</code>. Start a session
           with <code>penstock session start</code>: its page takes programs, and so
           does <code>penstock run --session job.py</code>.
         <//>

@@ -1,0 +1,86 @@
+"""Columns between Polars and the functions of users that take pandas: Series, and a DataFrame for a ROW."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from penstock.columnar.dtypes import dtype_of
+from penstock.columnar.values import series_of, values_of_series
+from penstock.common.types import Row
+from penstock.table import types as t
+
+_COMPOSED = (t.ArrayType, t.MapType, t.MultisetType, t.RowType)
+# What pandas has no type for, or another one than PyFlink's programs get.
+_AS_OBJECTS = (
+    t.ArrayType,
+    t.MapType,
+    t.MultisetType,
+    t.DecimalType,
+    t.DateType,
+    t.TimeType,
+    t.BinaryType,
+    t.VarBinaryType,
+)
+
+
+def to_pandas(series: pl.Series, data_type: t.DataType) -> Any:
+    """Return a column as a Series; a column of rows as a DataFrame, as PyFlink does."""
+    import pandas as pd  # type: ignore[import-untyped]
+
+    if isinstance(data_type, t.RowType):
+        fields = {
+            field.name: to_pandas(series.struct.field(name), field.data_type)
+            for field, name in zip(data_type.fields, series.struct.fields, strict=True)
+        }
+        # A row inside of a row would be a DataFrame inside of a DataFrame.
+        return pd.DataFrame({name: as_series(each) for name, each in fields.items()})
+    if isinstance(data_type, _AS_OBJECTS):
+        return pd.Series(values_of_series(series, data_type), dtype="object")
+    return series.to_pandas()
+
+
+def as_series(given: Any) -> Any:
+    """Return a Series as it is, and a DataFrame as a Series of Rows."""
+    import pandas as pd
+
+    if not isinstance(given, pd.DataFrame):
+        return given
+    make = Row(*given.columns)
+    rows = [make(*row) for row in given.itertuples(index=False, name=None)]
+    return pd.Series(rows, dtype="object")
+
+
+def from_pandas(result: Any, data_type: t.DataType, name: str) -> pl.Series:
+    """Return what a function gave as a column: a Series, values, or for a ROW a DataFrame, whose columns count by their position."""
+    import pandas as pd
+
+    if isinstance(result, pd.DataFrame) and isinstance(data_type, t.RowType):
+        fields = [
+            from_pandas(result.iloc[:, at], field.data_type, name).alias(field.name)
+            for at, field in enumerate(data_type.fields)
+        ]
+        return pl.DataFrame(fields).to_struct(name)
+    if not isinstance(result, pd.Series):
+        result = pd.Series(result)
+    if isinstance(data_type, _COMPOSED):
+        return series_of(name, [_plain(each) for each in result.to_list()], data_type, name)
+    made = pl.Series(result.to_list()) if result.dtype == object else pl.from_pandas(result)
+    return pl.Series(made).cast(dtype_of(data_type), strict=False)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a row without what pandas and NumPy put in the place of None, lists and numbers."""
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {_plain(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Row):
+        return value
+    return None if value is None or pd.isna(value) else value

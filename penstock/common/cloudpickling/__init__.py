@@ -1,0 +1,49 @@
+"""cloudpickle under a name of its own, so that a version among a job's requirements never takes its place.
+
+Pickles name the functions that rebuild what they hold, and other versions of cloudpickle lack some of these. So tasks must load with the version
+that the driver has, while the user's code may import any other as `cloudpickle`. This package is a second copy of the driver's: its modules are those
+of the installed cloudpickle, loaded as `penstock.common.cloudpickling.*`. Executors get the copy with this package (`penstock.spark.session`),
+workers with an environment of their own in their bundle (`penstock.spark.dependencies`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any, Final
+
+#: Names the folder of the driver's cloudpickle in workers that have an environment of their own
+FOLDER: Final = "PENSTOCK_CLOUDPICKLE"
+
+
+def _load() -> Any:
+    """Load the copy. It shares the list of modules to pickle by value with the installed one, to which the user's program adds."""
+    folder = os.environ.get(FOLDER)
+    if folder is not None:
+        __path__.insert(0, folder)
+        return importlib.import_module(f"{__name__}.cloudpickle")
+    try:
+        import cloudpickle
+    except ImportError:  # an executor: the copy came with this package
+        return importlib.import_module(f"{__name__}.cloudpickle")
+    __path__.extend(cloudpickle.__path__)
+    own = importlib.import_module(f"{__name__}.cloudpickle")
+    own._PICKLE_BY_VALUE_MODULES = cloudpickle.cloudpickle._PICKLE_BY_VALUE_MODULES  # type: ignore[attr-defined] # noqa: SLF001
+    return own
+
+
+_own = _load()
+
+Pickler: Any = _own.Pickler
+dumps: Any = _own.dumps
+loads: Any = _own.loads
+register_pickle_by_value: Any = _own.register_pickle_by_value
+unregister_pickle_by_value: Any = _own.unregister_pickle_by_value
+list_registry_pickle_by_value: Any = _own.list_registry_pickle_by_value
+
+
+def source_files() -> list[Path]:
+    """Return the files of the copy, to be sent to where tasks run."""
+    modules = Path(_own.__file__).parent.glob("*.py")
+    return sorted(path for path in modules if path.name != "__init__.py")  # that is this file

@@ -1,0 +1,159 @@
+"""Which operators of a job have dropped records, why and how many, and when the log says so."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from penstock.common.dropped_records import LATE, LATENESS, REASONS, SKIPPED
+from penstock.graph.stage_plan import StageVertex
+from penstock.jobmanager.diagnosis.findings import duration
+from penstock.jobmanager.progress import show_time
+from penstock.runtime.task import task_metrics as names
+
+_log = logging.getLogger(__name__)
+
+_AGAIN_MS: Final = (
+    300_000  # an operator that goes on dropping records is mentioned again after so long
+)
+_JUST_NOW_MS: Final = 60_000  # what was said since then is not said again at the end
+_LOOK_MS: Final = (
+    10_000  # reports come once a second from each slot, and need not be added up each time
+)
+
+Reports = Sequence[Mapping[str, Any]]  # of the subtasks of a vertex
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedRecords:
+    """What one operator has dropped for one reason. Of late records also the watermark there, and how far they were behind it at most."""
+
+    vertex: str
+    operator: str
+    name: str
+    metric: str
+    dropped: int
+    records: int  # that it has got
+    watermark: int | None = None
+    lateness_ms: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**asdict(self), "reason": REASONS[self.metric]}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> DroppedRecords:
+        """Read what `to_json` returned."""
+        return cls(**{name: value for name, value in values.items() if name != "reason"})
+
+    @property
+    def detail(self) -> str:
+        """What is known besides the number; empty if nothing is."""
+        parts = []
+        if self.lateness_ms is not None:
+            parts.append(f"up to {duration(self.lateness_ms)} behind the watermark")
+        if self.watermark is not None:
+            parts.append(f"the watermark is at {show_time(self.watermark)}")
+        return ", ".join(parts)
+
+    def __str__(self) -> str:
+        more = f" ({self.detail})" if self.detail else ""
+        count = f"{self.dropped:,} of {self.records:,} records"
+        return f"operator '{self.name}' dropped {count}: {REASONS[self.metric]}{more}"
+
+
+def find_dropped(
+    vertices: Iterable[StageVertex],
+    reports: Mapping[str, Reports],
+    totals: Mapping[str, Mapping[str, Any]],
+) -> list[DroppedRecords]:
+    """Return what the operators of a job have dropped.
+
+    `reports` are the last ones of subtasks, by vertex; `totals` those of completed checkpoints, by operator. Reports are newer, but begin again with
+    each attempt: the higher number counts.
+    """
+    found = []
+    for vertex in vertices:
+        for operator in vertex.operators:
+            measured = [
+                each[names.OPERATORS][operator.operator_id]
+                for each in reports.get(vertex.id, ())
+                if operator.operator_id in each.get(names.OPERATORS, {})
+            ]
+            total = totals.get(operator.operator_id, {})
+            for metric in REASONS:
+                if metric == SKIPPED and operator.kind != "source":
+                    continue  # a counter of the user's
+                dropped = max(_count(total, metric), sum(_count(each, metric) for each in measured))
+                if dropped <= 0:
+                    continue
+                records = max(
+                    _count(total, names.RECORDS_IN),
+                    sum(_count(each, names.RECORDS_IN) for each in measured),
+                )
+                if metric == SKIPPED:  # what cannot be parsed is not a record yet
+                    records += dropped
+                late = metric == LATE
+                found.append(
+                    DroppedRecords(
+                        vertex.id,
+                        operator.operator_id,
+                        operator.name,
+                        metric,
+                        dropped,
+                        max(records, dropped),
+                        _watermark(measured) if late else None,
+                        _lateness([total, *measured]) if late else None,
+                    )
+                )
+    return found
+
+
+def _count(measured: Mapping[str, Any], name: str) -> int:
+    kind, value, *_ = measured.get(name, ("counter", 0))
+    return int(value) if kind == "counter" else 0  # a function may give any metric this name
+
+
+def _watermark(measured: Reports) -> int | None:
+    marks = [each[names.INPUT_WATERMARK][1] for each in measured if names.INPUT_WATERMARK in each]
+    moments = [mark for mark in marks if names.is_moment(mark)]
+    return min(moments, default=None)
+
+
+def _lateness(measured: Reports) -> int | None:
+    found = [each[LATENESS] for each in measured if LATENESS in each]
+    most = [value["max"] for kind, value, *_ in found if kind == "distribution"]
+    return max((each for each in most if each is not None), default=None)
+
+
+class DropLog:
+    """Writes one line about an operator that drops records when it begins to, now and then while it goes on, and at the end of the job."""
+
+    def __init__(self) -> None:
+        self._next_look_ms: int | None = None
+        self._said: dict[tuple[str, str], tuple[int, int]] = {}  # when, and how many
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether it is time to look again."""
+        due = self._next_look_ms is None or now_ms >= self._next_look_ms
+        if due:
+            self._next_look_ms = now_ms + _LOOK_MS
+        return due
+
+    def look(self, found: Iterable[DroppedRecords], now_ms: int) -> None:
+        """Mention operators that were not mentioned yet, or not for a while."""
+        for each in found:
+            name = each.operator, each.metric
+            said_ms, dropped = self._said.get(name, (now_ms - _AGAIN_MS, 0))
+            if each.dropped > dropped and now_ms - said_ms >= _AGAIN_MS:
+                self._said[name] = now_ms, each.dropped
+                _log.warning("%s", each)
+
+    def finish(self, found: Iterable[DroppedRecords], now_ms: int) -> None:
+        """Mention all operators once more, at the end of the job."""
+        for each in found:
+            said_ms, dropped = self._said.get((each.operator, each.metric), (0, 0))
+            if each.dropped != dropped or now_ms - said_ms >= _JUST_NOW_MS:
+                _log.warning("at the end of the job: %s", each)

@@ -1,0 +1,128 @@
+"""How much may be under way to one input of a subtask: about what the subtask processes in a second (a pure core).
+
+Buffers have a size in bytes, and a slow function may need minutes for what a few of them hold: every barrier waits behind that. So a subtask measures how
+many records of an input it processes while it has any, and lets its senders have as much under way as it processes in a target time. Fast subtasks
+come to the largest size at once, which is what there is without this.
+
+An input begins with little under way, since nothing is known yet. What was measured at first counts as it is. After that a rate may double with
+each measurement, and falls as an exponential average of the last ones.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from penstock.graph.stage import DebloatSettings
+
+#: How many buffers fit into what may be under way in a channel: so the receiver works on one while others come
+BUFFERS: Final = 4
+#: What may be under way to an input before anything was measured
+FIRST_RECORDS: Final = 1024
+FIRST_BYTES: Final = 16_384
+_MOST: Final = 2**31 - 1
+_SHORTEST_S: Final = 1e-6
+
+
+class BufferSize(NamedTuple):
+    """What may be under way in a channel, in bytes; and how many records the sender puts into a buffer."""
+
+    window: int
+    records: int
+
+
+#: As much as the channel's own window has room for
+UNLIMITED: Final = BufferSize(_MOST, _MOST)
+
+
+class BufferDebloater:
+    """Measures one input of a subtask. `clock` is in seconds, and stands still while there is nothing to process.
+
+    >>> debloater = BufferDebloater(DebloatSettings(), channels=1, clock=0.0)
+    >>> debloater.size.records
+    256
+    >>> debloater.weigh(100, 400)
+    >>> debloater.took(0, 100)
+    >>> debloater.is_due(0.1), debloater.is_due(0.2)
+    (False, True)
+    >>> debloater.measure(0.2)  # 500 records a second, of 4 bytes each
+    BufferSize(window=2000, records=125)
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_channels",
+        "_rate",
+        "_senders",
+        "_settings",
+        "_since",
+        "_taken",
+        "_under_way",
+        "_weighed",
+        "_weight",
+        "size",
+    )
+
+    def __init__(self, settings: DebloatSettings, channels: int, clock: float) -> None:
+        self._settings = settings
+        self._since = clock
+        self._rate: float | None = None  # records a second
+        self._taken = 0  # records since the last measurement
+        self._senders: set[int] = set()  # who sent them
+        self._weight = 0.0  # bytes of a record
+        self._weighed = self._bytes = 0  # records and bytes since the last measurement
+        self._under_way = FIRST_RECORDS
+        self.size = _size(FIRST_RECORDS, FIRST_BYTES, channels)
+
+    def weigh(self, records: int, size: int) -> None:
+        """Take note of how many bytes some records had on their way."""
+        self._weighed += records
+        self._bytes += size
+
+    def took(self, sender: int, records: int) -> None:
+        """Take note that records were processed."""
+        self._taken += records
+        self._senders.add(sender)
+
+    def is_due(self, clock: float) -> bool:
+        """Whether it is time to measure: after a period, or earlier if all that may be under way was processed."""
+        return self._taken >= self._under_way or clock - self._since >= self._settings.period_s
+
+    def measure(self, clock: float) -> BufferSize | None:
+        """Return the new size, if it differs enough from the last one."""
+        if not self._taken:
+            return None  # what came since then took time, and counts with the next records
+        self._rate = self._averaged(self._taken / max(clock - self._since, _SHORTEST_S))
+        self._since = clock
+        if self._weighed:
+            self._weight = self._bytes / self._weighed
+        records = self._rate * self._settings.target_s
+        size = _size(records, records * self._weight or _MOST, len(self._senders))
+        self._under_way = max(1, int(records))
+        self._taken = self._weighed = self._bytes = 0
+        self._senders.clear()
+        if not self._differs(size):
+            return None
+        self.size = size
+        return size
+
+    def _averaged(self, rate: float) -> float:
+        before = self._rate
+        if before is None:
+            return rate
+        if rate > before:
+            return min(rate, 2 * before)
+        return before + (rate - before) * 2 / (self._settings.samples + 1)
+
+    def _differs(self, size: BufferSize) -> bool:
+        return any(
+            100 * abs(new - old) >= self._settings.threshold_percent * old and new != old
+            for new, old in zip(size, self.size, strict=True)
+        )
+
+
+def _size(records: float, size: float, channels: int) -> BufferSize:
+    """Share what may be under way among channels; one record may be under way in each of them, whatever its size."""
+    return BufferSize(
+        min(max(1, int(size / channels)), _MOST),
+        min(max(1, int(records / channels / BUFFERS)), _MOST),
+    )

@@ -1,0 +1,33 @@
+"""The columns of CSV: simple values, and arrays and rows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.connectors.formats.csv_schema import CsvColumn
+from penstock.connectors.formats.field_types import field_type
+from penstock.errors import ConfigurationError
+from penstock.table import types as t
+
+_NESTED = (t.ArrayType, t.MapType, t.MultisetType, t.RowType)
+
+
+def csv_columns(
+    columns: Mapping[str, t.DataType], between: str, table: str
+) -> tuple[CsvColumn, ...]:
+    """Return columns whose arrays and rows have a delimiter `between` their parts; as in Flink, parts have no parts."""
+    for name, kind in columns.items():
+        for part in _parts(kind):
+            if isinstance(part, _NESTED):
+                raise ConfigurationError(
+                    f"table {table}: CSV has no {kind}, which column '{name}' has",
+                    detail=f"one delimiter cannot separate the parts of {part}, too",
+                    hint="use JSON, or columns of simple types and of arrays and rows of them",
+                )
+    return tuple(CsvColumn(name, field_type(kind), between) for name, kind in columns.items())
+
+
+def _parts(kind: t.DataType) -> list[t.DataType]:
+    if isinstance(kind, t.ArrayType):
+        return [kind.element_type]
+    return list(kind.field_types()) if isinstance(kind, t.RowType) else []

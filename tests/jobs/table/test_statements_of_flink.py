@@ -1,0 +1,203 @@
+"""Statements and programs that Flink takes: one case for each that was refused or answered otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.common import Row
+from penstock.table import (
+    AggregateFunction,
+    DataTypes,
+    EnvironmentSettings,
+    ListView,
+    MapView,
+    TableEnvironment,
+    TableSchema,
+)
+from penstock.table.catalog import CatalogBaseTable, ObjectPath
+from penstock.table.expressions import col, lit, row
+from penstock.table.udf import udaf
+from penstock.testing import MiniCluster
+from tests.builders.cases import check_all
+from tests.builders.tables import rows
+
+
+@pytest.fixture(scope="module", autouse=True)
+def in_this_process() -> Iterator[None]:
+    with MiniCluster():
+        yield
+
+
+@pytest.fixture
+def env() -> TableEnvironment:
+    made = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    made.get_config().set("parallelism.default", "1")
+    return made
+
+
+def test_a_primary_key_at_a_column(env: TableEnvironment) -> None:
+    definitions = {
+        "plain": "a INT PRIMARY KEY NOT ENFORCED, b STRING",
+        "not null before it": "a INT NOT NULL PRIMARY KEY NOT ENFORCED COMMENT 'c', b STRING",
+        "with a name": "a INT CONSTRAINT k PRIMARY KEY NOT ENFORCED, b STRING",
+    }
+
+    def check(columns: str) -> None:
+        env.execute_sql(f"CREATE TABLE t ({columns}) WITH ('connector' = 'print')")
+        described = {each[0]: each[3] for each in rows(env.execute_sql("DESCRIBE t"))}
+        env.execute_sql("DROP TABLE t")
+        assert described == {"a": "PRI(a)", "b": None}
+
+    check_all(definitions, check)
+
+
+def test_two_inserts_of_a_set_into_one_table_of_files(
+    env: TableEnvironment, tmp_path: Path
+) -> None:
+    env.execute_sql(
+        f"CREATE TABLE t (a INT, b STRING) WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 't'}', 'format' = 'csv')"
+    )
+    statements = env.create_statement_set()
+    statements.add_insert_sql("INSERT INTO t SELECT 1, 'x'")
+    statements.add_insert_sql("INSERT INTO t SELECT 2, CAST(NULL AS STRING)")
+    statements.add_insert_sql("INSERT INTO t (a) VALUES (3)")
+    statements.execute().wait()
+    assert sorted(row[0] for row in rows(env.from_path("t"))) == [1, 2, 3]
+
+
+def test_a_table_of_kafka_without_a_group(env: TableEnvironment) -> None:
+    for mode in ("group-offsets", "earliest-offset"):
+        env.execute_sql(
+            f"CREATE TEMPORARY TABLE `{mode}` (a INT) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json', "
+            f"'properties.bootstrap.servers' = 'localhost:1', 'scan.bounded.mode' = 'latest-offset', 'scan.startup.mode' = '{mode}')"
+        )
+        assert "TableSourceScan" in env.explain_sql(f"SELECT * FROM `{mode}`")
+
+
+def test_a_frame_whose_bound_is_cast(env: TableEnvironment) -> None:
+    query = (
+        "SELECT a, SUM(a) OVER (ORDER BY a ROWS BETWEEN CAST(1 AS BIGINT) PRECEDING AND CURRENT ROW) "
+        "FROM (VALUES 1, 2, 3) AS t(a)"
+    )
+    assert rows(env.sql_query(query)) == [(1, 1), (2, 3), (3, 5)]
+
+
+def test_a_text_plus_another_is_both(env: TableEnvironment) -> None:
+    table = env.from_elements([(1, "a")], ["n", "b"])
+    cases = {
+        "a column and a text": (col("b") + "x", "ax"),
+        "a column and a literal": (col("b") + lit("x"), "ax"),
+        "a text and a column": ("x" + col("b"), "xa"),
+        "a text and a number": ("x" + col("n"), "x1"),
+        "numbers": (col("n") + 1, 2),
+    }
+
+    def check(case: tuple[Any, Any]) -> None:
+        assert rows(table.select(case[0])) == [(case[1],)]
+
+    check_all(cases, check)
+
+
+class Words(AggregateFunction):
+    """Keeps its rows in views, and uses them as a dictionary and a list."""
+
+    def create_accumulator(self) -> Row:
+        return Row(MapView(), ListView())
+
+    def accumulate(self, accumulator: Row, *args: Any) -> None:
+        counts, words = accumulator
+        counts[args[0]] = (counts[args[0]] or 0) + 1
+        words.add(args[0])
+
+    def get_value(self, accumulator: Row) -> str:
+        counts, words = accumulator
+        if "c" in counts:
+            del counts["c"]
+        return f"{ {word: counts[word] for word in sorted(counts)} } {sorted(words)}"
+
+    def get_result_type(self) -> Any:
+        return DataTypes.STRING()
+
+    def get_accumulator_type(self) -> Any:
+        return DataTypes.ROW(
+            [
+                DataTypes.FIELD("f0", DataTypes.MAP_VIEW(DataTypes.STRING(), DataTypes.INT())),
+                DataTypes.FIELD("f1", DataTypes.LIST_VIEW(DataTypes.STRING())),
+            ]
+        )
+
+
+def test_views_are_a_dictionary_and_a_list(env: TableEnvironment) -> None:
+    table = env.from_elements([("a",), ("b",), ("a",), ("c",)], ["word"])
+    words = udaf(Words())
+    assert words.function.get_accumulator_type().field_names() == ["f0", "f1"]
+    found = rows(table.select(words(col("word"))))
+    assert found == [("{'a': 2, 'b': 1} ['a', 'a', 'b', 'c']",)]
+
+
+def test_the_default_catalog_makes_and_finds_tables(env: TableEnvironment) -> None:
+    catalog: Any = env.get_catalog("default_catalog")
+    path = ObjectPath("default_database", "made")
+    schema = TableSchema(["a", "b"], [DataTypes.INT(), DataTypes.STRING()])
+    assert not catalog.table_exists(path)
+    made = CatalogBaseTable.create_table(schema, properties={"connector": "print"}, comment="hi")
+    catalog.create_table(path, made, False)
+    assert catalog.table_exists(path)
+    assert [each[:2] for each in rows(env.execute_sql("DESCRIBE made"))] == [
+        ("a", "INT"),
+        ("b", "STRING"),
+    ]
+    env.execute_sql("CREATE TABLE other (a INT) WITH ('connector' = 'print')")
+    assert catalog.table_exists(ObjectPath("default_database", "other"))
+
+
+def test_elements_may_be_rows_of_expressions(env: TableEnvironment) -> None:
+    plain = env.from_elements([row(1, "a"), row(2, "b")])
+    assert plain.get_resolved_schema().get_column_names() == ["f0", "f1"]
+    assert rows(plain) == [(1, "a"), (2, "b")]
+    assert rows(env.from_elements([row(1, lit("a") + "b")], ["x", "y"])) == [(1, "ab")]
+    kind = DataTypes.ROW([DataTypes.FIELD("n", DataTypes.BIGINT())])
+    typed = env.from_elements([row(1), row(2)], kind)
+    [found] = typed.get_resolved_schema().get_column_data_types()
+    assert found.nullable() == DataTypes.BIGINT()
+
+
+PRINTED = {
+    "CAST(1.23 AS FLOAT)": ("FLOAT", "1.23"),
+    "CAST(1.23 AS DOUBLE)": ("DOUBLE", "1.23"),
+    "TIMESTAMP '2024-01-02 03:04:05.600'": ("TIMESTAMP(3)", "2024-01-02T03:04:05.600"),
+    "TIMESTAMP '2024-01-02 03:04:00'": ("TIMESTAMP(0)", "2024-01-02T03:04"),
+    "TIMESTAMP '2024-01-02 03:04:05.123456789'": ("TIMESTAMP(9)", "2024-01-02T03:04:05.123456789"),
+    "TO_TIMESTAMP_LTZ(1500, 3)": ("TIMESTAMP_LTZ(3)", "1970-01-01T00:00:01.500Z"),
+    "DATE '2024-01-02'": ("DATE", "2024-01-02"),
+    "TIME '01:02:00'": ("TIME", "01:02"),
+    "CAST(1.5 AS DECIMAL(10, 2))": ("DECIMAL(10, 2)", "1.50"),
+    "CAST(X'01FF' AS BYTES)": ("BYTES", "[1, -1]"),
+    "CAST(ROW(1, 1.23) AS ROW<x INT, f FLOAT>)": ("ROW<x INT, f FLOAT>", "+I[1, 1.23]"),
+    "ARRAY['a', 'b']": ("ARRAY<STRING>", "[a, b]"),
+    "ARRAY[TIMESTAMP '2024-01-02 03:04:00.100']": (
+        "ARRAY<TIMESTAMP(3)>",
+        "[2024-01-02T03:04:00.100]",
+    ),
+    "MAP['a', 1]": ("MAP<STRING, INT>", "{a=1}"),
+    "TRUE": ("BOOLEAN", "true"),
+    "CAST(NULL AS INT)": ("INT", "null"),
+}
+
+
+def test_print_shows_values_as_flink_does(
+    env: TableEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check(case: tuple[str, str, str]) -> None:
+        expression, kind, shown = case
+        env.execute_sql(f"CREATE TEMPORARY TABLE p (v {kind}) WITH ('connector' = 'print')")
+        capsys.readouterr()
+        env.execute_sql(f"INSERT INTO p SELECT {expression}").wait()
+        env.execute_sql("DROP TEMPORARY TABLE p")
+        assert capsys.readouterr().out == f"+I[{shown}]\n"
+
+    check_all({each: (each, *PRINTED[each]) for each in PRINTED}, check)

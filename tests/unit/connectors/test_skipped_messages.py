@@ -1,0 +1,63 @@
+"""Messages that a schema leaves out because they cannot be parsed are counted; those that have no record are not."""
+
+from __future__ import annotations
+
+from penstock.common import Types
+from penstock.connectors.formats.canal import CanalJsonDeserializationSchema
+from penstock.connectors.formats.csv_messages import CsvRowDeserializationSchema
+from penstock.connectors.formats.csv_schema import CsvSchema
+from penstock.connectors.formats.debezium import DebeziumJsonDeserializationSchema
+from penstock.connectors.formats.json import JsonRowDeserializationSchema
+from penstock.connectors.formats.json_values import JsonDeserializationSchema
+from penstock.connectors.kafka.record import KafkaRecord
+from penstock.table.connectors.json_rows import LenientJsonDeserializationSchema
+from penstock.table.connectors.kafka.records import Place, RecordRows
+from penstock.table.types import IntType, RowField, RowType
+from tests.builders.cases import check_all
+
+ROW = Types.ROW_NAMED(["a"], [Types.INT()])
+SCHEMAS = {
+    "JSON rows": (
+        JsonRowDeserializationSchema.builder().type_info(ROW).ignore_parse_errors().build(),
+        b'{"a": 1}',
+    ),
+    "JSON values": (JsonDeserializationSchema(ignore_parse_errors=True), b'{"a": 1}'),
+    "JSON of a table": (
+        LenientJsonDeserializationSchema(RowType([RowField("a", IntType())])),
+        b'{"a": 1}',
+    ),
+    "CSV": (
+        CsvRowDeserializationSchema(
+            CsvSchema.builder().add_number_column("a").build(), ignore_parse_errors=True
+        ),
+        b"1",
+    ),
+    "Debezium": (
+        DebeziumJsonDeserializationSchema(ROW, ignore_parse_errors=True),
+        b'{"op": "c", "before": null, "after": {"a": 1}}',
+    ),
+    "Canal": (
+        CanalJsonDeserializationSchema(ROW, ignore_parse_errors=True),
+        b'{"type": "INSERT", "data": [{"a": 1}]}',
+    ),
+}
+
+
+def test_rows_of_kafka_count_what_their_value_leaves_out():
+    value = LenientJsonDeserializationSchema(RowType([RowField("a", IntType())]))
+    rows = RecordRows(value, None, [Place("value", 0)])
+    messages = [b'{"a": 1}', b"{x", None]
+    found = [rows.deserialize(KafkaRecord(None, each, [], "t", 0, 0, 0)) for each in messages]
+    assert [row is None for row in found] == [False, True, True]
+    assert rows.skipped == 1
+
+
+def test_schemas_count_what_they_leave_out():
+    def check(case):
+        schema, good = case
+        found = schema.deserialize_batch([good, b'{"a": ', None, good, b"{x"])
+        assert len(found.records) == 2
+        assert not found.failures
+        assert schema.skipped == 2
+
+    check_all(SCHEMAS, check)

@@ -1,0 +1,125 @@
+"""What may be under way to an input follows from what its subtask processes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.graph.stage import DebloatSettings
+from penstock.runtime.network.debloating import (
+    BUFFERS,
+    FIRST_RECORDS,
+    BufferDebloater,
+)
+
+
+class Subtask:
+    """Processes records at a rate, on a clock of its own."""
+
+    def __init__(self, channels: int = 1, bytes_per_record: int = 4, **settings: float) -> None:
+        self.clock = 100.0
+        self.debloater = BufferDebloater(DebloatSettings(**settings), channels, self.clock)
+        self._channels = channels
+        self._weight = bytes_per_record
+
+    def process(self, records: int, rate: float) -> None:
+        """Process records in portions of about 10 ms."""
+        done, portion = 0, max(1, int(rate / 100))
+        while done < records:
+            count = min(self.debloater.size.records, records - done, portion)
+            if self._weight:
+                self.debloater.weigh(count, count * self._weight)
+            self.debloater.took(done % self._channels, count)
+            done += count
+            self.clock += count / rate
+            if self.debloater.is_due(self.clock):
+                self.debloater.measure(self.clock)
+
+    @property
+    def under_way(self) -> int:
+        return self.debloater.size.records * BUFFERS * self._channels
+
+
+def test_little_is_under_way_before_anything_was_measured() -> None:
+    assert Subtask().under_way == FIRST_RECORDS
+    assert Subtask(channels=8).under_way == FIRST_RECORDS
+    assert Subtask().debloater.size.window <= 16 * FIRST_RECORDS
+
+
+@pytest.mark.parametrize("rate", [0.1, 10, 1000, 50_000])
+def test_what_is_under_way_takes_about_the_target_time(rate: float) -> None:
+    subtask = Subtask()
+    subtask.process(max(3, int(4 * rate)), rate)
+    assert subtask.under_way <= max(BUFFERS, 1.25 * rate)
+    assert subtask.under_way >= 0.75 * rate - BUFFERS
+    assert subtask.debloater.size.window <= max(1, 1.25 * rate * 4)
+
+
+def test_the_target_time_is_a_setting() -> None:
+    subtask = Subtask(target_s=0.25)
+    subtask.process(4000, 1000)
+    assert 180 <= subtask.under_way <= 320
+
+
+def test_a_fast_subtask_is_not_limited_after_its_first_buffers() -> None:
+    subtask = Subtask()
+    subtask.process(FIRST_RECORDS, 1_000_000)
+    assert subtask.under_way >= 900_000
+
+
+def test_after_a_slow_start_the_rate_doubles_with_every_measurement() -> None:
+    subtask = Subtask()
+    subtask.process(200, 100)  # the function connects to something
+    before = subtask.clock
+    subtask.process(400_000, 1_000_000)
+    assert subtask.under_way >= 100_000
+    assert subtask.clock - before < 1
+
+
+def test_a_subtask_that_gets_slower_comes_down_within_its_samples() -> None:
+    subtask = Subtask(samples=4)
+    subtask.process(FIRST_RECORDS, 100_000)
+    subtask.process(5000, 1000)
+    assert subtask.under_way <= 1500
+
+
+def test_a_small_difference_changes_nothing() -> None:
+    subtask = Subtask()
+    subtask.process(2000, 1000)
+    before = subtask.debloater.size
+    subtask.process(2000, 1100)
+    assert subtask.debloater.size == before
+
+
+def test_records_of_the_same_slot_have_no_size_and_are_counted_only() -> None:
+    subtask = Subtask(bytes_per_record=0)
+    subtask.process(2000, 1000)
+    assert subtask.debloater.size.window > 1_000_000
+    assert 750 <= subtask.under_way <= 1250
+
+
+def test_time_without_records_counts_with_the_next_ones() -> None:
+    debloater = BufferDebloater(DebloatSettings(), 1, 0.0)
+    assert debloater.measure(9.9) is None  # timers fired
+    debloater.took(0, 100)
+    size = debloater.measure(10.0)
+    assert size is not None
+    assert size.records * BUFFERS <= 10
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5000), st.floats(0, 5)), max_size=50),
+    st.integers(1, 64),
+)
+def test_something_may_always_be_under_way(steps: list[tuple[int, float]], channels: int) -> None:
+    debloater = BufferDebloater(DebloatSettings(), channels, 0.0)
+    clock = 0.0
+    for records, seconds in steps:
+        clock += seconds
+        if records:
+            debloater.weigh(records, records * 3)
+            debloater.took(records % channels, records)
+        debloater.measure(clock)
+        assert debloater.size.window >= 1
+        assert 1 <= debloater.size.records < 2**31

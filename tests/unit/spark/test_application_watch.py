@@ -1,0 +1,61 @@
+"""An application without executors: what is said of it, and when another one is started."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.spark.application_watch import ApplicationWatch, Standing
+
+MASTER = "spark://host:7077"
+
+
+@pytest.fixture
+def watch() -> ApplicationWatch:
+    return ApplicationWatch(MASTER, patience_s=30.0)
+
+
+def never() -> Standing:
+    raise AssertionError("the master was asked")
+
+
+def test_a_master_is_not_asked_while_there_are_executors(watch: ApplicationWatch) -> None:
+    assert watch.look(0.0, 2, never) == (False, None)
+
+
+def test_an_application_that_its_master_does_not_know_is_lost_at_once(
+    watch: ApplicationWatch,
+) -> None:
+    lost, text = watch.look(0.0, 0, lambda: Standing.UNKNOWN)
+    assert lost
+    assert text is not None
+    assert MASTER in text
+    assert "spark.deploy.recoveryMode" in text
+
+
+def test_a_master_that_does_not_answer_is_waited_for_and_one_line_says_so(
+    watch: ApplicationWatch,
+) -> None:
+    looks = [watch.look(float(moment), 0, lambda: Standing.SILENT) for moment in range(100)]
+    assert not any(lost for lost, _ in looks)
+    (said,) = [text for _, text in looks if text is not None]
+    assert "start it again" in said
+
+
+def test_executors_have_their_time_to_come_before_anything_is_said(
+    watch: ApplicationWatch,
+) -> None:
+    texts = [
+        (moment, text)
+        for moment in range(100)
+        if (text := watch.look(float(moment), 0, lambda: Standing.KNOWN)[1]) is not None
+    ]
+    ((moment, text),) = texts
+    assert moment == 30
+    assert "no executors for 30 s" in text
+
+
+def test_what_comes_back_is_said_and_the_next_loss_too(watch: ApplicationWatch) -> None:
+    watch.look(0.0, 0, lambda: Standing.SILENT)
+    assert watch.look(1.0, 2, never) == (False, "Spark has executors again: 2")
+    assert watch.look(2.0, 2, never) == (False, None)
+    assert watch.look(3.0, 0, lambda: Standing.SILENT)[1] is not None
