@@ -28,17 +28,21 @@ if TYPE_CHECKING:
 _LONGEST = 2**31 - 1
 
 
-def table_of_elements(
-    environment: TableEnvironment, elements: Iterable[Any], schema: Any, *, verify: bool
-) -> Table:
-    """Return a table of rows, tuples, dictionaries, or single values if there is one column."""
-    from penstock.table.table import Table
-
+def rows_of(elements: Iterable[Any]) -> list[Any]:
+    """Return elements as a list; refuse what is not a collection of rows."""
     if isinstance(elements, str | bytes | dict) or not isinstance(elements, Iterable):
         raise ArgumentTypeError(
             f"elements must be a list of rows, got {elements!r}", hint="use [(1, 'a'), (2, 'b')]"
         )
-    rows = list(elements)
+    return list(elements)
+
+
+def table_of_elements(
+    environment: TableEnvironment, rows: Sequence[Any], schema: Any, *, verify: bool
+) -> Table:
+    """Return a table of rows, tuples, dictionaries, or single values if there is one column."""
+    from penstock.table.table import Table
+
     row_type = row_type_of(rows, schema)
     names = row_type.field_names()
     values = [_values(row, names) for row in rows]

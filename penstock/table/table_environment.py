@@ -183,13 +183,12 @@ class TableEnvironment:
     ) -> Table:
         """Return a table of rows, tuples or dictionaries; types are guessed where no schema names them."""
         from penstock.table.expressions.fluent import Expression
-        from penstock.table.sources import table_of_elements, table_of_expressions
+        from penstock.table.sources import rows_of, table_of_elements, table_of_expressions
 
-        if not isinstance(elements, str | bytes):  # `table_of_elements` refuses them
-            elements = list(elements)
-        if elements and all(isinstance(each, Expression) for each in elements):
-            return table_of_expressions(self, elements, schema)
-        return table_of_elements(self, elements, schema, verify=verify_schema)
+        rows = rows_of(elements)
+        if rows and all(isinstance(each, Expression) for each in rows):
+            return table_of_expressions(self, rows, schema)
+        return table_of_elements(self, rows, schema, verify=verify_schema)
 
     def from_pandas(
         self,

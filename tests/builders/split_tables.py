@@ -13,7 +13,6 @@ from penstock.common import WatermarkStrategy
 from penstock.common.types import Row
 from penstock.connectors.source import (
     Boundedness,
-    OneLook,
     ReadLimits,
     Source,
     SourceBatch,
@@ -141,14 +140,14 @@ class _Reader(SourceReader):
         rows = self._source.splits[split.payload]
         marker = None if self._source.fails_once is None else Path(self._source.fails_once)
         for at in range(position, len(rows), BATCH):
-            if marker is not None and not marker.exists():
+            # The last batch waits for a checkpoint of what was read. A reader that returned here would say that the split has ended.
+            while marker is not None and not marker.exists():
                 if self._durable >= len(rows) // 2:
                     marker.touch()
                     raise RuntimeError("fails once")
-                if at + BATCH >= len(rows):  # wait for a checkpoint of what was read
-                    yield SourceBatch(self._records([]), at)
-                    if isinstance(limits, OneLook) or limits.expired:
-                        return
+                if at + BATCH < len(rows):
+                    break
+                yield SourceBatch(self._records([]), at)
             part = rows[at : at + BATCH]
             yield SourceBatch(self._records(part), at + len(part), self._times(part))
 

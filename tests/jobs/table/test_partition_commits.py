@@ -279,7 +279,7 @@ def test_a_partition_is_committed_when_the_clock_has_passed_its_creation(
         (hours.partition(10) / "_SUCCESS").unlink()
         later(2 * HOUR_S + 120)
         wait_until(lambda: hours.is_committed(10))
-        assert hours.is_committed(11)
+        wait_until(lambda: hours.is_committed(11))
         assert hours.rows() == [(1, "10"), (2, "11"), (3, "10")]
 
 
