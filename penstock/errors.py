@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 _variant_of: Callable[[type[PenstockError]], type[PenstockError]] | None = None
@@ -65,11 +65,22 @@ def suppresses_restarts(error: BaseException | None) -> bool:
     >>> suppresses_restarts(ConfigurationError("unknown option")), suppresses_restarts(ValueError("7"))
     (True, False)
     """
-    while error is not None:
-        if isinstance(error, SuppressRestartsError):
-            return True
+    return any(isinstance(each, SuppressRestartsError) for each in causes(error))
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Iterate over an error and those that it was raised from. `raise error from error` makes a circle, so each comes once.
+
+    >>> error = ValueError("7")
+    >>> error.__cause__ = error
+    >>> list(causes(error))
+    [ValueError('7')]
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
         error = error.__cause__
-    return False
 
 
 class ArgumentError(PenstockError, ValueError):

@@ -25,7 +25,7 @@ from penstock.checkpoint.lease import DEFAULT_STALE_AFTER_S, Lease, acquire
 from penstock.checkpoint.manifest import DamagedManifestError, Manifest, decode, encode
 from penstock.checkpoint.signing import SignatureError, Signer
 from penstock.checkpoint.storage import CheckpointStorage
-from penstock.errors import ArgumentError, CheckpointError, RestoreRefusedError
+from penstock.errors import ArgumentError, CheckpointError, RestoreRefusedError, causes
 from penstock.files.paths import split_path
 
 METADATA = "_metadata"
@@ -371,11 +371,7 @@ def noticing_deletion(directory: str, epoch: int | None) -> Iterator[None]:
 
 
 def _is_missing(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, FileNotFoundError | NotADirectoryError):
-            return True
-        error = error.__cause__
-    return False
+    return any(isinstance(each, FileNotFoundError | NotADirectoryError) for each in causes(error))
 
 
 @dataclass(frozen=True, slots=True)

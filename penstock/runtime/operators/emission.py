@@ -42,16 +42,15 @@ def has_side_outputs(results: list[Any]) -> bool:
     return any(_is_tag[kind] for kind in firsts)
 
 
-def not_iterable(results: Any, error: TypeError) -> TypeError:
-    """Return what to say if a function returned one value where several are expected, else the error itself."""
+def check_iterable(results: Any, error: TypeError) -> None:
+    """Say so if a function returned one value where several are expected; `error` is what iterating over it raised."""
     try:
         iter(results)
     except TypeError:
-        return ArgumentTypeError(
+        raise ArgumentTypeError(
             f"the function returned {shorten(results)}, and not several results",
             hint="yield the results, or return a list of them",
-        )
-    return error
+        ) from error
 
 
 class Collector:
@@ -81,7 +80,8 @@ class Collector:
                     values.append(isolated(result))
                     timestamps.append(timestamp)
         except TypeError as error:
-            raise not_iterable(results, error) from error
+            check_iterable(results, error)
+            raise
         return len(values) >= _FLUSH_AT
 
     def add_all(self, results: Any, timestamp: int | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.runtime.isolation import isolated, isolating, keeps_objects
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.operators.emission import Collector, has_side_outputs, not_iterable
+from penstock.runtime.operators.emission import Collector, check_iterable, has_side_outputs
 from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import (
     RecordFailedError,
@@ -122,7 +122,8 @@ class FlatMapOperator(FunctionOperator):
                 try:
                     results.extend(found if is_finished else map(isolated, found))
                 except TypeError as error:
-                    raise not_iterable(found, error) from error
+                    check_iterable(found, error)
+                    raise
                 if timestamps is not None:
                     times.extend([timestamps[index]] * (len(results) - before))
         except Exception as error:

@@ -175,6 +175,14 @@ def test_a_type_error_of_a_generator_is_shown_as_it_is(numbers):
     assert "TypeError: unsupported operand" in text
 
 
+def test_an_error_that_was_raised_from_itself_fails_the_job(numbers):
+    def fail(value):
+        error = ValueError(f"not {value}")
+        raise error from error
+
+    assert "ValueError: not" in failure_of(numbers.map(fail))
+
+
 @pytest.mark.parametrize(("wrong", "when"), [(None, 3), (None, 4), ("2024-01-01", 3)])
 def test_a_timestamp_that_is_no_number_names_the_assigner(numbers, wrong, when):
     class Assigner:
