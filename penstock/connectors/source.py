@@ -300,6 +300,10 @@ class SourceReader(ABC):
 class Source(ABC):
     """A source of records, in Python."""
 
+    # Whether a bounded source's enumerator keeps splits back until readers have room for them. Watermarks wait until all are assigned: else records
+    # of the later ones would be late.
+    assigns_on_demand: bool = False
+
     get_java_function = not_implemented("there is no JVM object behind a source")
 
     @abstractmethod

@@ -73,7 +73,8 @@ class EnvironmentSettings:
             )
             validate(configuration)
             self._configuration.add_all(configuration)
-            self._mode = configuration.get(options.RUNTIME_MODE)
+            if configuration.contains(options.RUNTIME_MODE):
+                self._mode = configuration.get(options.RUNTIME_MODE)
             return self
 
         def in_batch_mode(self) -> Builder:

@@ -39,6 +39,8 @@ class PostgresCdcSource(Source):
     PostgresCdcSource(localhost:5432/shop, slot orders, initial)
     """
 
+    assigns_on_demand = True  # chunks are found one after another
+
     def __init__(self, options: CdcOptions) -> None:
         self.options = options
 

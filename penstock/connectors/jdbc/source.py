@@ -41,6 +41,7 @@ class JdbcSource(Source):
     """
 
     carries_timestamps = False
+    assigns_on_demand = True
 
     def __init__(
         self,

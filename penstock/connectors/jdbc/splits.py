@@ -22,10 +22,12 @@ class Part:
 
 
 def cut(low: Any, high: Any, count: int) -> list[Part]:
-    """Cut the values from low to high into ranges of equal width, at most so many; the first and the last are open to the outside.
+    """Cut the values from low to high, both included, into ranges of equal width, at most so many; the first and the last are open to the outside.
+
+    Whole numbers are cut as in Flink: if the ranges cannot be equal, the first ones have one value more.
 
     >>> cut(0, 10, 3)
-    [Part(low=None, high=3, nulls=False), Part(low=3, high=6, nulls=False), Part(low=6, high=None, nulls=False)]
+    [Part(low=None, high=4, nulls=False), Part(low=4, high=8, nulls=False), Part(low=8, high=None, nulls=False)]
     """
     bounds: list[Any] = []
     for number in range(1, count):
@@ -38,7 +40,8 @@ def cut(low: Any, high: Any, count: int) -> list[Part]:
 
 def _between(low: Any, high: Any, number: int, count: int) -> Any:
     if isinstance(low, int) and isinstance(high, int):
-        return low + (high - low) * number // count
+        width, wider = divmod(high - low + 1, count)
+        return low + number * width + min(number, wider)
     if isinstance(low, Decimal) or isinstance(high, Decimal):
         return Decimal(low) + (Decimal(high) - Decimal(low)) * number / count
     if isinstance(low, dt.datetime):

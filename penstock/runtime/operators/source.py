@@ -60,7 +60,8 @@ class SourceOperator(StreamOperator):
     is done by `advance_processing_time` at `next_wakeup`.
 
     The subtask's watermark is the minimum over its splits that are not finished and not idle, from the moment of their assignment: one
-    without records holds it back. If all are idle, it is the maximum. A split that ends in an epoch still counts until its barrier. If
+    without records holds it back; in a bounded source that assigns splits on demand, so do those that are not assigned yet. If all are idle, it is
+    the maximum. A split that ends in an epoch still counts until its barrier. If
     all have ended by then and the source goes on (a watched directory), time goes to the furthest of them, as if they had been read one by one.
     """
 
@@ -69,6 +70,7 @@ class SourceOperator(StreamOperator):
         super().open(context)
         self._reader = self.spec.source.create_reader()
         self._bounded = self.spec.source.get_boundedness() is Boundedness.BOUNDED
+        self._on_demand = self._bounded and self.spec.source.assigns_on_demand
         self._reader.use_wake(context.wake)
         self._reader.open(context.runtime_context)
         self._emitted: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
@@ -338,7 +340,9 @@ class SourceOperator(StreamOperator):
     # Time
 
     def _combined(self, *, periodic: bool) -> int | None:
-        """Return the time of all splits together, or None if there are none."""
+        """Return the time of all splits together, or None if there are none, or some that are not assigned yet."""
+        if self._on_demand and not self._no_more_splits:
+            return None
         times: list[tuple[int, bool]] = []
         for split in self._splits:
             if not self._turns.counts(split):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -182,3 +183,23 @@ def test_a_connector_with_watermarks_of_its_own_has_source_watermarks(way: Way) 
         f"WITH ('connector' = 'splits', 'data' = '{data}', 'watermarks' = 'true')"
     )
     assert counted(environment) == wanted()
+
+
+@pytest.mark.parametrize("way", WAYS[::2], ids=str)
+def test_splits_that_are_assigned_later_have_no_late_rows(way: Way, tmp_path: Path) -> None:
+    # Twenty ranges of ids: each in order, and a day before the one that is read before it.
+    rows = [(at, 86_400_000 * (20 - at // 20) + 60_000 * (at % 20)) for at in range(400)]
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        database.execute("CREATE TABLE readings (id INTEGER PRIMARY KEY, x INTEGER)")
+        database.executemany("INSERT INTO readings VALUES (?, ?)", rows)
+    environment = tables(way.options)
+    environment.execute_sql(
+        f"CREATE TABLE readings (id BIGINT, x BIGINT, t AS TO_TIMESTAMP_LTZ(x, 3), {WATERMARK}) WITH ("
+        f"'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{tmp_path}/shop.db', 'table-name' = 'readings', "
+        "'scan.partition.column' = 'id', 'scan.partition.num' = '20', "
+        "'scan.partition.lower-bound' = '0', 'scan.partition.upper-bound' = '399')"
+    )
+    found = counted(environment)
+    assert found == Counter(
+        EPOCH + dt.timedelta(milliseconds=x // WINDOW * WINDOW) for _, x in rows
+    )

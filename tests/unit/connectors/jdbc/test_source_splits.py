@@ -120,3 +120,13 @@ def test_a_table_without_values_in_its_column_is_one_split(database):
     found = source(database, "keyed")
     (split,) = all_splits(found)
     assert ids(read(found, split)) == list(range(60))
+
+
+def test_whole_numbers_are_cut_as_in_flink(database):
+    """The ranges of Flink's `scan.partition.*`: bounds are included, and the first ranges have one value more."""
+    found = source(database, "keyed", column="id", bounds=(0, 59), partitions=2)
+    splits = [sorted(ids(read(found, split))) for split in all_splits(found)]
+    assert splits == [list(range(30)), list(range(30, 60)), []]  # the last one: NULL
+    found = source(database, "keyed", column="id", bounds=(0, 59), partitions=7)
+    sizes = [len(ids(read(found, split))) for split in all_splits(found)]
+    assert sizes == [9, 9, 9, 9, 8, 8, 8, 0]
