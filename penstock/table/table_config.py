@@ -57,11 +57,11 @@ class TableConfig:
     def set(self, key: str, value: str) -> TableConfig:
         """Set an option; unknown ones and values that cannot be read are refused."""
         check_text(key, "key")
+        if key == _DIALECT:
+            _check_dialect(value)
         check_setting(key, value)
         if key == LOCAL_TIME_ZONE:
             checked_zone(value)
-        if key == _DIALECT:
-            _check_dialect(value)
         self._own.set(key, value)
         return self
 

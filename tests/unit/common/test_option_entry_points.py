@@ -128,7 +128,7 @@ rest: {address: localhost, bind-address: localhost}
     assert lines == {
         "env.java.opts.all": "WARNING",
         "jobmanager.memory.process.size": "WARNING",
-        "jobmanager.execution.failover-strategy": "INFO",
+        "jobmanager.execution.failover-strategy": "WARNING",
         "taskmanager.numberOfTaskSlots": "INFO",
         "taskmanager.memory.process.size": "WARNING",
     }
