@@ -56,6 +56,27 @@ def support_of(key: str) -> Rule:
     return rule_of(real, defined=real in OPTIONS or _is_entry(real))
 
 
+def override(below: Configuration, above: Configuration) -> Configuration:
+    """Return all options of two configurations; one that is in both, under whatever name, has the value of `above`.
+
+    >>> below, above = {"state.backend.type": "hashmap"}, {"state.backend": "rocksdb"}
+    >>> override(Configuration.from_dict(below), Configuration.from_dict(above)).to_dict()
+    {'state.backend': 'rocksdb'}
+    """
+    merged = Configuration(below)
+    for key in above.key_set():
+        for name in other_names(key):
+            merged.remove_config(name)
+    return merged.add_all(above)
+
+
+def other_names(key: str) -> list[str]:
+    """Return the other names of the option with this key, its current one and older ones."""
+    option = find_option(key)
+    names = () if option is None else (option.key, *option.deprecated_keys)
+    return [name for name in names if name != key]
+
+
 def nearest_keys(key: str, known: Iterable[str]) -> list[str]:
     """Return the known keys that look most like `key`, at most three."""
     return difflib.get_close_matches(key, list(known), n=3, cutoff=0.6)

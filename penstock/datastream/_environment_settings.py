@@ -14,7 +14,7 @@ from penstock.common.config_file import load_config_file
 from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
-from penstock.common.option_checks import find_option, validate
+from penstock.common.option_checks import override, validate
 from penstock.common.python_dependencies import (
     archive_option,
     check_cached_file,
@@ -94,11 +94,13 @@ class EnvironmentSettings:
         """Let what the command line says count again."""
         pinned = EnvironmentSettings._pinned
         if pinned is not None:
-            for key in pinned.key_set():
-                option = find_option(key)
-                for older in () if option is None else option.deprecated_keys:
-                    self._configuration.remove_config(older)
-            self._configuration.add_all(pinned)
+            self._replace(override(self._configuration, pinned))
+
+    def _replace(self, options_that_count: Configuration) -> None:
+        """Set these options and no others: programs keep what get_configuration() returned."""
+        for key in self._configuration.key_set() - options_that_count.key_set():
+            self._configuration.remove_config(key)
+        self._configuration.add_all(options_that_count)
 
     def configure(self, configuration: Configuration) -> None:
         """Set options; unknown ones and values that cannot be read are refused."""
@@ -109,12 +111,12 @@ class EnvironmentSettings:
             hint='use Configuration.from_dict({"parallelism.default": "4"})',
         )
         validate(configuration)
-        merged = Configuration(self._configuration).add_all(configuration)
+        merged = override(self._configuration, configuration)
         maximum = merged.get(options.MAX_PARALLELISM)
         if maximum is not None:
             check_max_parallelism(maximum, merged.get(options.PARALLELISM))
         AutoscalerSettings.from_configuration(merged)
-        self._configuration.add_all(configuration)
+        self._replace(merged)
         self._pin()
 
     def get_configuration(self) -> Configuration:

@@ -82,4 +82,12 @@ def _deploy_vertex(plan: StagePlan, vertex: StageVertex) -> VertexDeployment:
         ),
         code=cloudpickling.dumps(code, 5),
         slot_offset=vertex.slot_offset,
+        buffer_timeout_ms=_buffer_timeout(vertex),
     )
+
+
+def _buffer_timeout(vertex: StageVertex) -> int | None:
+    """Return the shortest buffer timeout of the operators that send records to other vertices; None if none of them sets one."""
+    senders = {output.operator for output in vertex.outputs}
+    set_timeouts = [vertex.operators[position].buffer_timeout for position in senders]
+    return min((each for each in set_timeouts if each is not None), default=None)

@@ -67,6 +67,7 @@ class VertexDeployment:
     keyed: frozenset[int]  # positions in the chain of operators that have keyed state
     code: bytes
     slot_offset: int = 0  # level 0 only: slot of the vertex's first subtask
+    buffer_timeout_ms: int | None = None  # None: that of the job
 
     def task(self, subtask: int) -> TaskId:
         """Return the name of one of its subtasks."""

@@ -40,6 +40,7 @@ class ChainedNode:
     outputs: tuple[ChainedOutput, ...] = ()
     side_types: tuple[tuple[str, Any], ...] = ()
     state_description: StateDescription | None = None
+    buffer_timeout: int | None = None
 
     @property
     def is_keyed(self) -> bool:
@@ -229,6 +230,7 @@ def _chain_of(
             ),
             side_types=node.side_types,
             state_description=node.state_description,
+            buffer_timeout=node.buffer_timeout,
         )
         for node in order
     ]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.columnar.specs.stateless import ColumnsToRowsSpec
-from penstock.common.configuration import Configuration
 from penstock.common.job_client import JobClient
+from penstock.common.option_checks import override
 from penstock.connectors.staged_sinks import CollectSink
 from penstock.datastream._collect import CloseableIterator, CollectBuffer
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -153,9 +153,8 @@ class Planning:
 
     def _start(self, transformations: Sequence[Transformation], job_name: str) -> JobClient:
         """Start a job of its own: the program of streams, if there is one, stays as it is."""
-        configuration = Configuration(self._environment.get_configuration())
-        configuration.add_all(self._config.get_configuration())
-        job = StreamExecutionEnvironment(configuration)
+        below = self._environment.get_configuration()
+        job = StreamExecutionEnvironment(override(below, self._config.get_configuration()))
         for each in transformations:
             job.add_operator(each)
         return job.execute_async(self._config.get("pipeline.name", job_name))

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from penstock.common import options
 from penstock.common.config_values import OptionType, to_text
 from penstock.common.configuration import Configuration
-from penstock.common.option_checks import check_setting
+from penstock.common.option_checks import check_setting, other_names, override
 from penstock.common.options import table as table_options
 from penstock.common.time import Duration
 from penstock.datastream._checks import check_instance, check_int, check_text
@@ -45,8 +45,8 @@ class TableConfig:
 
     def effective(self) -> Configuration:
         """Return all options that count: those of the environment, over them those of tables, and over all those of the command line."""
-        own = Configuration(self._root).add_all(self._own)
-        return own.add_all(StreamExecutionEnvironment.pinned_options())
+        own = override(self._root, self._own)
+        return override(own, StreamExecutionEnvironment.pinned_options())
 
     def get(self, key: str, default_value: str) -> str:
         """Return an option as text."""
@@ -57,11 +57,13 @@ class TableConfig:
     def set(self, key: str, value: str) -> TableConfig:
         """Set an option; unknown ones and values that cannot be read are refused."""
         check_text(key, "key")
+        if key == _DIALECT:
+            _check_dialect(value)
         check_setting(key, value)
         if key == LOCAL_TIME_ZONE:
             checked_zone(value)
-        if key == _DIALECT:
-            _check_dialect(value)
+        for name in other_names(key):
+            self._own.remove_config(name)
         self._own.set(key, value)
         return self
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli.sql.client import Client
+from penstock.cli.sql.environments import create_environment
 from penstock.cli.sql.output import PlainOutput
 from penstock.common.options import EXECUTION_ATTACHED
 
@@ -27,9 +28,7 @@ class ScriptOutput(PlainOutput):
 
 def execute_file(path: str) -> None:
     """Execute the statements of a file and wait for the jobs that they start; end with 1 if one failed."""
-    from penstock.table import EnvironmentSettings, TableEnvironment
-
-    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    environment = create_environment()
     client = Client(environment, ScriptOutput())
     done = client.run_script(Path(path).read_text(encoding="utf-8"))
     if environment.get_config().effective().get(EXECUTION_ATTACHED):

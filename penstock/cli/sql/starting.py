@@ -10,6 +10,7 @@ from pathlib import Path
 
 from penstock.cli.run import RunOptions, configuration_of
 from penstock.cli.sql.client import Client
+from penstock.cli.sql.environments import create_environment
 from penstock.cli.sql.output import JsonOutput, PlainOutput
 from penstock.common import options
 from penstock.common.config_file import load_config_file
@@ -52,9 +53,7 @@ def start(given: argparse.Namespace) -> int:
             from penstock.cli.local_cluster import LocalCluster
 
             stack.enter_context(LocalCluster())
-        from penstock.table import EnvironmentSettings, TableEnvironment
-
-        environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        environment = create_environment()
         output = JsonOutput() if given.json else PlainOutput()
         client = Client(environment, output, in_session=given.session is not None, eager=eager)
         return _work(client, scripts, statements)

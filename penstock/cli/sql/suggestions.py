@@ -311,7 +311,9 @@ def _quoted(name: str) -> str:
 
 
 def _option_keys() -> list[str]:
+    from penstock.common.option_checks import support_of
     from penstock.common.options import OPTIONS
-    from penstock.common.options.support_rules import DIFFERENT
+    from penstock.common.options.support import Support
 
-    return sorted({*OPTIONS, *DIFFERENT})
+    effective = {Support.WORKS, Support.DIFFERENT}
+    return sorted(key for key in OPTIONS if support_of(key).support in effective)

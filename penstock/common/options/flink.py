@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, Final
 
@@ -35,7 +35,7 @@ class FlinkOptions:
             return found
         for pattern, option in self.patterns:
             if pattern.fullmatch(key):
-                return ConfigOption(key, option.type, option.default, choices=option.choices)
+                return replace(option, key=key, deprecated_keys=())
         return ConfigOption(key) if key.startswith(OPEN_PREFIXES) else self._entry(key)
 
     def _entry(self, key: str) -> ConfigOption[Any] | None:
@@ -59,6 +59,7 @@ def flink_options() -> FlinkOptions:
     ]
     options = [_option(*row) for row in rows]
     plain = {option.key: option for option in options if "<" not in option.key}
+    named = [option for option in options if "<" in option.key]
     return FlinkOptions(
         by_key=plain,
         by_older_key={
@@ -67,7 +68,7 @@ def flink_options() -> FlinkOptions:
             for older in option.deprecated_keys
             if older not in plain
         },
-        patterns=tuple((_pattern(each.key), each) for each in options if "<" in each.key),
+        patterns=tuple((_pattern(each.key), each) for each in sorted(named, key=_specificity)),
     )
 
 
@@ -77,18 +78,14 @@ def _option(key: str, kind: str, default: str, choices: str, older: str) -> Conf
         OptionType[kind],
         choices=tuple(choices.split(",")) if choices else (),
         deprecated_keys=tuple(each for each in older.split(",") if each and each != key),
+        minimum=0 if kind == OptionType.DURATION.name else None,  # Flink reads no negative ones
     )
-    return option if not default else _with_default(option, default)
+    return option if not default else replace(option, default=option.convert(default))
 
 
-def _with_default(option: ConfigOption[Any], default: str) -> ConfigOption[Any]:
-    return ConfigOption(
-        option.key,
-        option.type,
-        option.convert(default),
-        choices=option.choices,
-        deprecated_keys=option.deprecated_keys,
-    )
+def _specificity(option: ConfigOption[Any]) -> tuple[int, int]:
+    """Return what sorts `metrics.reporter.<name>.interval` before `metrics.reporter.<name>.<parameter>`, which matches its keys, too."""
+    return option.key.count("<"), -option.key.count(".")
 
 
 def _pattern(key: str) -> re.Pattern[str]:

@@ -14,9 +14,8 @@ _JVM_OPTIONS = "set spark.driver.extraJavaOptions and spark.executor.extraJavaOp
 _DEPLOYMENT = (
     "'penstock kubernetes render' writes the manifests, and spark.kubernetes.* sets up executors"
 )
-_MINI_BATCH = (
-    "operators fold each batch of rows before they write, always; there is no latency to allow"
-)
+_MINI_BATCH = "operators fold the rows of each batch as it comes, always, and wait for no others"
+_CANCELLATION = "a task that does not end is ended by force after spark.python.task.killTimeout"
 _REST_STORES = "stores of the REST server are PEM files: set security.ssl.rest.keystore and security.ssl.rest.truststore"
 _INTERNAL_TLS = (
     "slots of pipelined jobs encrypt what they exchange, always; for Spark's own connections set spark.authenticate and "
@@ -28,20 +27,8 @@ _KERBEROS = (
 
 # What has an effect, and not exactly Flink's.
 DIFFERENT: Final = {
-    "execution.checkpointing.checkpoints-after-tasks-finish": "a job whose sources have ended takes a last checkpoint, always",
     "execution.checkpointing.max-concurrent-checkpoints": "pipelined jobs keep to it; in epochs there is one checkpoint at a time",
     "execution.checkpointing.mode": "AT_LEAST_ONCE counts in pipelined jobs; epochs are exactly once, always",
-    "execution.checkpointing.storage": "checkpoints go to files, always: those of execution.checkpointing.dir, or temporary ones",
-    "execution.checkpointing.unaligned.forced": "every job may be unaligned, so there is nothing to force",
-    "jobmanager.execution.failover-strategy": "a failure restarts the whole job",
-    "pipeline.generic-types": "types without a serializer are pickled, also with false",
-    "pipeline.object-reuse": "records are handed on as they are, also with false",
-    "python.execution-mode": "Python runs in the processes of Spark's workers, also with thread",
-    "rest.flamegraph.enabled": "flame graphs can be asked for, always",
-    "security.ssl.rest.verify-hostname": "clients of the REST API check the name of the host, always",
-    "table.exec.mini-batch.allow-latency": _MINI_BATCH,
-    "table.exec.mini-batch.enabled": _MINI_BATCH,
-    "table.exec.mini-batch.size": _MINI_BATCH,
     "table.optimizer.distinct-agg.split.bucket-num": "the default is 16, as rows are folded by key and bucket, batch by batch",
     "taskmanager.numberOfTaskSlots": "an executor of Spark has as many cores (spark.executor.cores), if neither that nor a local spark.master "
     "says another number",
@@ -65,6 +52,7 @@ NO_MEANING: Final = {
     "execution.batch-shuffle-mode": "Spark shuffles batches",
     "execution.batch-state-backend.enabled": "a batch has the state backend of a stream",
     "execution.checkpointing.cleaner.parallel-mode": "checkpoints are deleted in the background",
+    "execution.checkpointing.unaligned.forced": "every job may be unaligned, so there is nothing to force",
     "execution.checkpointing.unaligned.max-subtasks-per-channel-state-file": "each subtask writes its channel state itself",
     "execution.checkpointing.unaligned.recover-output-on-downstream.enabled": "receivers restore channel state, always",
     "execution.checkpointing.write-buffer-size": "file systems buffer by themselves",
@@ -103,6 +91,7 @@ NO_MEANING: Final = {
     "plugin.*": "there are no plugins in Java",
     "process.*": "Spark runs the processes of the cluster",
     "python.client.executable": "the program runs in the Python that starts it",
+    "python.execution-mode": "Python runs in the processes of Spark's workers: there is no JVM to run it in",
     "python.fn-execution.*": "Python runs inside of Spark's workers, without bundles between it and a JVM",
     "python.internal.*": "Flink sets it itself",
     "python.job-options": "there is no Beam",
@@ -162,12 +151,14 @@ UNSUPPORTED: Final = {
     "execution.batch.adaptive.*": "parallelism is what the program sets; Spark decides nothing for it",
     "execution.batch.job-recovery.*": "a batch starts from its last checkpoint, if it has any",
     "execution.batch.speculative.*": "set spark.speculation and its options",
+    "execution.checkpointing.checkpoints-after-tasks-finish": "a job whose sources have ended takes a last checkpoint, always",
     "execution.checkpointing.create-subdir": "each job has a folder of its own below execution.checkpointing.dir",
     "execution.checkpointing.during-recovery.enabled": "the first checkpoint is taken when all tasks run",
     "execution.checkpointing.file-merging.*": "small state is in the manifest (execution.checkpointing.data-inline-threshold), other state in files of its own",
     "execution.checkpointing.interval-during-backlog": "checkpoints have one interval",
     "execution.checkpointing.local-backup.*": "tasks restore from execution.checkpointing.dir",
     "execution.checkpointing.snapshot-compression": "snapshots are written as they are",
+    "execution.checkpointing.storage": "checkpoints go to files, always: those of execution.checkpointing.dir, or temporary ones",
     "execution.checkpointing.unaligned.interruptible-timers.enabled": "a barrier waits for the timers of a watermark",
     "execution.job-listeners": "listeners are Java classes; wait for execute_async()'s JobClient",
     "execution.job-status-changed-listeners": "listeners are Java classes; wait for execute_async()'s JobClient",
@@ -197,6 +188,7 @@ UNSUPPORTED: Final = {
     "jobmanager.adaptive-scheduler.*": "there is one scheduler; see job.autoscaler.enabled and 'penstock rescale'",
     "jobmanager.archive.*": "there is no history server",
     "jobmanager.execution.attempts-history-size": "16 attempts are kept",
+    "jobmanager.execution.failover-strategy": "a failure restarts the whole job",
     "jobmanager.failure-enrichers": "failures have no labels",
     "jobmanager.memory.*": _DRIVER_MEMORY,
     "jobmanager.scheduler": "there is one scheduler; see job.autoscaler.enabled and 'penstock rescale'",
@@ -212,8 +204,11 @@ UNSUPPORTED: Final = {
     "metrics.system-resource": "use a node exporter",
     "metrics.system-resource-probing-interval": "use a node exporter",
     "pipeline.classpaths": "no jars are loaded: connectors are Python",
+    "pipeline.generic-types": "types without a serializer are pickled",
     "pipeline.jars": "no jars are loaded: connectors are Python",
     "pipeline.jobvertex-parallelism-overrides": "use 'penstock rescale'",
+    "pipeline.object-reuse": "records are handed on as they are, always",
+    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism": "operators with different maximum parallelism are not chained",
     "pipeline.serialization-config": "records are pickled",
     "pipeline.sources.pause-until-first-checkpoint": "sources read at once",
     "pipeline.vertex-description-mode": "descriptions are one line",
@@ -225,6 +220,7 @@ UNSUPPORTED: Final = {
     "python.systemenv.enabled": "workers have the environment of Spark's executors",
     "queryable-state.*": "there are no queries for state from outside; see docs/state-tables.md",
     "rest.async.store-duration": "the last 1000 results of savepoints and the like are kept",
+    "rest.flamegraph.enabled": "flame graphs can be asked for, always",
     "rest.flamegraph.*": "flame graphs have Penstock's own times",
     "rest.path": "the address of the REST API has no path",
     "rest.profiling.*": "profiles are made by a JVM's profiler, and tasks run in Python",
@@ -240,6 +236,7 @@ UNSUPPORTED: Final = {
     "security.ssl.provider": "the REST server has OpenSSL",
     "security.ssl.rest.keystore-password": _REST_STORES,
     "security.ssl.rest.truststore-password": _REST_STORES,
+    "security.ssl.rest.verify-hostname": "clients of the REST API check the name of the host, always",
     "security.ssl.truststore": _REST_STORES,
     "security.ssl.truststore-password": _REST_STORES,
     "security.ssl.verify-hostname": _INTERNAL_TLS,
@@ -257,9 +254,12 @@ UNSUPPORTED: Final = {
     "table.*": "the planner does without it",
     "table.builtin-catalog-name": "use EnvironmentSettings.with_built_in_catalog_name",
     "table.builtin-database-name": "use EnvironmentSettings.with_built_in_database_name",
+    "table.exec.mini-batch.*": _MINI_BATCH,
     "table.optimizer.multi-join.enabled": "a join has two inputs",
     "table.optimizer.non-deterministic-update.strategy": "plans with updates and functions that give another value each time are run as written",
-    "task.cancellation.*": "set spark.python.task.killTimeout",
+    "task.cancellation.*": _CANCELLATION,
+    "task.cancellation.interval": _CANCELLATION,
+    "task.cancellation.timeout": _CANCELLATION,
     "taskmanager.cpu.cores": "set spark.executor.cores",
     "taskmanager.load-balance.mode": "Spark places tasks",
     "taskmanager.log.path": "set env.log.dir",
@@ -313,10 +313,13 @@ REFUSED: Final = {
 # The value that Penstock behaves by, where that is not Flink's default: setting it logs nothing.
 BEHAVES_AS: Final = {
     "execution.batch.adaptive.auto-parallelism.enabled": "false",
+    "execution.checkpointing.storage": "filesystem",
     "jobmanager.execution.failover-strategy": "full",
     "pipeline.object-reuse": "true",
+    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism": "false",
     "rest.flamegraph.enabled": "true",
     "security.ssl.rest.verify-hostname": "true",
+    "table.exec.mini-batch.enabled": "true",
 }
 
 # What plugins and users of Flink name themselves: any key below is taken.

@@ -9,7 +9,7 @@ from penstock.common.time import Duration
 
 def _duration(key: str, millis: int, text: str) -> ConfigOption[Duration]:
     default = Duration.of_millis(millis)
-    return describe(ConfigOptions.key(key).duration_type().default_value(default), text)
+    return describe(ConfigOptions.key(key).duration_type().default_value(default), text, minimum=0)
 
 
 def _flag(key: str, default: bool, text: str) -> ConfigOption[bool]:
@@ -20,8 +20,10 @@ def _choice(key: str, choices: list[str], default: str, text: str) -> ConfigOpti
     return describe(ConfigOptions.key(key).enum_type(choices).default_value(default), text)
 
 
-def _number(key: str, default: int, text: str) -> ConfigOption[int]:
-    return describe(ConfigOptions.key(key).int_type().default_value(default), text)
+def _number(key: str, default: int, text: str, minimum: int = 1) -> ConfigOption[int]:
+    return describe(
+        ConfigOptions.key(key).int_type().default_value(default), text, minimum=minimum
+    )
 
 
 def _text(key: str, default: str, text: str) -> ConfigOption[str]:
@@ -33,8 +35,11 @@ LOCAL_TIME_ZONE = _text(
     "default",
     "The session time zone, such as Europe/Berlin or GMT+08:00; default: that of the machine.",
 )
-SQL_DIALECT = _text(
-    "table.sql-dialect", "default", "The SQL that is written. Only Flink's own: default."
+SQL_DIALECT = _choice(
+    "table.sql-dialect",
+    ["default"],
+    "default",
+    "The SQL that is written. Only Flink's own: default.",
 )
 DISPLAY_WIDTH = _number(
     "table.display.max-column-width", 30, "After how many characters a printed column is cut."
@@ -101,6 +106,7 @@ DEFAULT_PARALLELISM = _number(
     "table.exec.resource.default-parallelism",
     -1,
     "The parallelism of operators; -1: that of the environment.",
+    minimum=-1,
 )
 UID_GENERATION = _choice(
     "table.exec.uid.generation",

@@ -96,6 +96,10 @@ class LiveTask:
         self._stopped = False  # it reads nothing more, and comes to no end
         self._backlog = False  # has the source given as much as it could when it was last asked?
         self._stirred = False  # has it done anything since it was quiet?
+        timeout = subtask.deployment.buffer_timeout_ms
+        if timeout is None:
+            timeout = stage.network.buffer_timeout_ms
+        self.flush_after_s = None if timeout is None else timeout / 1000  # None: full buffers only
         self._flush_at: float | None = None
         self.key_sample: KeySample | None = None  # while somebody wants to know which are frequent
 
@@ -449,8 +453,11 @@ class LiveTask:
 
     # Sending
 
-    def flush_due(self, moment: float, timeout_s: float) -> None:
-        """Send what has waited for so long."""
+    def flush_due(self, moment: float) -> None:
+        """Send what has waited for as long as its buffer timeout."""
+        timeout_s = self.flush_after_s
+        if timeout_s is None:
+            return
         if self._flush_at is None:
             if self.subtask.waiting:
                 self._flush_at = moment + timeout_s

@@ -217,8 +217,6 @@ class SlotLoop:
         self._stop = stop
         self._uploads = Uploads(network.report, network.wake)
         self._garbage = GarbageControl()
-        timeout = stage.network.buffer_timeout_ms
-        self._flush_after_s = None if timeout is None else timeout / 1000
         self._marker_s = stage.network.latency_interval_ms / 1000
         begun = time.monotonic()
         self._metrics = SlotMetrics(begun)
@@ -380,10 +378,9 @@ class SlotLoop:
             self.current, error = self._uploads.failed
             raise error
         moment = time.monotonic()
-        if self._flush_after_s is not None:
-            for task in self.tasks:
-                self.current = task.subtask
-                task.flush_due(moment, self._flush_after_s)
+        for task in self.tasks:
+            self.current = task.subtask
+            task.flush_due(moment)
         self._do_periodic(moment)
         if worked:
             if moment >= self._send_at and all(task.caught_up for task in self.tasks):
@@ -411,7 +408,7 @@ class SlotLoop:
             if task.outputs.has_room:
                 self.current = task.subtask
                 task.on_quiet()
-                if self._flush_after_s is not None:
+                if task.flush_after_s is not None:
                     sent = task.flush() or sent
         return sent
 

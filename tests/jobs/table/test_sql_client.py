@@ -75,6 +75,20 @@ def test_batches_and_streams_may_alternate(run):
     assert out.count("| op |") == 2
 
 
+def test_the_runtime_mode_of_the_configuration_file_counts(run, tmp_path, capsys):
+    """A batch shows rows without their kinds of change."""
+    query = "SELECT a, COUNT(*) AS n FROM (VALUES (1), (1)) AS t(a) GROUP BY a;"
+    (tmp_path / "penstock.yaml").write_text("execution.runtime-mode: BATCH\n")
+    (tmp_path / "job.sql").write_text(query)
+    config = ("--config", str(tmp_path / "penstock.yaml"))
+    code, out, err = run(*config, "-e", query)
+    assert (code, "op" in out) == (0, False), err
+    code, out, err = run(*config, "-e", "SET 'execution.runtime-mode' = 'streaming';" + query)
+    assert (code, "op" in out) == (0, True), err
+    assert main(["run", "--no-spark", *config, str(tmp_path / "job.sql")]) == 0
+    assert "op" not in capsys.readouterr().out
+
+
 def test_what_fails_ends_with_a_plain_error(run):
     code, out, err = run("-e", "SELECT 1 AS a; SELECT b FROM nowhere; SELECT 2 AS c")
     assert code == 1

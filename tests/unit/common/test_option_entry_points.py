@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.cli.run import RunOptions, configuration_of
-from penstock.common import Configuration, option_checks
+from penstock.common import Configuration, option_checks, options
 from penstock.common.config_file import parse_config
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError
@@ -102,6 +102,37 @@ def test_a_key_of_the_program_and_one_without_meaning_are_taken_wherever_they_ar
     )  # fmt: skip
 
 
+@pytest.fixture
+def file_with_a_backend(tmp_path, monkeypatch):
+    (tmp_path / "penstock.yaml").write_text("state.backend.type: hashmap\n")
+    monkeypatch.setenv("PENSTOCK_CONFIG", str(tmp_path / "penstock.yaml"))
+
+
+def streams_with(key, value):
+    configuration = Configuration.from_dict({key: value})
+    return StreamExecutionEnvironment.get_execution_environment(configuration).get_configuration()
+
+
+def tables_with(key, value):
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    env.execute_sql("SET 'state.backend.type' = 'hashmap'")
+    env.execute_sql(f"SET '{key}' = '{value}'")
+    return env.get_config().effective()
+
+
+@pytest.mark.usefixtures("file_with_a_backend")
+@pytest.mark.parametrize("place", [streams_with, tables_with])
+def test_an_option_under_its_older_name_goes_before_the_current_name_in_a_place_below(place):
+    assert place("state.backend", "rocksdb").get(options.STATE_BACKEND) == "rocksdb"
+
+
+@pytest.mark.usefixtures("file_with_a_backend")
+def test_the_command_line_goes_before_older_names_in_the_program():
+    pinned = Configuration.from_dict({"state.backend.type": "hashmap"})
+    with StreamExecutionEnvironment.default_configuration(Configuration(), pinned):
+        assert streams_with("state.backend", "rocksdb").to_dict() == pinned.to_dict()
+
+
 def test_the_file_that_comes_with_flink_is_taken_with_a_line_for_what_has_no_effect(caplog):
     text = """
 env:
@@ -128,7 +159,7 @@ rest: {address: localhost, bind-address: localhost}
     assert lines == {
         "env.java.opts.all": "WARNING",
         "jobmanager.memory.process.size": "WARNING",
-        "jobmanager.execution.failover-strategy": "INFO",
+        "jobmanager.execution.failover-strategy": "WARNING",
         "taskmanager.numberOfTaskSlots": "INFO",
         "taskmanager.memory.process.size": "WARNING",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import re
 import subprocess
@@ -28,6 +29,7 @@ LISTED = flink_options()
 ALL = {**LISTED.by_key, **OPTIONS}
 # Keys as users write them, of options that have a part that users name
 NAMED = {re.sub(r"<[^>]+>", "mine", option.key): option for _, option in LISTED.patterns}
+ONE_VALUE = {key for key, option in ALL.items() if len(option.choices) == 1}  # it is what happens
 # What names files that must be there
 FILES = {"python.files", "python.requirements", "python.archives", "python.logging.level.overrides"}
 
@@ -110,7 +112,7 @@ def test_setting_each_option_logs_the_line_of_its_class(caplog):
             usual = option.default if rule.behaves_as is None else rule.behaves_as
             assert said_about(caplog, key, usual) == []
 
-    check_all({key: key for key in [*ALL, *NAMED] if key not in FILES}, check)
+    check_all({key: key for key in [*ALL, *NAMED] if key not in FILES | ONE_VALUE}, check)
 
 
 def test_a_value_that_cannot_be_read_is_refused_for_every_key():
@@ -131,27 +133,79 @@ def test_a_value_that_cannot_be_read_is_refused_for_every_key():
     check_all({key: key for key in [*typed, *lists_of_names]}, check)
 
 
-def test_each_option_that_is_defined_is_read_by_the_package():
-    sources = [
-        path.read_text()
-        for path in PACKAGE.rglob("*.py")
-        if "options" not in path.relative_to(PACKAGE).parts
-    ]
-    code = "\n".join(sources)
-    words = set(re.findall(r"\w+", code))
-    names = {
-        option.key: name
-        for module in (option_names, table_options)
-        for name, option in vars(module).items()
-        if isinstance(option, ConfigOption)
+NAMES = {
+    option.key: name
+    for module in (option_names, table_options)
+    for name, option in vars(module).items()
+    if isinstance(option, ConfigOption)
+}
+# Classes whose methods keep what users set, and give it back to them: that alone has no effect.
+SETTINGS = (
+    "common/execution_config.py",
+    "datastream/_environment_settings.py",
+    "datastream/checkpoint_config.py",
+    "datastream/checkpoint_storage.py",
+    "datastream/state_backend.py",
+    "table/table_config.py",
+)
+
+
+def words_of(tree: ast.AST) -> set[str]:
+    """Return the names and the texts in code."""
+    return {
+        getattr(node, "attr", None) or getattr(node, "id", None) or str(getattr(node, "value", ""))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute | ast.Name | ast.Constant)
     }
-    assert sorted(names) == sorted(OPTIONS)
+
+
+def words_with_an_effect() -> set[str]:
+    """Return the names and texts in the code of the package: of classes of settings, those in methods that other modules call."""
+    trees = {
+        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text())
+        for path in PACKAGE.rglob("*.py")
+        if not path.is_relative_to(PACKAGE / "common" / "options")
+    }
+    words = {
+        word for name, tree in trees.items() if name not in SETTINGS for word in words_of(tree)
+    }
+    methods = [
+        node
+        for name in SETTINGS
+        for node in ast.walk(trees[name])
+        if isinstance(node, ast.FunctionDef)
+    ]
+    called = {method.name for method in methods} & words
+    return words.union(*(words_of(method) for method in methods if method.name in called))
+
+
+def test_code_reads_each_option_that_is_said_to_work():
+    assert sorted(NAMES) == sorted(OPTIONS)
+    words = words_with_an_effect()
+    effective = {Support.WORKS, Support.DIFFERENT}
+    keys = [key for key in ALL if support_of(key).support in effective and key not in ONE_VALUE]
 
     def check(key):
         # The Python dependencies of a job are read from its options as text.
-        assert names[key] in words or f'"{key}"' in code, f"{names[key]} is read nowhere"
+        assert NAMES.get(key) in words or key in words, f"option '{key}' is read nowhere"
 
-    check_all({key: key for key in OPTIONS}, check)
+    check_all({key: key for key in keys}, check)
+
+
+NEGATIVE = ("pekko.ask.timeout", "table.exec.state.ttl", "metrics.reporter.mine.interval")
+
+
+def test_a_negative_duration_is_refused_as_flink_does():
+    def check(key):
+        with pytest.raises(ConfigurationError, match=f"'{re.escape(key)}' cannot be '-1 s'"):
+            check_setting(key, "-1 s")
+
+    check_all({key: key for key in NEGATIVE}, check)
+
+
+def test_a_dialect_that_is_not_there_is_refused():
+    with pytest.raises(ConfigurationError, match="'table.sql-dialect' cannot be 'hive'"):
+        check_setting("table.sql-dialect", "hive")
 
 
 def test_older_names_of_flink_lead_to_their_options(caplog):

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from penstock.graph.compiler import compile_program
+from penstock.graph.deploy import deploy
 from penstock.graph.partitioning import Rebalance
 from tests.unit.graph.builder import (
     SHAPES,
@@ -140,3 +141,13 @@ def test_explain_is_text_for_people() -> None:
 def test_plans_survive_pickling(shape: str) -> None:
     found = compile_program(*SHAPES[shape]()).stage_plan
     assert pickle.loads(pickle.dumps(found)).to_json() == found.to_json()
+
+
+def test_a_vertex_has_the_buffer_timeout_of_those_of_its_operators_that_send() -> None:
+    """A timeout of an operator that sends to its own chain only is of no account."""
+    inner = operator("inner", source(), buffer_timeout=5)
+    sender = operator("sender", inner, buffer_timeout=20)
+    after = keyed("after", sender)
+    deployed = {vertex.name: vertex for vertex in deploy(plan(sink("out", after)))}
+    timeouts = {name: vertex.buffer_timeout_ms for name, vertex in deployed.items()}
+    assert timeouts == {"Source: numbers -> inner -> sender": 20, "after -> Sink: out": None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -218,6 +219,20 @@ def test_records_of_a_busy_slot_wait_no_longer_than_the_timeout(stopwatch):
             assert slot.turn() == 0.0
             sent.append([records.values for _, records in slot.sent(2)])
         assert sent == [[], [], [[1, 2, 3]]]
+
+
+def test_the_buffer_timeout_of_an_operator_replaces_that_of_its_job(stopwatch):
+    stage = summing(1, network=NetworkSettings(buffer_timeout_ms=60_000))
+    vertices = tuple(replace(vertex, buffer_timeout_ms=100) for vertex in stage.vertices)
+    with stages.Stepped(replace(stage, vertices=vertices)) as slot:
+        slot.loop._send_at = float("inf")
+        sent = []
+        for seconds in (0.0, 0.09, 0.01):
+            stopwatch.now_s += seconds
+            slot.put(1, 0, DATA, batch(1))
+            slot.turn()
+            sent.append(len(slot.sent(2)))
+        assert sent == [0, 0, 1]
 
 
 class Alarm(KeyedProcessFunction):

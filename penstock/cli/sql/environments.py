@@ -1,0 +1,21 @@
+"""The TableEnvironment of the SQL client and of files of SQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.common.options import RUNTIME_MODE
+
+if TYPE_CHECKING:
+    from penstock.table import TableEnvironment
+
+
+def create_environment() -> TableEnvironment:
+    """Create an environment in the runtime mode of penstock.yaml; SET may change it, and `-D` counts whatever that says."""
+    from penstock.datastream import StreamExecutionEnvironment
+    from penstock.table import EnvironmentSettings, TableEnvironment
+
+    streams = StreamExecutionEnvironment.get_execution_environment()
+    if streams.get_configuration().get(RUNTIME_MODE) == "BATCH":
+        return TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    return TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
