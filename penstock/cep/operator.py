@@ -121,7 +121,7 @@ class CepOperatorBase(StreamOperator):
     def _bind(self, context: OperatorContext) -> None:
         self.backend = context.keyed_state
         self.timers = context.timers
-        self.collector = Collector(context.output)
+        self.collector = Collector.of_function(context)
         self.match_context = MatchContext(context.clock)
         self._queue = context.keyed_state.table(QUEUE.name)
         self._late = LateRecords(context)

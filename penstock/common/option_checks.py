@@ -17,6 +17,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.options import OPTIONS, SPARK_PREFIX
 from penstock.common.options.support import Rule, Support, rule_of
 from penstock.common.python_dependencies import check_python_option
+from penstock.common.short_times import short_time
 from penstock.errors import ConfigurationError
 
 _log = logging.getLogger(__name__)
@@ -138,6 +139,7 @@ def check_setting(key: str, value: Any, where: str | None = None) -> None:
             )
         return
     converted = option.convert(value, key)
+    warn_of_short_time(option.key, value)
     check_python_option(option.key, converted)
     if key != option.key:
         _say_once(logging.WARNING, f"option '{key}' is an older name of '{option.key}'")
@@ -154,6 +156,13 @@ def check_setting(key: str, value: Any, where: str | None = None) -> None:
         )
     else:
         _say_once(logging.INFO, f"option '{key}' works differently: {rule.note}")
+
+
+def warn_of_short_time(key: str, value: Any) -> None:
+    """Log if an option is set to so few milliseconds that seconds were probably meant; `value` is as the program gave it."""
+    line = short_time(key, value)
+    if line is not None:
+        _say_once(logging.WARNING, line)
 
 
 def _is_usual(option: ConfigOption[Any], converted: Any, rule: Rule) -> bool:

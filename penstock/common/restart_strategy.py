@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
+from penstock.common.option_checks import warn_of_short_time
 from penstock.common.time import to_millis
 from penstock.errors import ArgumentError, ArgumentTypeError
 
@@ -157,6 +158,7 @@ class RestartStrategies:
     @staticmethod
     def fixed_delay_restart(restart_attempts: int, delay_between_attempts: Any) -> FixedDelay:
         """Start again a number of times, each after the same delay."""
+        warn_of_short_time(options.FIXED_DELAY_DELAY.key, delay_between_attempts)
         return FixedDelay(
             _count(restart_attempts, "restart_attempts"),
             to_millis(delay_between_attempts, "delay_between_attempts", minimum=0),
@@ -167,6 +169,7 @@ class RestartStrategies:
         failure_rate: int, failure_interval: Any, delay_interval: Any
     ) -> FailureRate:
         """Start again as long as no more than `failure_rate` failures fall into an interval."""
+        warn_of_short_time(options.FAILURE_RATE_DELAY.key, delay_interval)
         return FailureRate(
             _count(failure_rate, "failure_rate", 1),
             to_millis(failure_interval, "failure_interval", minimum=1),

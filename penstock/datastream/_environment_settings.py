@@ -212,7 +212,10 @@ class EnvironmentSettings:
     # Checkpoints, state, restarts
 
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
-        """Take a checkpoint every `interval` milliseconds."""
+        """Take a checkpoint every `interval` milliseconds, which may be a Duration, too.
+
+        Less than 100 as a bare number is logged, as seconds were probably meant. A Duration of as many milliseconds is not.
+        """
         self._checkpoint_config.set_checkpoint_interval(interval)
         if mode is not None:
             self._checkpoint_config.set_checkpointing_mode(mode)

@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
+from penstock.common.option_checks import warn_of_short_time
 from penstock.common.time import Duration, to_millis
 from penstock.datastream._checks import check_instance, check_int
 from penstock.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
@@ -44,7 +45,7 @@ class CheckpointConfig:
         return -1 if interval is None else interval.to_millis()
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
-        """Set the milliseconds between two checkpoints."""
+        """Set the milliseconds between two checkpoints. Less than 100 as a bare number is logged: seconds were probably meant."""
         return self._set_millis(
             options.CHECKPOINT_INTERVAL, checkpoint_interval, "checkpoint_interval", 10
         )
@@ -198,4 +199,5 @@ class CheckpointConfig:
         return self
 
     def _set_millis(self, option: Any, value: Any, what: str, minimum: int) -> CheckpointConfig:
+        warn_of_short_time(option.key, value)
         return self._set(option, Duration.of_millis(to_millis(value, what, minimum=minimum)))

@@ -244,6 +244,7 @@ class LocalJobController:
             "edges": _describe_edges(job),
             "latency": _describe_latency(master),
             "dropped": [each.to_json() for each in master.dropped()],
+            "suspicious": [each.to_json() for each in master.suspicious()],
             "settings": describe_settings(job),
             "places": describe_places(master.slots()),
             "accumulators": describe_accumulators(job, master.metrics),

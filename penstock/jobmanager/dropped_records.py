@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from penstock.common.dropped_records import LATE, LATENESS, REASONS, SKIPPED
 from penstock.graph.stage_plan import StageVertex
 from penstock.jobmanager.diagnosis.findings import duration
+from penstock.jobmanager.operator_counts import OperatorCounts, Reports, counts_of_operators
 from penstock.jobmanager.progress import show_time
 from penstock.runtime.task import task_metrics as names
 
@@ -22,8 +23,6 @@ _JUST_NOW_MS: Final = 60_000  # what was said since then is not said again at th
 _LOOK_MS: Final = (
     10_000  # reports come once a second from each slot, and need not be added up each time
 )
-
-Reports = Sequence[Mapping[str, Any]]  # of the subtasks of a vertex
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,62 +68,44 @@ def find_dropped(
     reports: Mapping[str, Reports],
     totals: Mapping[str, Mapping[str, Any]],
 ) -> list[DroppedRecords]:
-    """Return what the operators of a job have dropped.
-
-    `reports` are the last ones of subtasks, by vertex; `totals` those of completed checkpoints, by operator. Reports are newer, but begin again with
-    each attempt: the higher number counts.
-    """
+    """Return what the operators of a job have dropped, of what `counts_of_operators` reads."""
     found = []
-    for vertex in vertices:
-        for operator in vertex.operators:
-            measured = [
-                each[names.OPERATORS][operator.operator_id]
-                for each in reports.get(vertex.id, ())
-                if operator.operator_id in each.get(names.OPERATORS, {})
-            ]
-            total = totals.get(operator.operator_id, {})
-            for metric in REASONS:
-                if metric == SKIPPED and operator.kind != "source":
-                    continue  # a counter of the user's
-                dropped = max(_count(total, metric), sum(_count(each, metric) for each in measured))
-                if dropped <= 0:
-                    continue
-                records = max(
-                    _count(total, names.RECORDS_IN),
-                    sum(_count(each, names.RECORDS_IN) for each in measured),
+    for vertex, operator, counts in counts_of_operators(vertices, reports, totals):
+        for metric in REASONS:
+            if metric == SKIPPED and operator.kind != "source":
+                continue  # a counter of the user's
+            dropped = counts.count(metric)
+            if dropped <= 0:
+                continue
+            records = counts.count(names.RECORDS_IN)
+            if metric == SKIPPED:  # what cannot be parsed is not a record yet
+                records += dropped
+            late = metric == LATE
+            found.append(
+                DroppedRecords(
+                    vertex.id,
+                    operator.operator_id,
+                    operator.name,
+                    metric,
+                    dropped,
+                    max(records, dropped),
+                    _watermark(counts) if late else None,
+                    _lateness(counts) if late else None,
                 )
-                if metric == SKIPPED:  # what cannot be parsed is not a record yet
-                    records += dropped
-                late = metric == LATE
-                found.append(
-                    DroppedRecords(
-                        vertex.id,
-                        operator.operator_id,
-                        operator.name,
-                        metric,
-                        dropped,
-                        max(records, dropped),
-                        _watermark(measured) if late else None,
-                        _lateness([total, *measured]) if late else None,
-                    )
-                )
+            )
     return found
 
 
-def _count(measured: Mapping[str, Any], name: str) -> int:
-    kind, value, *_ = measured.get(name, ("counter", 0))
-    return int(value) if kind == "counter" else 0  # a function may give any metric this name
-
-
-def _watermark(measured: Reports) -> int | None:
-    marks = [each[names.INPUT_WATERMARK][1] for each in measured if names.INPUT_WATERMARK in each]
+def _watermark(counts: OperatorCounts) -> int | None:
+    marks = [
+        each[names.INPUT_WATERMARK][1] for each in counts.measured if names.INPUT_WATERMARK in each
+    ]
     moments = [mark for mark in marks if names.is_moment(mark)]
     return min(moments, default=None)
 
 
-def _lateness(measured: Reports) -> int | None:
-    found = [each[LATENESS] for each in measured if LATENESS in each]
-    most = [value["max"] for kind, value, *_ in found if kind == "distribution"]
+def _lateness(counts: OperatorCounts) -> int | None:
+    most = [value["max"] for kind, value, *_ in counts.all(LATENESS) if kind == "distribution"]
     return max((each for each in most if each is not None), default=None)
 
 

@@ -77,6 +77,7 @@ from penstock.jobmanager.running.modes import AUTO, NoRoomError, check_room, wan
 from penstock.jobmanager.running.pipelined.driver import PipelinedDriver
 from penstock.jobmanager.savepoints import SavepointService, savepoint_target
 from penstock.jobmanager.starting_point import find_start, refused_fallback, set_aside
+from penstock.jobmanager.suspicious_records import SuspiciousRecords
 from penstock.jobmanager.writer_states import check_writer_states
 from penstock.runtime.inspection.requests import InspectionRequest, SlotId, SlotInfo, SplitTime
 from penstock.runtime.network.messages import TaskAck, TaskFailedError, TaskFailure
@@ -163,6 +164,10 @@ class JobMaster:
     def dropped(self) -> list[DroppedRecords]:
         """Return which operators have dropped records, why and how many."""
         return self._reporting.dropped()
+
+    def suspicious(self) -> list[SuspiciousRecords]:
+        """Return which operators process records that are probably not what the program means."""
+        return self._reporting.suspicious()
 
     @property
     def live(self) -> LiveMetrics:

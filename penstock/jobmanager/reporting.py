@@ -18,6 +18,11 @@ from penstock.jobmanager.requests import RescaleRequest
 from penstock.jobmanager.running.driver import Driver, Span
 from penstock.jobmanager.scaling import JobScaling
 from penstock.jobmanager.starting_point import dispose_of_claimed
+from penstock.jobmanager.suspicious_records import (
+    SuspicionLog,
+    SuspiciousRecords,
+    find_suspicious,
+)
 from penstock.jobmanager.totals import Counts, Totals
 from penstock.runtime.task.stage_messages import SlotReport
 
@@ -38,6 +43,7 @@ class Reporting:
         self._cores = cores
         self._totals = Totals()
         self._drop_log = DropLog()
+        self._suspicion_log = SuspicionLog()
         self._claimed = job.checkpoints.claimed  # whether a claimed savepoint may still be there
         progress.watch(lambda: LiveReport.of(self._job, self.live))
 
@@ -50,6 +56,10 @@ class Reporting:
         """Return which operators have dropped records, why and how many."""
         return find_dropped(self._job.plan.vertices, self.live.by_vertex(), self.metrics)
 
+    def suspicious(self) -> list[SuspiciousRecords]:
+        """Return which operators process records that are probably not what the program means."""
+        return find_suspicious(self._job.plan.vertices, self.live.by_vertex(), self.metrics)
+
     def on_trigger(self, driver: Driver) -> None:
         """Take note that a checkpoint is begun: of epochs it is the time before their first record."""
         if not self.live.flows:
@@ -59,15 +69,17 @@ class Reporting:
         """Take note of how the subtasks of a slot are doing."""
         now_ms = clock.now_ms()
         self.live.take(report, now_ms)
-        self._mention_dropped(now_ms)
+        self._mention_records(now_ms)
 
-    def _mention_dropped(self, now_ms: int) -> None:
+    def _mention_records(self, now_ms: int) -> None:
         if self._drop_log.is_due(now_ms):
             self._drop_log.look(self.dropped(), now_ms)
+            self._suspicion_log.look(self.suspicious())
 
     def on_end(self) -> None:
         """Take note that the job is over: what was dropped is mentioned once more."""
         self._drop_log.finish(self.dropped(), clock.now_ms())
+        self._suspicion_log.look(self.suspicious())
 
     def on_plan(self, job: Job) -> None:
         """Take note that the job goes on by another plan."""
@@ -84,7 +96,7 @@ class Reporting:
         if not self.live.flows:
             since = span.started_s if self._completed_s is None else self._completed_s
             self.live.take_epoch(driver.acks, span.ended_s - since)
-        self._mention_dropped(clock.now_ms())
+        self._mention_records(clock.now_ms())
         self.progress.on_epoch(EpochReport.of(job, manifest, counts, span.ended_s - span.started_s))
         decision = self._observe(job, driver, counts, span)
         if decision is None:

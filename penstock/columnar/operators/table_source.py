@@ -19,6 +19,7 @@ from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.source import SourceOperator
 from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.time.assigning import Assignment, EmitBatch, EmitWatermark
+from penstock.runtime.time.timestamp_check import TimestampCheck
 from penstock.runtime.user_code import close_functions
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex
 
@@ -56,6 +57,7 @@ class RowTimes:
         # Without an interval there are no periodic watermarks: each row that raises the watermark is followed by it.
         self.gap = spec.gap or (None if operator.context.auto_watermark_interval else 1)
         self._rows = spec.rows
+        self._spec = spec
         self._operator = operator
         rowtime, self._watermark = spec.rowtime, compile_expression(spec.watermark, spec.zone)
         # A column's NULLs are counted already; of a computed time they are those of `t` or `t - INTERVAL ...`, which is computed anyway.
@@ -85,6 +87,8 @@ class RowTimes:
             raise
         except Exception as error:
             raise self._operator.guard(error) from error
+        if not self._operator.timestamp_check.done:
+            self._look_at_times(frame)
         if nulls:
             raise RecordError(
                 "the time attribute of a row is NULL",
@@ -92,6 +96,20 @@ class RowTimes:
                 hint="declare a computed column with a default, COALESCE(...), and the watermark for that",
             )
         return made
+
+    def _look_at_times(self, frame: pl.DataFrame) -> None:
+        """Look at the first times, whether they look like milliseconds."""
+        rowtime = compile_expression(self._spec.rowtime, self._spec.zone)
+        look_at_times(
+            self._operator.timestamp_check, frame.select(rowtime.alias(_TIME)).to_series()
+        )
+
+
+def look_at_times(check: TimestampCheck, times: pl.Series) -> None:
+    """Look at the time attribute of a batch."""
+    known = millis(times).drop_nulls()
+    if len(known):
+        check.look_at(int(known.min()), int(known.max()), len(known))  # type: ignore[arg-type]
 
 
 def _is_null_with(watermark: Rex, rowtime: Rex) -> bool:

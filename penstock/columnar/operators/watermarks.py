@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.expressions import compile_expression
+from penstock.columnar.operators.table_source import look_at_times
 from penstock.columnar.specs.common import column
 from penstock.columnar.times import millis
 from penstock.columnar.watermark_cuts import watermark_cuts
@@ -13,6 +14,7 @@ from penstock.errors import RecordError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 from penstock.runtime.state.operator_state import EMITTED, IDLE
+from penstock.runtime.time.timestamp_check import TimestampCheck
 
 
 class WatermarkOperator(StreamOperator):
@@ -30,6 +32,7 @@ class WatermarkOperator(StreamOperator):
         self._emitted: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
         self._idle: bool = context.operator_state.get(IDLE, False)
         self._active_ms = context.clock()
+        self._check = TimestampCheck(context.runtime_context.get_metrics_group())
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
         """Pass the rows on, then the time that they have brought."""
@@ -38,6 +41,8 @@ class WatermarkOperator(StreamOperator):
             return
         if frame[self._column].null_count():
             raise self._without_time()
+        if not self._check.done:
+            look_at_times(self._check, frame[self._column])
         self._active_ms = self.context.clock()
         self._set_idle(idle=False)
         if not self.context.batch_mode and not self.context.auto_watermark_interval:

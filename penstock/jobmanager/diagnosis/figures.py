@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.dropped_records import DroppedRecords
+from penstock.jobmanager.suspicious_records import SuspiciousRecords
 from penstock.runtime.inspection.requests import FrequentKeys, ProcessFacts, SlotInfo, TaskDetail
 from penstock.runtime.task import task_metrics as names
 from penstock.runtime.task.task_metrics import number
@@ -132,6 +133,7 @@ class JobFigures:
     unaligned: bool = False
     state_backend: str = "hashmap"
     dropped: tuple[DroppedRecords, ...] = ()
+    suspicious: tuple[SuspiciousRecords, ...] = ()
     restarts: int = 0
     running_ms: float = 0.0
     failures: tuple[str, ...] = ()  # the newest first
@@ -180,6 +182,7 @@ def read_figures(job: Mapping[str, Any], now_ms: int, slots: Sequence[SlotInfo] 
         unaligned=config.get("unaligned_checkpoints", False),
         state_backend=config.get("state_backend", "hashmap"),
         dropped=tuple(DroppedRecords.from_json(each) for each in job.get("dropped", ())),
+        suspicious=tuple(SuspiciousRecords.from_json(each) for each in job.get("suspicious", ())),
         restarts=job["restarts"],
         running_ms=max(now_ms - started, 0),
         failures=tuple(_failure_text(each) for each in entries),

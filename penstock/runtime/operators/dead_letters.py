@@ -17,6 +17,7 @@ from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.operators.process import KeyedProcessOperator, ProcessOperator
+from penstock.runtime.operators.result_check import ITERATED
 from penstock.runtime.operators.stateless import (
     FilterOperator,
     FlatMapOperator,
@@ -154,6 +155,8 @@ class TolerantFlatMapOperator(_Tolerant, FlatMapOperator):
 
         def in_full(value: Any) -> list[Any] | None:
             results = flat_map(value)
+            if type(results) in ITERATED:
+                self.check.note(results)
             return None if results is None else list(map(isolated, results))
 
         self._in_full = in_full
@@ -181,6 +184,7 @@ class _GuardedFunction:
         """Return all results, or send a dead letter and return none."""
         try:
             results = self._process(value, context)
+            self._operator.collector.check(results)
             return None if results is None else list(map(isolated, results))
         except _NOT_THE_RECORD:
             raise

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Any
+from types import GeneratorType
+from typing import Any, Self
 
 from penstock.errors import ArgumentTypeError
 from penstock.runtime.isolation import isolated
-from penstock.runtime.operators.base import Output
+from penstock.runtime.operators.base import OperatorContext, Output
+from penstock.runtime.operators.result_check import ITERATED, ResultCheck
 from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import shorten
 
@@ -56,21 +58,35 @@ def check_iterable(results: Any, error: TypeError) -> None:
 class Collector:
     """Gathers results until `flush`; a result `(tag, value)` with an OutputTag goes to that side output.
 
-    `gather` never calls the operators behind, so what it raises is the user's; the others flush when there is much.
+    `gather` never calls the operators behind, so what it raises is the user's; the others flush when there is much. A `check` takes note of
+    functions that return a text, or another single value that is iterated.
     """
 
-    __slots__ = ("_output", "_side", "_timestamps", "_values")
+    __slots__ = ("_check", "_output", "_side", "_timestamps", "_values")
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, check: ResultCheck | None = None) -> None:
         self._output = output
+        self._check = check
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
         self._side: dict[str, tuple[list[Any], list[int | None]]] = {}
+
+    @classmethod
+    def of_function(cls, context: OperatorContext) -> Self:
+        """Create the collector of an operator whose function returns or yields results."""
+        return cls(context.output, ResultCheck(context.runtime_context.get_metrics_group()))
+
+    def check(self, results: Any) -> None:
+        """Take note of what a function returned, if it is a single value that is iterated."""
+        if self._check is not None and type(results) in ITERATED:
+            self._check.note(results)
 
     def gather(self, results: Any, timestamp: int | None) -> bool:
         """Take the return value of a user function: an iterable, or None; return whether it is time to flush."""
         if results is None:
             return False
+        if type(results) is not GeneratorType and type(results) is not list:
+            self.check(results)
         values, timestamps = self._values, self._timestamps
         try:
             for result in results:

@@ -176,7 +176,7 @@ class IntervalJoinOperator(StreamOperator):
         super().open(context)
         self.backend = context.keyed_state
         self.timers = context.timers
-        self.collector = Collector(context.output)
+        self.collector = Collector.of_function(context)
         self.buffers = tuple(
             JoinBuffer(
                 self.backend.table(f"{PANE_PREFIX}{side.name}", namespaced=True),
@@ -191,7 +191,7 @@ class IntervalJoinOperator(StreamOperator):
     def open_epoch(self, context: OperatorContext) -> None:
         """Go on in the next epoch."""
         super().open_epoch(context)
-        self.collector = Collector(context.output)
+        self.collector = Collector.of_function(context)
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Join each record with the partners that are there, and keep it for those to come."""

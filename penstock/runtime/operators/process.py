@@ -79,7 +79,7 @@ class ProcessOperator(StreamOperator):
         """Open the user's function."""
         super().open(context)
         self.function = self.spec.function
-        self.collector = Collector(context.output)
+        self.collector = Collector.of_function(context)
         self.user_context = self.create_user_context()
         self.watermark = context.operator_state.get("watermark", MIN_WATERMARK)
         open_function(self.function, context.runtime_context)
@@ -87,7 +87,7 @@ class ProcessOperator(StreamOperator):
     def open_epoch(self, context: OperatorContext) -> None:
         """Go on in the next epoch."""
         super().open_epoch(context)
-        self.collector = Collector(context.output)
+        self.collector = Collector.of_function(context)
 
     def create_user_context(self) -> ProcessContext:
         """Create the context object that is handed to user code."""

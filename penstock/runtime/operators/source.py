@@ -21,6 +21,7 @@ from penstock.runtime.operators.source_turns import EpochTurns, SideBySide, Spli
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, batch_of
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.assigning import Assignment, TimestampAssignment
+from penstock.runtime.time.timestamp_check import TimestampCheck
 from penstock.runtime.time.valve import combine
 from penstock.runtime.user_code import RecordFailedError
 
@@ -87,6 +88,7 @@ class SourceOperator(StreamOperator):
         self.records = 0
         self.chain_s = 0.0  # how long the operators after it have worked on its records
         self._once = OnceReader(self._reader, self._on_redelivered)
+        self.timestamp_check = TimestampCheck(context.runtime_context.get_metrics_group())
         tells = type(self._reader).next_ready is not SourceReader.next_ready
         self._flow = SideBySide(ends=self._bounded, next_ready=self._next_ready if tells else None)
         self._turns: Turns = self._flow
@@ -136,7 +138,11 @@ class SourceOperator(StreamOperator):
 
     def _new_assignment(self) -> Assignment:
         """Return what gives the records of one split their time."""
-        return TimestampAssignment(self.spec.watermark_strategy, periodic=self._interval > 0)
+        return TimestampAssignment(
+            self.spec.watermark_strategy,
+            periodic=self._interval > 0,
+            check=self.timestamp_check,
+        )
 
     def _take_status(self, more: MoreSplits) -> None:
         if more.idle:

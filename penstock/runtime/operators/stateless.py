@@ -13,6 +13,7 @@ from typing import Any
 from penstock.runtime.isolation import isolated, isolating, keeps_objects
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector, check_iterable, has_side_outputs
+from penstock.runtime.operators.result_check import ITERATED, ResultCheck
 from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import (
     RecordFailedError,
@@ -99,9 +100,17 @@ class FilterOperator(FunctionOperator):
 
 
 class FlatMapOperator(FunctionOperator):
-    """Any number of results per record: a generator, a list, or None. `(tag, value)` goes to a side output."""
+    """Any number of results per record: a generator, a list, or None. `(tag, value)` goes to a side output.
+
+    Anything else that can be iterated is, as in PyFlink: a text gives its characters. Those who return a text rarely mean that, so it is noted.
+    """
 
     method = "flat_map"
+
+    def open(self, context: OperatorContext) -> None:
+        """Open the user's function."""
+        super().open(context)
+        self.check = ResultCheck(context.runtime_context.get_metrics_group())
 
     def process(self, batch: RowBatch, input_index: int = 0) -> None:
         """Flat-map all records."""
@@ -118,7 +127,10 @@ class FlatMapOperator(FunctionOperator):
                 if found is None:
                     continue
                 before = len(results)
-                is_finished = type(found) is list and not self.keeps_objects
+                is_list = type(found) is list
+                if not is_list and type(found) in ITERATED:
+                    self.check.note(found)
+                is_finished = is_list and not self.keeps_objects
                 try:
                     results.extend(found if is_finished else map(isolated, found))
                 except TypeError as error:

@@ -9,6 +9,7 @@ from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
 from penstock.runtime.state.operator_state import EMITTED, IDLE
 from penstock.runtime.time.assigning import TimestampAssignment
+from penstock.runtime.time.timestamp_check import TimestampCheck
 from penstock.runtime.user_code import RecordFailedError
 
 
@@ -20,7 +21,11 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         super().open(context)
         strategy = self.spec.watermark_strategy
         self._interval = context.auto_watermark_interval / 1000
-        self._assignment = TimestampAssignment(strategy, periodic=self._interval > 0)
+        self._assignment = TimestampAssignment(
+            strategy,
+            periodic=self._interval > 0,
+            check=TimestampCheck(context.runtime_context.get_metrics_group()),
+        )
         self._idle_timeout = strategy.idle_timeout_ms
         restored = context.operator_state.get("assignment")
         self._active_ms = context.clock()

@@ -43,7 +43,7 @@ class WindowOperatorBase(StreamOperator):
     def _bind(self, context: OperatorContext) -> None:
         self.backend = context.keyed_state
         self.timers = context.timers
-        self.collector = Collector(context.output)
+        self.collector = Collector.of_function(context)
         self.window_context = WindowContext(context, merging=self.merging)
         self._late = LateRecords(context)
 
@@ -68,6 +68,7 @@ class WindowOperatorBase(StreamOperator):
         backend.current_namespace = self.window_context.current = window
         try:
             results = function.process(key, self.window_context, self.contents.elements(contents))
+            self.collector.check(results)
             # taken in full here, so that an error of a later operator is not taken for one of this function
             results = None if results is None else list(results)
         except PenstockError:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from penstock.errors import ArgumentTypeError
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
+from penstock.runtime.time.timestamp_check import TimestampCheck
 from penstock.runtime.user_code import RecordFailedError, call_each, method_of
 
 EmitBatch = Callable[[Any], None]
@@ -71,8 +72,11 @@ class TimestampAssignment:
     Without periodic emission (an auto-watermark interval of 0) only watermarks that a generator emits per event count.
     """
 
-    def __init__(self, strategy: Any, *, periodic: bool = True) -> None:
+    def __init__(
+        self, strategy: Any, *, periodic: bool = True, check: TimestampCheck | None = None
+    ) -> None:
         self._strategy = strategy
+        self._check = check
         self._periodic = periodic
         assigner = strategy.timestamp_assigner
         self._extract = None if assigner is None else method_of(assigner, "extract_timestamp")
@@ -113,6 +117,8 @@ class TimestampAssignment:
             timestamps = call_each(extract, batch.values, before)
             if timestamps and set(map(type, timestamps)) != {int}:
                 timestamps = list(map(_whole_millis, timestamps, batch.values))
+            if self._check is not None:
+                self._check.look(timestamps)
         if self._bound is not None:
             self._raise_highest(timestamps, batch)
             emit(RowBatch(batch.values, timestamps, batch.keys))

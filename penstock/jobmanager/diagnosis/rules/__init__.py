@@ -22,6 +22,7 @@ from penstock.jobmanager.diagnosis.rules.memory import memory
 from penstock.jobmanager.diagnosis.rules.restarts import restarts
 from penstock.jobmanager.diagnosis.rules.skew import skew
 from penstock.jobmanager.diagnosis.rules.state import growing_state
+from penstock.jobmanager.diagnosis.rules.suspicious import suspicious_records
 from penstock.jobmanager.diagnosis.rules.watermarks import held_back
 
 Rule = Callable[[JobFigures], Iterable[Finding]]
@@ -37,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     no_checkpoints,
     held_back,
     late_records,
+    suspicious_records,
     growing_state,
     memory,
 )

@@ -1,0 +1,38 @@
+"""Records that are processed, but probably not as the program means it, by the metric that counts them: the job manager warns of all of these."""
+
+from __future__ import annotations
+
+from typing import Final
+
+TIMESTAMPS: Final = "numTimestampsInOtherUnit"
+RESULTS: Final = "numResultsIterated"
+FIELDS: Final = "numFieldsInOtherCase"
+
+KINDS: Final = (TIMESTAMPS, RESULTS, FIELDS)
+
+# What helps, as the log and the doctor say it.
+HINTS: Final = {
+    TIMESTAMPS: "event timestamps are milliseconds since 1970: convert them in the timestamp assigner (seconds * 1000), "
+    "in SQL with TO_TIMESTAMP_LTZ(seconds, 0)",
+    RESULTS: "the function gives any number of results: yield each of them, or return a list; "
+    "return list(result) if its parts are meant",
+    FIELDS: "names of JSON fields are case-sensitive, as in Flink: give the column the name of the field, in backticks if need be",
+}
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "record"), counted(2000, "record")
+    ('1 record', '2,000 records')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def example_of(metric: str) -> str:
+    """Return the name of the gauge that shows one of the records.
+
+    >>> example_of(FIELDS)
+    'numFieldsInOtherCaseExample'
+    """
+    return f"{metric}Example"

@@ -1,0 +1,22 @@
+"""Records that operators process although they are probably not what the program means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.jobmanager.diagnosis.figures import JobFigures
+from penstock.jobmanager.diagnosis.findings import Finding, Severity
+
+
+def suspicious_records(job: JobFigures) -> Iterator[Finding]:
+    """Say of each operator what is suspicious, with an example: results are wrong if it is not meant."""
+    for each in job.suspicious:
+        yield Finding(
+            "suspicious-records",
+            Severity.WARNING,
+            each.title,
+            each.detail,
+            each.hint,
+            each.vertex,
+            figures={"metric": each.metric, "count": each.count, "records": each.records},
+        )

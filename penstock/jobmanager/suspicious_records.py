@@ -1,0 +1,110 @@
+"""Which operators of a job process records that are probably not what the program means; each is mentioned in the log once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from penstock.common.suspicious_records import FIELDS, HINTS, KINDS, TIMESTAMPS, counted, example_of
+from penstock.graph.stage_plan import StageVertex
+from penstock.jobmanager.operator_counts import Reports, counts_of_operators
+from penstock.runtime.task import task_metrics as names
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SuspiciousRecords:
+    """What is suspicious about records of one operator: how many they are, and what one of them shows."""
+
+    vertex: str
+    operator: str
+    name: str
+    metric: str
+    count: int
+    records: int  # that it has got
+    example: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> SuspiciousRecords:
+        """Read what `to_json` returned."""
+        return cls(**values)
+
+    @property
+    def title(self) -> str:
+        """What is the matter."""
+        if self.metric == TIMESTAMPS:
+            return f"the timestamps of '{self.name}' do not look like milliseconds"
+        if self.metric == FIELDS:
+            return (
+                f"records of '{self.name}' have fields whose names differ from columns only in case"
+            )
+        return f"the function of '{self.name}' returns a single value where several results are expected"
+
+    @property
+    def detail(self) -> str:
+        """The example, and how many there are."""
+        if self.metric == TIMESTAMPS:
+            return f"{self.example} (the first {counted(self.count, 'record')} all look like that)"
+        if self.metric == FIELDS:
+            return f"{self.example} ({self.count:,} of {counted(self.records, 'record')})"
+        results = counted(self.count, "result")
+        return f"{self.example} ({results} like this, {counted(self.records, 'input record')})"
+
+    @property
+    def hint(self) -> str:
+        """What helps."""
+        return HINTS[self.metric]
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.detail}; {self.hint}"
+
+
+def find_suspicious(
+    vertices: Iterable[StageVertex],
+    reports: Mapping[str, Reports],
+    totals: Mapping[str, Mapping[str, Any]],
+) -> list[SuspiciousRecords]:
+    """Return what the operators of a job have noted, of what `counts_of_operators` reads."""
+    found = []
+    for vertex, operator, counts in counts_of_operators(vertices, reports, totals):
+        for metric in KINDS:
+            count = counts.count(metric)
+            examples = [
+                text for kind, text, *_ in counts.all(example_of(metric)) if kind == "gauge"
+            ]
+            if count <= 0 or not examples:
+                continue
+            records = max(counts.count(names.RECORDS_IN), count)
+            found.append(
+                SuspiciousRecords(
+                    vertex.id,
+                    operator.operator_id,
+                    operator.name,
+                    metric,
+                    count,
+                    records,
+                    str(examples[0]),
+                )
+            )
+    return found
+
+
+class SuspicionLog:
+    """Writes one line about an operator and what is suspicious there, when it is seen first."""
+
+    def __init__(self) -> None:
+        self._said: set[tuple[str, str]] = set()
+
+    def look(self, found: Iterable[SuspiciousRecords]) -> None:
+        """Mention what was not mentioned yet."""
+        for each in found:
+            if (each.operator, each.metric) not in self._said:
+                self._said.add((each.operator, each.metric))
+                _log.warning("%s", each)

@@ -1,0 +1,71 @@
+"""Notices timestamps that are not in milliseconds."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any, Final
+
+from penstock.common.suspicious_records import TIMESTAMPS
+from penstock.runtime.suspicious_records import SuspiciousRecords
+
+_YEARS: Final = (1_000_000_000, 4_000_000_000)  # 2001 to 2096, in seconds
+_UNITS: Final = {"seconds": 1, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
+_LATEST_MS: Final = 253_402_300_799_999  # the end of the year 9999
+
+
+class TimestampCheck:
+    """Looks at the first timestamps of a subtask, whether they look like another unit than milliseconds.
+
+    Seconds of today, taken as milliseconds, are in January of 1970: windows and watermarks would be a thousand times too short. All timestamps
+    of the batch have to look like that, so that events that really are from 1970 pass, with few exceptions.
+    """
+
+    def __init__(self, group: Any) -> None:
+        self._records = SuspiciousRecords(group)
+        self._done = False
+
+    def look(self, timestamps: Sequence[int | None] | None) -> None:
+        """Look at the timestamps of a batch, unless there was one before."""
+        if self._done or not timestamps:
+            return
+        known = [time for time in timestamps if time is not None]
+        if known:
+            self.look_at(min(known), max(known), len(known))
+
+    def look_at(self, lowest: int, highest: int, records: int) -> None:
+        """Look at a batch by its extreme timestamps."""
+        if self._done:
+            return
+        self._done = True
+        unit = unit_of(lowest)
+        if unit is not None and unit == unit_of(highest):
+            self._records.count(TIMESTAMPS, records, _meanings(lowest, unit))
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing more to look at."""
+        return self._done
+
+
+def unit_of(timestamp: int) -> str | None:
+    """Return the unit that a timestamp seems to have instead of milliseconds: one of the years 2001 to 2096 in that unit.
+
+    >>> unit_of(1_700_000_000), unit_of(1_700_000_000_000), unit_of(1_700_000_000_000_000), unit_of(60_000)
+    ('seconds', None, 'microseconds', None)
+    """
+    first, last = _YEARS
+    for unit, factor in _UNITS.items():
+        if first * factor <= timestamp < last * factor:
+            return unit
+    return None
+
+
+def _meanings(timestamp: int, unit: str) -> str:
+    meant = _show(timestamp * 1000 // _UNITS[unit])
+    taken = "is after the year 9999" if timestamp > _LATEST_MS else f"is {_show(timestamp)}"
+    return f"{timestamp} {taken}, but {meant} if it is in {unit}"
+
+
+def _show(millis: int) -> str:
+    return dt.datetime.fromtimestamp(millis // 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,275 @@
+"""Mistakes that a job can notice while it runs are mentioned once, with numbers: in its log, and by the doctor."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.cep import CEP, Pattern
+from penstock.cep.functions import PatternProcessFunction
+from penstock.common import Row, Time, Types, WatermarkStrategy
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream import OutputTag, StreamExecutionEnvironment
+from penstock.datastream.functions import (
+    CoFlatMapFunction,
+    FlatMapFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from penstock.jobmanager.diagnosis.figures import read_figures
+from penstock.jobmanager.diagnosis.rules.suspicious import suspicious_records
+from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.testing.mini_cluster import MiniCluster
+from penstock.windowing import TumblingEventTimeWindows
+from tests.builders.cases import check_all
+from tests.builders.tables import rows
+
+NOW = 1_700_000_000_000
+SECONDS = [1_700_000_000 + 30 * n for n in range(10)]
+
+
+class AsIs(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> Any:
+        return value
+
+
+class Warnings(logging.Handler):
+    """Keeps what the job manager says about suspicious records."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+    def __enter__(self) -> list[str]:
+        logging.getLogger("penstock.jobmanager.suspicious_records").addHandler(self)
+        return self.lines
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("penstock.jobmanager.suspicious_records").removeHandler(self)
+
+
+def _environment(parallelism: int = 1) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(parallelism)
+    return env
+
+
+def _timed(env: StreamExecutionEnvironment, times: list[int]) -> Any:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(AsIs())
+    stream = env.from_collection(times, type_info=Types.LONG())
+    return stream.rebalance().assign_timestamps_and_watermarks(strategy).name("with time")
+
+
+# Timestamps
+
+
+@pytest.mark.parametrize("mode", ["epochs", "pipelined"])
+def test_timestamps_in_seconds_are_mentioned_once_with_both_dates(mode: str) -> None:
+    with Warnings() as said, MiniCluster(mode=mode):
+        env = _environment(2)
+        windows = TumblingEventTimeWindows.of(Time.minutes(1))
+        _timed(env, [SECONDS[0]] * 10).key_by(lambda _: 0).window(windows).reduce(max).print()
+        client = env.execute_async("windows")
+        client.get_job_execution_result().result(60)
+        job = client._controller.describe()
+    (line,) = said  # how many subtasks have reported by then, is a matter of time
+    assert re.sub(r"first \d+ records", "first records", line) == (
+        "the timestamps of 'with time' do not look like milliseconds: 1700000000 is 1970-01-20 16:13:20, but "
+        "2023-11-14 22:13:20 if it is in seconds (the first records all look like that); event timestamps are milliseconds since "
+        "1970: convert them in the timestamp assigner (seconds * 1000), in SQL with TO_TIMESTAMP_LTZ(seconds, 0)"
+    )
+    (finding,) = suspicious_records(read_figures(job, NOW))
+    assert finding.rule == "suspicious-records"
+    assert finding.title == "the timestamps of 'with time' do not look like milliseconds"
+    assert finding.figures["count"] == 10
+
+
+def test_units_of_timestamps() -> None:
+    day = 86_400_000
+    cases: dict[str, tuple[list[int], str | None]] = {
+        "seconds": (SECONDS, "in seconds"),
+        "microseconds": ([1_700_000_000_000_000], "is after the year 9999, but 2023-11-14"),
+        "nanoseconds": ([1_700_000_000_000_000_000], "in nanoseconds"),
+        "milliseconds of today": ([NOW, NOW + 1], None),
+        "small numbers of a test": ([0, 1, 100_000], None),
+        "a day and a year of milliseconds": ([day, 365 * day], None),
+        "events of January 1970 and later ones": ([1_200_000_000, NOW], None),
+        "negative": ([-1_700_000_000], None),
+        "no record": ([], None),
+    }
+
+    def check(case: tuple[list[int], str | None]) -> None:
+        times, expected = case
+        with Warnings() as said, MiniCluster():
+            env = _environment()
+            if times:
+                _timed(env, times).print()
+                env.execute()
+        assert len(said) == (expected is not None), said
+        assert all(str(expected) in line for line in said), said
+
+    check_all(cases, check)
+
+
+def _rowtime(env: TableEnvironment, path: Any, computed: str, watermark: str) -> list[Any]:
+    env.execute_sql(
+        f"CREATE TABLE t (x BIGINT, t AS {computed}, {watermark}) WITH ('connector' = 'filesystem', "
+        f"'path' = '{path}', 'format' = 'csv')"
+    )
+    return rows(env.sql_query("SELECT x FROM t"))
+
+
+def test_a_rowtime_of_seconds_is_mentioned_once(tmp_path: Any) -> None:
+    (tmp_path / "rows").write_text("\n".join(map(str, SECONDS)) + "\n")
+    cases = {
+        "as milliseconds": ("TO_TIMESTAMP_LTZ(x, 3)", 1),
+        "as seconds": ("TO_TIMESTAMP_LTZ(x, 0)", 0),
+        "local": ("CAST(TO_TIMESTAMP_LTZ(x, 3) AS TIMESTAMP(3))", 1),
+    }
+
+    def check(case: tuple[str, int]) -> None:
+        computed, expected = case
+        with Warnings() as said, MiniCluster():
+            env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+            env.get_config().set("parallelism.default", "1")
+            watermark = "WATERMARK FOR t AS t - INTERVAL '5' SECOND"
+            assert len(_rowtime(env, tmp_path / "rows", computed, watermark)) == 10
+        assert len(said) == expected
+        assert all("1700000000 is 1970-01-20 16:13:20, but 2023-11-14" in line for line in said)
+
+    check_all(cases, check)
+
+
+# Results
+
+
+def _flat_map(env: StreamExecutionEnvironment, function: Callable[[Any], Any]) -> Any:
+    return env.from_collection(["to be", "or", "not"]).rebalance().flat_map(function).name("words")
+
+
+class Word(FlatMapFunction):
+    def flat_map(self, value: Any) -> Any:
+        return value
+
+
+@pytest.mark.parametrize("mode", ["epochs", "pipelined"])
+def test_a_flat_map_that_returns_a_text_is_mentioned_once_and_gives_characters(mode: str) -> None:
+    with Warnings() as said, MiniCluster(mode=mode):
+        found = sorted(_flat_map(_environment(2), Word()).execute_and_collect())
+    assert found == sorted("to beornot")
+    (line,) = said
+    assert line.startswith(
+        "the function of 'words' returns a single value where several results are expected: "
+    )
+    assert " became " in line
+    assert re.search(r"one for each character \([1-3] results? like this, [1-3] input records?\); ", line)
+    assert "yield each of them, or return a list" in line
+
+
+def test_results_that_are_iterated() -> None:
+    shown = {
+        "a text": (lambda _: "ab", "'ab' became 2 records, one for each character"),
+        "bytes": (lambda _: b"ab", "b'ab' became 2 records, one for each byte"),
+        "a dictionary": (lambda _: {"a": 1}, "{'a': 1} became 1 record, one for each key"),
+        "a row": (lambda _: Row(1, 2), "<Row(1, 2)> became 2 records, one for each field"),
+        "a list": (lambda word: [word], None),
+        "a list of texts' characters": (list, None),
+        "a tuple": (lambda word: (word, word), None),
+        "a generator": (lambda word: (each for each in word), None),
+        "nothing": (lambda _: None, None),
+        "a range": (lambda word: range(len(word)), None),
+        "words": (str.split, None),
+    }
+
+    def check(case: tuple[Callable[[Any], Any], str | None]) -> None:
+        function, expected = case
+        with Warnings() as said, MiniCluster():
+            list(_flat_map(_environment(), function).execute_and_collect())
+        assert len(said) == (expected is not None)
+        assert all(str(expected) in line for line in said), said
+
+    check_all(shown, check)
+
+
+class Process(ProcessFunction):
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+        return "ab"
+
+
+class KeyedProcess(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
+        ctx.timer_service().register_event_time_timer(5)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
+        return "ab"
+
+
+class CoFlatMap(CoFlatMapFunction):
+    def flat_map1(self, value: Any) -> Any:
+        return []
+
+    def flat_map2(self, value: Any) -> Any:
+        return "ab"
+
+
+class Apply(WindowFunction):
+    def apply(self, key: Any, window: Any, inputs: Any) -> Any:
+        return "ab"
+
+
+class Window(ProcessWindowFunction):
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        return "ab"
+
+    def clear(self, context: Any) -> None:
+        pass
+
+
+class Joined(ProcessJoinFunction):
+    def process_element(self, left: Any, right: Any, ctx: Any) -> Any:
+        return "ab"
+
+
+class Match(PatternProcessFunction):
+    def process_match(self, match: Any, ctx: Any) -> Any:
+        return "ab"
+
+
+def _functions(one: Any) -> dict[str, Callable[[], Any]]:
+    """Return what makes a stream for each kind of function that gives several results."""
+    keyed = one.key_by(lambda _: 0)
+    window = TumblingEventTimeWindows.of(Time.milliseconds(10))
+    joined = keyed.interval_join(keyed).between(Time.milliseconds(-1), Time.milliseconds(1))
+    return {
+        "process": lambda: one.process(Process()),
+        "process with dead letters": lambda: one.process(Process()).on_error(OutputTag("bad")),
+        "flat_map with dead letters": lambda: one.flat_map(lambda _: "ab").on_error(OutputTag("bad")),
+        "timer": lambda: keyed.process(KeyedProcess()),
+        "co_flat_map": lambda: one.connect(one).flat_map(CoFlatMap()),
+        "window function": lambda: keyed.window(window).apply(Apply()),
+        "process window function": lambda: keyed.window(window).process(Window()),
+        "interval join": lambda: joined.process(Joined()),
+        "pattern": lambda: CEP.pattern(keyed, Pattern.begin("a")).process(Match()),
+    }
+
+
+def test_all_functions_that_give_several_results_are_looked_at() -> None:
+    def check(name: str) -> None:
+        with Warnings() as said, MiniCluster():
+            stream = _functions(_timed(_environment(), [1]))[name]()
+            assert list(stream.execute_and_collect()) == ["a", "b"]
+        assert len(said) == 1
+        assert "'ab' became 2 records" in said[0]
+
+    names = _functions(_timed(_environment(), [1]))
+    check_all({name: name for name in names}, check)
