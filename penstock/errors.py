@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any, Final, Self
+
+# Polars raises errors from inside of expressions again: of the same class, made of their text with this and the expression behind it.
+POLARS_CONTEXT: Final = "\n\nThis error occurred in the following expression"
 
 _variant_of: Callable[[type[PenstockError]], type[PenstockError]] | None = None
 
@@ -106,7 +109,7 @@ class ConfigurationError(SuppressRestartsError, ValueError):
 class RecordError(PenstockError, RuntimeError):
     r"""A record could not be read, converted or written.
 
-    Polars raises errors from inside of expressions anew, all their text as the message and the expression behind it. Here they become what they were.
+    What Polars raises again becomes what it was.
 
     >>> error = RecordError("no number\nhint: write one\n\nThis error occurred in the following expression:\n\tcol(0)")
     >>> error.message, error.hint
@@ -114,7 +117,7 @@ class RecordError(PenstockError, RuntimeError):
     """
 
     def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
-        own, behind, _ = message.partition("\n\nThis error occurred in the following expression")
+        own, behind, _ = message.partition(POLARS_CONTEXT)
         if behind:
             own, _, hint = own.partition("\nhint: ")
             own, _, detail = own.partition("\ndetail: ")

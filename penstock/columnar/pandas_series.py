@@ -7,7 +7,12 @@ from typing import Any
 import polars as pl
 
 from penstock.columnar.dtypes import dtype_of
-from penstock.columnar.values import series_of, values_of_series
+from penstock.columnar.values import (
+    first_misfit,
+    series_of,
+    values_of_series,
+    wrong_result,
+)
 from penstock.common.types import Row
 from penstock.table import types as t
 
@@ -66,8 +71,25 @@ def from_pandas(result: Any, data_type: t.DataType, name: str) -> pl.Series:
         result = pd.Series(result)
     if isinstance(data_type, _COMPOSED):
         return series_of(name, [_plain(each) for each in result.to_list()], data_type, name)
-    made = pl.Series(result.to_list()) if result.dtype == object else pl.from_pandas(result)
-    return pl.Series(made).cast(dtype_of(data_type), strict=False)
+    try:
+        values = pl.Series(result.to_list()) if result.dtype == object else pl.from_pandas(result)
+        made = pl.Series(values).cast(dtype_of(data_type), strict=False)
+    except Exception as error:
+        plain = [_plain(each) for each in result.to_list()]
+        culprit = plain[first_misfit(plain, data_type)]
+        raise wrong_result(name, data_type, culprit) from error
+    # pandas has NaN where NULL is meant.
+    lost = made.is_null().to_numpy() & result.notna().to_numpy()
+    if lost.any():
+        raise wrong_result(name, data_type, result.iloc[int(lost.argmax())])
+    return made
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is what pandas has in the place of NULL: NaN, NaT, NA."""
+    import pandas as pd
+
+    return pd.isna(value) is True
 
 
 def _plain(value: Any) -> Any:

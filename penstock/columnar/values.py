@@ -17,7 +17,7 @@ from penstock.columnar.dtypes import dtype_of
 from penstock.common.nanoseconds import from_nanos, to_nanos
 from penstock.common.types import Row
 from penstock.errors import RecordError
-from penstock.runtime.user_code import shorten
+from penstock.runtime.user_code import shorten, shorten_all, shown_name
 from penstock.table import types as t
 
 Convert = Callable[[Any], Any]
@@ -167,35 +167,56 @@ def _row_of(data_type: t.RowType) -> Convert:
 
 def series_of(name: str, values: Sequence[Any], data_type: t.DataType, shown: str) -> pl.Series:
     """Return a column of values of rows; RecordError if one does not fit. `shown` is what the user calls the column."""
-    convert = encoder(data_type)
     try:
-        made = values if convert is None else [convert(each) for each in values]
-        return pl.Series(name, made, dtype=dtype_of(data_type), strict=True)
+        return unchecked_series(name, values, data_type)
     except Exception as error:
-        raise _not_fitting(values, data_type, shown, convert, error) from error
+        raise RecordError(
+            f"column '{shown}' of type {data_type} got a value that does not fit",
+            detail=f"it is {described(values[first_misfit(values, data_type)])}",
+            hint="declare the column with the type that the records have, or convert them before",
+        ) from error
 
 
-def _not_fitting(
-    values: Sequence[Any],
-    data_type: t.DataType,
-    shown: str,
-    convert: Convert | None,
-    error: Exception,
-) -> RecordError:
-    culprit: Any = None
-    for each in values:
+def unchecked_series(name: str, values: Sequence[Any], data_type: t.DataType) -> pl.Series:
+    """Return a column of values of rows; whatever Polars or a conversion raises if one does not fit."""
+    convert = encoder(data_type)
+    made = values if convert is None else [convert(each) for each in values]
+    return pl.Series(name, made, dtype=dtype_of(data_type), strict=True)
+
+
+def first_misfit(values: Sequence[Any], data_type: t.DataType) -> int:
+    """Return which of some values is the first that a column cannot hold.
+
+    >>> first_misfit([1, 2, "x"], t.IntType())
+    2
+    """
+    for at, each in enumerate(values):
         try:
-            pl.Series(
-                [each if convert is None else convert(each)], dtype=dtype_of(data_type), strict=True
-            )
+            unchecked_series("", [each], data_type)
         except Exception:  # noqa: BLE001 - whichever it is
-            culprit = each
-            break
+            return at
+    return 0
+
+
+def wrong_result(
+    function: str, data_type: t.DataType, result: Any, operands: Sequence[Any] | None = None
+) -> RecordError:
+    """Return what is reported when a user's function returns something that is not of its result type."""
+    name = shown_name(function)
     return RecordError(
-        f"a value of column '{shown}' is no {data_type}",
-        detail=f"it is {shorten(culprit)}: {error}",
-        hint="declare the column with the type that the records have, or convert them before",
+        f"function '{name}' returned {described(result)}, its result type is {data_type}",
+        detail=None if operands is None else f"in function {name}({shorten_all(operands)})",
+        hint="convert the result, or declare the type that it has as result_type",
     )
+
+
+def described(value: Any) -> str:
+    """Return a value and its type for a message.
+
+    >>> described("three")
+    "'three' (str)"
+    """
+    return f"{shorten(value)} ({type(value).__name__})"
 
 
 def with_numbers(series: pl.Series) -> pl.Series:

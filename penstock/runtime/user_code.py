@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
+import itertools
+import re
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import PenstockError
+from penstock.errors import POLARS_CONTEXT, PenstockError
 
 
 class UserCodeError(PenstockError, RuntimeError):
@@ -17,6 +20,90 @@ class UserCodeError(PenstockError, RuntimeError):
     operator_id: str | None = None
     record_known = False
     record: Any = None
+
+
+_INLINE: Final = re.compile(r"\*(.+)\$\d+\*")
+_KEPT: Final = 16
+_failed_calls: dict[str, FunctionFailedError] = {}
+
+
+class FunctionFailedError(UserCodeError):
+    """A function that a query calls raised, see `call_failed`. The operator is added where the error leaves the subtask.
+
+    `position` is the row in the columns that the call was evaluated over, where it is known.
+
+    Polars raises errors from inside of expressions again, made of their text alone and with the expression behind it. Such a copy becomes what the
+    error was.
+    """
+
+    position: int | None = None
+
+    def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
+        own, copied, _ = message.partition(POLARS_CONTEXT)
+        original = _failed_calls.get(own) if copied else None
+        if original is None:
+            super().__init__(own, detail=detail, hint=hint)
+            return
+        super().__init__(original.message, detail=original.detail, hint=original.hint)
+        self.position = original.position
+        self.record_known, self.record = original.record_known, original.record
+        self.__cause__ = original.__cause__
+
+
+def call_failed(
+    function: str,
+    error: Exception,
+    operands: Sequence[Any] | None = None,
+    *,
+    method: str | None = None,
+    position: int | None = None,
+) -> FunctionFailedError:
+    """Return what is reported when a call of a query's function raises.
+
+    `operands` are those of the call, `method` is the one of a class that failed.
+
+    >>> print(call_failed("parse", ValueError("no number"), ("3x",)))
+    ValueError: no number
+    detail: in function parse('3x')
+    """
+    call = shown_name(function) + ("" if method is None else f".{method}")
+    shown = "" if operands is None else f"({shorten_all(operands)})"
+    failed = FunctionFailedError(
+        f"{type(error).__name__}: {error}", detail=f"in function {call}{shown}"
+    )
+    failed.__cause__ = error
+    failed.position = position
+    if operands is not None:
+        failed.record_known, failed.record = True, tuple(operands)
+    _failed_calls[str(failed)] = failed
+    while len(_failed_calls) > _KEPT:
+        forget_call(_failed_calls[next(iter(_failed_calls))])
+    return failed
+
+
+def shown_name(function: str) -> str:
+    """Return what the user calls a function. One that is used without being registered has a name like `*parse$0*`.
+
+    >>> shown_name("*parse$0*"), shown_name("parse")
+    ('parse', 'parse')
+    """
+    inline = _INLINE.fullmatch(function)
+    return function if inline is None else inline[1]
+
+
+def forget_call(failed: FunctionFailedError) -> None:
+    """Let go of a failure that has left Polars, and of the rows that its traceback holds."""
+    _failed_calls.pop(str(failed), None)
+
+
+def shorten_all(values: Sequence[Any], limit: int = 200) -> str:
+    """Return the texts of the operands of a call for a message.
+
+    >>> shorten_all((1, "a"))
+    "1, 'a'"
+    """
+    text = ", ".join(shorten(each, limit) for each in values)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def shorten(record: Any, limit: int = 200) -> str:
@@ -33,6 +120,10 @@ _NOT_THE_USERS: Final = (
     f"{Path(__file__).resolve().parents[1]}/",
     f"{Path(concurrent.futures.__file__).parent}/",
 )
+
+
+# An event loop calls the user's coroutines. Behind the user's frames, those of asyncio tell what he called.
+_CALLS_COROUTINES: Final = f"{Path(asyncio.__file__).parent}/"
 
 
 def is_users(filename: str) -> bool:
@@ -52,7 +143,7 @@ def user_traceback(error: BaseException) -> str:
     parts = [shown]
     while (before := parts[-1].__cause__ or parts[-1].__context__) is not None:
         parts.append(before)
-    own = [[frame for frame in part.stack if is_users(frame.filename)] for part in parts]
+    own = [_users_frames(part.stack) for part in parts]
     if isinstance(error, PenstockError) and not any(own):
         return f"{error}\n"
     for part, frames in zip(parts, own, strict=True):
@@ -60,6 +151,13 @@ def user_traceback(error: BaseException) -> str:
         left = frames or ([] if is_ours else part.stack[-1:])
         part.stack = traceback.StackSummary.from_list(left) if left else None  # type: ignore[assignment]
     return "".join(shown.format())
+
+
+def _users_frames(stack: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    frames = (frame for frame in stack if is_users(frame.filename))
+    return list(
+        itertools.dropwhile(lambda each: each.filename.startswith(_CALLS_COROUTINES), frames)
+    )
 
 
 def method_of(function: Any, name: str) -> Callable[..., Any]:

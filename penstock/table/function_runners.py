@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.columnar.pandas_series import as_series
 from penstock.common.types import Row
+from penstock.runtime.user_code import call_failed, shorten_all
 from penstock.table.user_functions import (
     AggregateFunction,
     AsyncScalarFunction,
@@ -196,32 +197,30 @@ class AsyncRunner(FunctionRunner):
         self.settings = settings or AsyncCallSettings()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def call_all(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Return the values for all rows, in their order."""
+    def call_all(self, rows: Sequence[tuple[Any, ...]], name: str) -> list[Any]:
+        """Return the values for all rows, in their order; FunctionFailedError with this name of the function."""
         if not self._opened:
             self.open(None)
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-        return self._loop.run_until_complete(self._gathered(rows))
+        return self._loop.run_until_complete(self._gathered(rows, name))
 
-    async def _gathered(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+    async def _gathered(self, rows: Sequence[tuple[Any, ...]], name: str) -> list[Any]:
         room = asyncio.Semaphore(self.settings.capacity)
         timeout_s = self.settings.timeout_s
 
-        async def one(row: tuple[Any, ...]) -> Any:
+        async def one(at: int, row: tuple[Any, ...]) -> Any:
             async with room:
                 try:
                     async with asyncio.timeout(timeout_s) as limit:
-                        return await self._attempts(row)
-                except TimeoutError as error:
-                    if not limit.expired():
-                        raise  # the function's own
-                    raise TimeoutError(
-                        f"a call of an asynchronous function had no result after {timeout_s:g} s "
-                        f"('table.exec.async-scalar.timeout'), operands {row!r}"
-                    ) from error
+                        return await self._attempts(row, name)
+                except Exception as error:  # noqa: BLE001 - the user's
+                    cause = error
+                    if isinstance(error, TimeoutError) and limit.expired():
+                        cause = _timed_out(error, timeout_s)
+                    raise call_failed(name, cause, row, position=at) from cause
 
-        calls = [asyncio.ensure_future(one(row)) for row in rows]
+        calls = [asyncio.ensure_future(one(at, row)) for at, row in enumerate(rows)]
         try:
             return list(await asyncio.gather(*calls))
         except BaseException:
@@ -231,7 +230,7 @@ class AsyncRunner(FunctionRunner):
             await asyncio.gather(*calls, return_exceptions=True)
             raise
 
-    async def _attempts(self, row: tuple[Any, ...]) -> Any:
+    async def _attempts(self, row: tuple[Any, ...], name: str) -> Any:
         evaluate: Any = self.function.eval  # type: ignore[attr-defined]
         for attempt in itertools.count(1):
             try:
@@ -240,8 +239,10 @@ class AsyncRunner(FunctionRunner):
                 if attempt > self.settings.retries:
                     raise
                 logger.warning(
-                    "attempt %d of an asynchronous call failed with %r, next one in %g s",
+                    "attempt %d of %s(%s) failed with %r, next one in %g s",
                     attempt,
+                    name,
+                    shorten_all(row),
                     error,
                     self.settings.delay_s,
                 )
@@ -254,6 +255,14 @@ class AsyncRunner(FunctionRunner):
         if self._loop is not None:
             self._loop.close()
             self._loop = None
+
+
+def _timed_out(error: TimeoutError, timeout_s: float) -> TimeoutError:
+    """Return the error of a call that took too long, with the frames that it waited in."""
+    cancelled = error.__cause__
+    return TimeoutError(
+        f"no result after {timeout_s:g} s ('table.exec.async-scalar.timeout')"
+    ).with_traceback((error if cancelled is None else cancelled).__traceback__)
 
 
 class TableRunner(FunctionRunner):

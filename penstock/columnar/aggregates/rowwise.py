@@ -14,8 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from penstock.columnar.values import decoder, encoder
+from penstock.columnar.dtypes import dtype_of
+from penstock.columnar.pandas_series import is_missing
+from penstock.columnar.values import column_of, decoder, encoder, wrong_result
 from penstock.errors import RecordError, UnsupportedOperationError
+from penstock.runtime.user_code import FunctionFailedError, call_failed
 from penstock.table import types as t
 from penstock.table.expressions.nodes import AggregateCall, Literal, Symbol
 
@@ -434,17 +437,40 @@ class _Spread(RowAggregate):
         return math.sqrt(variance) if function.startswith("STDDEV") else variance
 
 
+def plain_check(data_type: t.DataType) -> Callable[[Any], bool]:
+    """Return what says of a value at once that a column of the type holds it as it is; of others it says False.
+
+    >>> is_plain = plain_check(t.IntType())
+    >>> is_plain(7), is_plain(2**31), is_plain("7")
+    (True, False, False)
+    """
+    bits = _BITS_OF.get(type(data_type))
+    if bits is not None:
+        low, high = -(1 << (bits - 1)), 1 << (bits - 1)
+        return lambda value: type(value) is int and low <= value < high
+    plain: type | None = None
+    if isinstance(data_type, t.DoubleType):
+        plain = float
+    elif isinstance(data_type, t.VarCharType):
+        plain = str
+    return lambda value: type(value) is plain
+
+
 class UserAggregate(RowAggregate):
     """A user's aggregate function: create_accumulator, accumulate, retract, get_value."""
 
     def open(self, context: Any) -> None:
         """Open the function; its operands and results are values of rows."""
         self._encode = encoder(self.call.type)
+        self._is_plain = plain_check(self.call.type)
         decoders = [decoder(each.type) for each in self.call.operands]
         self._decoders = decoders if any(decoders) else None
         opened = getattr(self.call.user, "open", None)
         if opened is not None:
-            opened(context)
+            try:
+                opened(context)
+            except Exception as error:
+                raise self._failed("open", error) from error
 
     def close(self) -> None:
         """Close the function."""
@@ -454,20 +480,48 @@ class UserAggregate(RowAggregate):
 
     def create(self) -> Any:
         """Ask the function."""
-        return self.call.user.create_accumulator()
+        try:
+            return self.call.user.create_accumulator()
+        except Exception as error:
+            raise self._failed("create_accumulator", error) from error
 
     def add(self, accumulator: Any, values: Values) -> None:
         """Ask the function."""
-        self.call.user.accumulate(accumulator, *self._decoded(values))
+        given = self._decoded(values)
+        try:
+            self.call.user.accumulate(accumulator, *given)
+        except Exception as error:
+            raise self._failed("accumulate", error, given) from error
 
     def retract(self, accumulator: Any, values: Values) -> None:
         """Ask the function."""
-        self.call.user.retract(accumulator, *self._decoded(values))
+        given = self._decoded(values)
+        try:
+            self.call.user.retract(accumulator, *given)
+        except Exception as error:
+            raise self._failed("retract", error, given) from error
 
     def result(self, accumulator: Any) -> Any:
         """Ask the function."""
-        found = self.call.user.get_value(accumulator)
-        return found if self._encode is None else self._encode(found)
+        try:
+            found = self.call.user.get_value(accumulator)
+        except Exception as error:
+            raise self._failed("get_value", error) from error
+        if found is None or self._is_plain(found):
+            return found
+        try:
+            made = found if self._encode is None else self._encode(found)
+            fits = column_of("", [made], dtype_of(self.call.type)).null_count() == 0
+        except Exception as error:
+            raise wrong_result(self.call.function, self.call.type, found) from error
+        if not fits and not is_missing(found):
+            raise wrong_result(self.call.function, self.call.type, found)
+        return made
+
+    def _failed(
+        self, method: str, error: Exception, operands: Sequence[Any] | None = None
+    ) -> FunctionFailedError:
+        return call_failed(self.call.function, error, operands, method=method)
 
     def _decoded(self, values: Values) -> Sequence[Any]:
         if self._decoders is None:

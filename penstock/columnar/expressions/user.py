@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.pandas_series import from_pandas, to_pandas
-from penstock.columnar.values import series_of, values_of_series
+from penstock.columnar.values import (
+    first_misfit,
+    unchecked_series,
+    values_of_series,
+    wrong_result,
+)
+from penstock.errors import RecordError
+from penstock.runtime.user_code import (
+    FunctionFailedError,
+    call_failed,
+    position_of_failure,
+    shown_name,
+)
 from penstock.table.expressions.nodes import UserCall
 
 if TYPE_CHECKING:
     from penstock.columnar.expressions.compiler import Compiler
 
+_Call = Callable[[Sequence[pl.Series], int], pl.Series]
+
 
 def compile_user_call(compiler: Compiler, call: UserCall) -> pl.Expr:
-    """Return the expression that calls the function. Without operands it is called for each row, too."""
+    """Return the expression that calls the function. Without operands it is called for each row, too.
+
+    With a guard it is called for the rows where that is true, and the others are NULL.
+    """
     operands = [compiler.compile(each) for each in call.operands]
-    if compiler.guard is not None and operands:
-        operands = [pl.when(compiler.guard).then(each) for each in operands]
-    rows = pl.int_range(
-        pl.len(), dtype=pl.Int64
-    )  # as many values as there are rows, even of constants
-    run = _whole_series(call) if call.pandas else _each_row(call)
+    # as many values as there are rows, even of constants
+    rows = pl.int_range(pl.len(), dtype=pl.Int64)
+    guards = [] if compiler.guard is None else [compiler.guard]
+    made = _whole_series(call) if call.pandas else _each_row(call)
+
+    # Polars gives the type to what takes it; if not, it calls once more, and the error of the first call is the context of all that follow.
+    def run(series: Sequence[pl.Series], return_dtype: Any = None) -> pl.Series:  # noqa: ARG001
+        columns, height = _columns(series), len(series[0])
+        return _where(columns[0], columns[1:], made) if guards else made(columns, height)
+
     return pl.map_batches(
-        [rows, *operands], run, return_dtype=dtype_of(call.type), is_elementwise=False
+        [rows, *guards, *operands], run, return_dtype=dtype_of(call.type), is_elementwise=False
     )
 
 
@@ -35,29 +56,71 @@ def _columns(series: Sequence[pl.Series]) -> list[pl.Series]:
     return [each if len(each) == length else each.new_from_index(0, length) for each in series[1:]]
 
 
-def _each_row(call: UserCall) -> Callable[[Sequence[pl.Series]], pl.Series]:
+def _where(guard: pl.Series, columns: Sequence[pl.Series], made: _Call) -> pl.Series:
+    """Return what a function makes of the rows where the guard is true."""
+    wanted = guard.fill_null(value=False)
+    if wanted.all():
+        return made(columns, len(guard))
+    chosen = wanted.arg_true()
+    try:
+        found = made([each.gather(chosen) for each in columns], len(chosen))
+    except FunctionFailedError as failed:
+        if failed.position is not None:
+            failed.position = int(chosen[failed.position])
+        raise
+    places = pl.Series(range(len(chosen)), dtype=pl.UInt32)
+    return found.gather(
+        pl.Series([None], dtype=pl.UInt32).new_from_index(0, len(guard)).scatter(chosen, places)
+    )
+
+
+def _each_row(call: UserCall) -> _Call:
     function = call.function
     call_all = getattr(function, "call_all", None)  # asynchronous: all rows of a batch at once
     types = [each.type for each in call.operands]
 
-    def run(series: Sequence[pl.Series]) -> pl.Series:
-        columns = [
-            values_of_series(each, kind) for each, kind in zip(_columns(series), types, strict=True)
-        ]
-        rows = zip(*columns, strict=True) if columns else [()] * len(series[0])
-        results = call_all(list(rows)) if call_all is not None else [function(*row) for row in rows]
-        return series_of(call.name, results, call.type, call.name)
+    def run(columns: Sequence[pl.Series], height: int) -> pl.Series:
+        values = [values_of_series(each, kind) for each, kind in zip(columns, types, strict=True)]
+        rows = list(zip(*values, strict=True)) if values else [()] * height
+        if call_all is not None:
+            results = call_all(rows, call.name)
+        else:
+            results = _all_results(call.name, function, rows)
+        try:
+            return unchecked_series(call.name, results, call.type)
+        except Exception as error:
+            at = first_misfit(results, call.type)
+            raise wrong_result(call.name, call.type, results[at], rows[at]) from error
 
     return run
 
 
-def _whole_series(call: UserCall) -> Callable[[Sequence[pl.Series]], pl.Series]:
+def _all_results(name: str, function: Any, rows: list[tuple[Any, ...]]) -> list[Any]:
+    iterator = iter(rows)
+    try:
+        return [function(*row) for row in iterator]
+    except Exception as error:
+        at = position_of_failure(iterator, len(rows))
+        raise call_failed(name, error, rows[at], position=at) from error
+
+
+def _whole_series(call: UserCall) -> _Call:
     function = call.function
     types = [each.type for each in call.operands]
 
-    def run(series: Sequence[pl.Series]) -> pl.Series:
-        pairs = zip(_columns(series), types, strict=True)
-        result = function(*(to_pandas(each, kind) for each, kind in pairs))
-        return from_pandas(result, call.type, call.name)
+    def run(columns: Sequence[pl.Series], height: int) -> pl.Series:
+        pairs = zip(columns, types, strict=True)
+        given = [to_pandas(each, kind) for each, kind in pairs]
+        try:
+            result = function(*given)
+        except Exception as error:
+            raise call_failed(call.name, error) from error
+        made = from_pandas(result, call.type, call.name)
+        if len(made) != height:
+            raise RecordError(
+                f"pandas function '{shown_name(call.name)}' returned a Series of length {len(made)}, expected {height}",
+                hint="return a Series with one value for each row",
+            )
+        return made
 
     return run

@@ -15,8 +15,8 @@ from penstock.columnar.specs.common import INSERT, KIND, column
 from penstock.columnar.specs.stateless import Types
 from penstock.columnar.store.groups import Numbers
 from penstock.columnar.store.rows import only
-from penstock.columnar.user_functions import open_functions
-from penstock.runtime.user_code import close_functions
+from penstock.columnar.user_functions import open_functions, with_row
+from penstock.runtime.user_code import FunctionFailedError, close_functions
 from penstock.table.expressions.nodes import Rex
 
 # So many pairs are put together at once: a row may have any number of partners.
@@ -74,7 +74,10 @@ class Pairing:
         """Return which pairs meet the condition; None: all."""
         if self._condition is None:
             return None
-        met = pairs.select(self._condition.fill_null(value=False).alias("met"))["met"]
+        try:
+            met = pairs.select(self._condition.fill_null(value=False).alias("met"))["met"]
+        except FunctionFailedError as failed:
+            raise with_row(failed, pairs)  # noqa: B904 - it is the same error
         # A condition without columns has one answer for all.
         return met if len(met) == pairs.height else met.new_from_index(0, pairs.height)
 

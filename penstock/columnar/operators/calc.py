@@ -7,10 +7,10 @@ import polars as pl
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.expressions import compile_expression
 from penstock.columnar.specs.common import KIND, column
-from penstock.columnar.user_functions import open_functions
+from penstock.columnar.user_functions import open_functions, with_row
 from penstock.errors import PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.user_code import close_functions
+from penstock.runtime.user_code import FunctionFailedError, close_functions
 from penstock.table.expressions.nodes import Rex
 
 # What expressions have in common is computed once: Nexmark's q22 (three parts of a link) is 2.9 times as fast, the CASE of q14 (four hours) 5.7 times, for 12 us a batch.
@@ -71,13 +71,19 @@ class CalcOperator(StreamOperator):
 
 def filtered(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
     """Return the rows for which the condition is TRUE."""
-    mask = frame.lazy().select(condition.alias("mask")).collect(optimizations=_ONCE)["mask"]
+    try:
+        mask = frame.lazy().select(condition.alias("mask")).collect(optimizations=_ONCE)["mask"]
+    except FunctionFailedError as failed:
+        raise with_row(failed, frame)  # noqa: B904 - it is the same error
     return frame.filter(mask if len(mask) == frame.height else condition)
 
 
 def projected(frame: pl.DataFrame, projection: list[pl.Expr]) -> pl.DataFrame:
     """Return computed columns with as many rows as the frame has, also if all of them are constants."""
-    made = frame.lazy().select(projection).collect(optimizations=_ONCE)
+    try:
+        made = frame.lazy().select(projection).collect(optimizations=_ONCE)
+    except FunctionFailedError as failed:
+        raise with_row(failed, frame)  # noqa: B904 - it is the same error
     if made.height == frame.height:
         return made
     if not projection:

@@ -15,13 +15,19 @@ from penstock.columnar.joins.pairs import Pairing, gather_from, nulls
 from penstock.columnar.specs.common import KIND, column
 from penstock.columnar.specs.stateless import CorrelateSpec
 from penstock.columnar.store.groups import Numbers
-from penstock.columnar.user_functions import open_functions
-from penstock.columnar.values import fields_of, series_of, values_of_series
+from penstock.columnar.user_functions import open_functions, open_named
+from penstock.columnar.values import (
+    fields_of,
+    first_misfit,
+    unchecked_series,
+    values_of_series,
+    wrong_result,
+)
 from penstock.common.types import Row
-from penstock.errors import PenstockError, RecordError
+from penstock.errors import RecordError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.user_code import close_functions, open_function
-from penstock.table.types import MapType, MultisetType, RowType
+from penstock.runtime.user_code import call_failed, close_functions, shorten, shown_name
+from penstock.table.types import DataType, MapType, MultisetType, RowType
 
 Made = tuple[Numbers, pl.DataFrame]  # for each row that was made, the row that it was made of
 
@@ -47,7 +53,7 @@ class CorrelateOperator(StreamOperator):
         self._function: Any = None
         if spec.user is not None:
             self._function = getattr(spec.user, "function", spec.user)
-            open_function(self._function, context.runtime_context)
+            open_named(spec.function, self._function, context.runtime_context)
 
     def close(self) -> None:
         """Close the users' functions."""
@@ -141,10 +147,8 @@ class CorrelateOperator(StreamOperator):
         for at, given in enumerate(arguments):
             try:
                 results = [] if (found := evaluate(*given)) is None else list(_rows_of(found))
-            except PenstockError:
-                raise
             except Exception as error:
-                raise self.guard(error, given, known=True) from error
+                raise call_failed(self.spec.function, error, given) from error
             made += results
             rows += [at] * len(results)
         return np.array(rows, np.int64), self._columns_of(made)
@@ -164,16 +168,25 @@ class CorrelateOperator(StreamOperator):
             for row in split:
                 if len(row) != len(types):
                     raise RecordError(
-                        f"the table function '{self.spec.function}' gave a row of {len(row)} values for {len(types)} columns",
-                        detail=f"the row is {row!r}",
+                        f"table function '{shown_name(self.spec.function)}' returned a row of {len(row)} values, "
+                        f"it has {len(types)} columns",
+                        detail=f"the row is {shorten(row)}",
+                        hint="declare one type for each value in result_types",
                     )
             fields = [list(each) for each in zip(*split, strict=True)] or [[] for _ in types]
         return pl.DataFrame(
             [
-                series_of(column(at), each, kind, f"{self.spec.function}.f{at}")
+                self._column_of(column(at), each, kind)
                 for at, (each, kind) in enumerate(zip(fields, types, strict=True))
             ]
         )
+
+    def _column_of(self, name: str, values: list[Any], kind: DataType) -> pl.Series:
+        try:
+            return unchecked_series(name, values, kind)
+        except Exception as error:
+            culprit = values[first_misfit(values, kind)]
+            raise wrong_result(self.spec.function, kind, culprit) from error
 
 
 def _rows_of(found: Any) -> Iterable[Any]:

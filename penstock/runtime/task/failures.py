@@ -8,16 +8,55 @@ import traceback
 from penstock.common.pickling import dumps
 from penstock.errors import PenstockError, suppresses_restarts
 from penstock.runtime.network.messages import TaskFailure
+from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.time.pace import SlotTrace
-from penstock.runtime.user_code import UserCodeError, user_traceback
+from penstock.runtime.user_code import (
+    FunctionFailedError,
+    UserCodeError,
+    forget_call,
+    user_traceback,
+)
 
 
 def ended_itself(ending: SystemExit) -> UserCodeError:
     """Return the failure that a call of `sys.exit` in user code is: it would end the worker, and nobody were told why."""
     error = UserCodeError("a function of the program called sys.exit()")
     error.__cause__ = ending
-    return error
+    return error.with_traceback(ending.__traceback__)
+
+
+def locate(error: BaseException) -> None:
+    """Tell a failure of user code the operator that it came up in, where that is not known yet.
+
+    Whatever calls a function of a query (an expression, an aggregate, a condition) does not know which operator it works for: the frames tell.
+    """
+    if not isinstance(error, UserCodeError) or error.operator_id is not None:
+        return
+    if isinstance(error, FunctionFailedError):
+        forget_call(error)
+    operator = _operator_at_work(error)
+    if operator is None:
+        return
+    where = _name(operator)
+    error.detail = f"{error.detail}, {where}" if error.detail else f"in {where}"
+    error.operator_id = operator.context.operator_id
+
+
+def _name(operator: StreamOperator) -> str:
+    context = operator.context
+    return f"operator '{context.operator_name}', subtask {context.subtask + 1} of {context.parallelism}"
+
+
+def _operator_at_work(error: BaseException) -> StreamOperator | None:
+    found: StreamOperator | None = None
+    frame = error.__traceback__
+    while frame is not None:
+        owner = frame.tb_frame.f_locals.get("self")
+        if isinstance(owner, StreamOperator) and hasattr(owner, "context"):
+            found = owner  # the innermost one: operators of a chain call each other
+        frame = frame.tb_next
+    return found
 
 
 def describe(error: PenstockError, subtask: Subtask | None, trace: SlotTrace | None) -> TaskFailure:
@@ -25,6 +64,11 @@ def describe(error: PenstockError, subtask: Subtask | None, trace: SlotTrace | N
     # Of the user's exception the operator and record are told besides; an error of ours says all by itself.
     wrapped = isinstance(error, UserCodeError) and error.__cause__ is not None
     cause = error.__cause__ if wrapped and error.__cause__ is not None else error
+    detail, operator = error.detail if wrapped else None, getattr(error, "operator_id", None)
+    if not wrapped and (at_work := _operator_at_work(error)) is not None:
+        operator = at_work.context.operator_id
+        if f"operator '{at_work.context.operator_name}'" not in str(error):
+            detail = f"in {_name(at_work)}"
     try:
         pickled = dumps(cause)
         pickle.loads(pickled)
@@ -33,10 +77,10 @@ def describe(error: PenstockError, subtask: Subtask | None, trace: SlotTrace | N
     return TaskFailure(
         task=None if subtask is None else subtask.id,
         message=error.message,
-        detail=error.detail if wrapped else None,
+        detail=detail,
         traceback=user_traceback(cause),
         error=pickled,
-        operator=getattr(error, "operator_id", None),
+        operator=operator,
         trace=trace,
         all_frames="".join(traceback.format_exception(error)),
         permanent=suppresses_restarts(error),

@@ -38,7 +38,7 @@ from penstock.runtime.network.inspection import InspectionLine
 from penstock.runtime.network.routing import connected_targets
 from penstock.runtime.network.transport import Network
 from penstock.runtime.network.writers import ChannelWriter
-from penstock.runtime.task.failures import describe, ended_itself
+from penstock.runtime.task.failures import describe, ended_itself, locate
 from penstock.runtime.task.garbage import GarbageControl
 from penstock.runtime.task.gates import flowing_time
 from penstock.runtime.task.live_task import LiveTask
@@ -174,7 +174,9 @@ def run_slot_with(
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - the driver is told of anything
         current = None if loop is None else loop.current
         trace = None if loop is None else loop.trace()
-        failure = describe(_as_error(raised), current, trace)
+        error = _as_error(raised)
+        locate(error)
+        failure = describe(error, current, trace)
         _log.error("%s", failure.traceback.rstrip() or failure.message, extra=OFF_TERMINAL)
         network.report(SlotFailed(slot, failure))
     finally:
