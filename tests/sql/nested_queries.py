@@ -7,6 +7,8 @@ in which rows come.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
 COLUMNS = ("a", "b", "c")
@@ -141,11 +143,11 @@ def _over(below: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 _SHAPES = (_filtered, _projected, _grouped, _grouped_by_two, _distinct, _joined, _chosen, _in, _combined, _first, _limited, _over)  # fmt: skip
 
 
-def nested_queries(depth: int = 3) -> st.SearchStrategy[str]:
-    """Queries of so many levels at most over the tables `orders` (id, person, price) and `people` (id, name, age)."""
-    below: st.SearchStrategy[str] = st.sampled_from(LEAVES)
+def nested_queries(depth: int = 3, leaves: Sequence[str] = LEAVES) -> st.SearchStrategy[str]:
+    """Queries of so many levels at most over some others; by default over the tables `orders` (id, person, price) and `people` (id, name, age)."""
+    below: st.SearchStrategy[str] = st.sampled_from(leaves)
     for _ in range(depth):
         shaped = [shape(below) for shape in _SHAPES]
         # Most levels are shapes: a query that is a table alone tells little.
-        below = st.one_of(*shaped, st.sampled_from(LEAVES))
+        below = st.one_of(*shaped, st.sampled_from(leaves))
     return below
