@@ -167,7 +167,7 @@ class PlanRun:
             yield subtask, frame
         elif not reader.columns:
             yield 0, frame
-        elif is_placed(reader.inputs[0], reader.columns):
+        elif self.parallelism == 1 or is_placed(reader.inputs[0], reader.columns):
             yield subtask, frame
         else:
             keys = [frame[column(at)] for at in reader.columns]

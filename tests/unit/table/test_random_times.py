@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from tests.builders.changing_tables import as_given
 from tests.builders.examples import examples
 from tests.builders.plan_runs import PlanRun, upserted_table, valid_table
+from tests.builders.tight_bounds import tight_bounds
 from tests.builders.timelines import TABLES, Timeline, happenings
 from tests.sql.nested_queries import nested_queries
 from tests.sql.timed_queries import CHAOS, DRAINED, LATE, Timed, timed_queries
@@ -55,6 +57,7 @@ def cases(draw: st.DrawFn) -> tuple[str, dict[str, Timed], str]:
     parallelism=st.sampled_from([(1, 1), (2, 3), (3, 1)]),
     options=st.sampled_from([{}, TWO_PHASE]),
     backend=st.sampled_from(["hashmap", "hashmap", "rocksdb"]),
+    tight=st.booleans(),
 )
 @settings(max_examples=examples(150, soak=3000), deadline=None)
 @pytest.mark.timeout(SOAK_S)
@@ -65,7 +68,21 @@ def test_queries_in_event_time_give_what_sqlite_computes(
     parallelism: tuple[int, int],
     options: dict[str, str],
     backend: str,
+    tight: bool,
 ) -> None:
+    with tight_bounds() if tight else nullcontext():
+        check(case, seed, source, parallelism, options, backend)
+
+
+def check(
+    case: tuple[str, dict[str, Timed], str],
+    seed: int,
+    source: str,
+    parallelism: tuple[int, int],
+    options: dict[str, str],
+    backend: str,
+) -> None:
+    """Run a query over events, with -U rows and without, and compare what it gives in the middle and at the end with SQLite."""
     mode, views, query = case
     tables = catalog(source, {name: each.ours for name, each in views.items()})
     theirs = {name: each.theirs for name, each in views.items()}
