@@ -1,7 +1,7 @@
 """Runs a physical plan by hand: each operator in some subtasks, one batch at a time, in an order that a seed decides.
 
-Rows are fed as changes of tables and come out as a changelog. A channel between two subtasks keeps its order; which channel is
-served next is chance, as between the threads of a job. Nothing waits, so a run with the same seed is the same run.
+Rows are fed as changes of tables and come out as a changelog, and so are watermarks. A channel between two subtasks keeps its order;
+which channel is served next is chance, as between the threads of a job. Nothing waits, so a run with the same seed is the same run.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from penstock.table.physical.nodes import (
     Union,
 )
 from penstock.table.physical.placement import is_placed
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 from penstock.table.physical.planner import PhysicalPlan
 from penstock.testing.harness import HarnessSnapshot, ManualClock, OperatorHarness
 from tests.unit.columnar.changes import batch_of, changes_of
 
 Change = tuple[str, tuple[Any, ...]]
+Channel = tuple[int, int, int, int]
 MAX_PARALLELISM = 128
 
 
@@ -48,7 +50,7 @@ class _Output:
         raise AssertionError(tag)
 
     def emit_watermark(self, watermark: int) -> None:
-        raise AssertionError("plans that are run by hand have no event time")
+        self._run.send(self._node, self._subtask, watermark)
 
     def emit_status(self, idle: bool) -> None:
         pass
@@ -73,7 +75,10 @@ class PlanRun:
         self._backend = backend
         self._rng = random.Random(seed)
         # By the node (its place in the plan) and subtask that read, the number of the input, and the subtask that sends.
-        self._channels: dict[tuple[int, int, int, int], deque[pl.DataFrame]] = {}
+        self._channels: dict[Channel, deque[pl.DataFrame | int]] = {}
+        # By the same names, the watermark that has come; and the one that tables have sent, by their names.
+        self._valves: dict[Channel, int] = {}
+        self._sent: dict[str, int] = {}
         self._nodes = plan.nodes
         self._places = {id(node): at for at, node in enumerate(plan.nodes)}
         self._readers: dict[int, list[tuple[Physical, int]]] = {}
@@ -86,6 +91,8 @@ class PlanRun:
     def _start(self, parallelism: int, snapshots: dict[int, list[HarnessSnapshot]]) -> None:
         self.parallelism = parallelism
         self._running.clear()
+        self._valves.clear()
+        self._watermarks: dict[tuple[int, int], int] = {}
         for place, node in enumerate(self._nodes):
             if not isinstance(node, Operator) or isinstance(node.spec, RowsToColumnsSpec):
                 continue
@@ -117,13 +124,41 @@ class PlanRun:
                 for subtask, rows in parts.items():
                     self.send(node, subtask, batch_of(rows, node.types).frame)
 
-    def send(self, node: Physical, subtask: int, frame: pl.DataFrame) -> None:
-        """Put what a node emits into the channels of its readers."""
+    def advance(self, table: str, watermark: int) -> None:
+        """Let a table send a watermark, from all subtasks."""
+        self._sent[table] = watermark
+        for node in self._nodes:
+            if isinstance(node, TableScan) and node.table.path.name == table:
+                for subtask in range(self.parallelism):
+                    self.send(node, subtask, watermark)
+
+    def send(self, node: Physical, subtask: int, emitted: pl.DataFrame | int) -> None:
+        """Put what a node emits, rows or a watermark, into the channels of its readers."""
         for reader, at in self._readers.get(id(node), ()):
-            for target, part in self._routed(reader, subtask, frame):
-                if part.height:
-                    channel = (self._places[id(reader)], target, at, subtask)
-                    self._channels.setdefault(channel, deque()).append(part)
+            if isinstance(emitted, int):
+                parts: Iterable[tuple[int, Any]] = (
+                    (target, emitted) for target in self._targets(reader, subtask)
+                )
+            else:
+                routed = self._routed(reader, subtask, emitted)
+                parts = ((target, part) for target, part in routed if part.height)
+            for target, part in parts:
+                channel = (self._places[id(reader)], target, at, subtask)
+                self._channels.setdefault(channel, deque()).append(part)
+
+    def _targets(self, reader: Physical, subtask: int) -> Iterable[int]:
+        """Return the subtasks of a reader that a subtask sends to."""
+        if not isinstance(reader, Exchange):
+            return (subtask,)
+        if not reader.columns:
+            return (0,)
+        return (subtask,) if is_placed(reader.inputs[0], reader.columns) else range(self.parallelism)
+
+    def _subtasks(self, node: Physical) -> int:
+        """Return in how many subtasks a node has rows."""
+        if isinstance(node, Exchange):
+            return self.parallelism if node.columns else 1
+        return max(map(self._subtasks, node.inputs), default=self.parallelism)
 
     def _routed(
         self, reader: Physical, subtask: int, frame: pl.DataFrame
@@ -132,7 +167,7 @@ class PlanRun:
             yield subtask, frame
         elif not reader.columns:
             yield 0, frame
-        elif is_placed(reader.inputs[0], reader.columns):
+        elif self.parallelism == 1 or is_placed(reader.inputs[0], reader.columns):
             yield subtask, frame
         else:
             keys = [frame[column(at)] for at in reader.columns]
@@ -149,8 +184,15 @@ class PlanRun:
         self._process(*chosen, self._channels[chosen].popleft())
         return True
 
-    def _process(self, place: int, subtask: int, at: int, sender: int, frame: pl.DataFrame) -> None:
+    def _process(
+        self, place: int, subtask: int, at: int, sender: int, given: pl.DataFrame | int
+    ) -> None:
         node = self._nodes[place]
+        if isinstance(given, int):
+            self._valves[place, subtask, at, sender] = given
+            self._move_on(node, place, subtask)
+            return
+        frame = given
         match node:
             case Result() | TableSink():
                 if node is self.plan.roots[0]:
@@ -164,6 +206,30 @@ class PlanRun:
             case _:
                 raise AssertionError(node)
 
+    def _move_on(self, node: Physical, place: int, subtask: int) -> None:
+        """Let a subtask have the least of the watermarks that came from all subtasks that send to it, if it is a new one."""
+        expected = [
+            (place, subtask, at, sender)
+            for at, each in enumerate(node.inputs)
+            for sender in range(self._subtasks(each))
+            if subtask in self._targets(node, sender)
+        ]
+        least = min(self._valves.get(channel, MIN_WATERMARK) for channel in expected)
+        if least <= self._watermarks.get((place, subtask), MIN_WATERMARK):
+            return
+        self._watermarks[place, subtask] = least
+        if (place, subtask) in self._running:
+            self._running[place, subtask].process_watermark(least)
+        else:
+            self.send(node, subtask, least)
+
+    def pass_time(self, millis: int) -> None:
+        """Drain, and move the clock on."""
+        self.drain()
+        self.clock.advance(millis)
+        for harness in self._running.values():
+            harness.operator.advance_processing_time(self.clock.now)
+
     def steps(self, count: int) -> None:
         """Serve some channels."""
         for _ in range(count):
@@ -175,7 +241,9 @@ class PlanRun:
             pass
 
     def finish(self) -> None:
-        """Drain, and end the inputs of all operators, one after another."""
+        """Drain, and end all tables: with the last watermark, and the inputs of all operators, one after another."""
+        for table in {node.table.path.name for node in self._nodes if isinstance(node, TableScan)}:
+            self.advance(table, MAX_WATERMARK)
         for place in range(len(self._nodes)):
             self.drain()
             for subtask in range(self.parallelism):
@@ -191,6 +259,8 @@ class PlanRun:
             taken.setdefault(place, []).append(harness.snapshot())
             harness.close()
         self._start(parallelism or self.parallelism, taken)
+        for table, watermark in self._sent.items():
+            self.advance(table, watermark)
 
 
 class ChangingTable:

@@ -16,12 +16,14 @@ from penstock.columnar.store.rows import RowStore, only
 from penstock.columnar.store.spilled import SpilledRows
 
 TIME = "$time"  # when a row was written, where rows expire
+_PARTNERS = "$partners"  # how many partners a row has, where partners expire
 
 
 class Side:
     """The rows of one input. All keys are known by the slots that both sides share.
 
-    `partners` has for each row how many rows of the other side it is joined with, where somebody asks for that (`counts`).
+    `partners` has for each row how many rows of the other side it is joined with, where somebody asks for that (`counts`). With `saves_counts` the state has these
+    numbers, too: a partner that has expired cannot be counted again.
     `identities` finds rows by what they are known by, where rows are taken back: the unique key, or else all of their columns.
     """
 
@@ -37,14 +39,18 @@ class Side:
         ttl_ms: int,
         counts: bool,
         max_parallelism: int,
+        saves_counts: bool = False,
     ) -> None:
         self.schema = schema
         self.keys = tuple(keys)
         self.unique = None if unique is None else tuple(unique)
         self.ttl_ms = ttl_ms
         self.counts = counts
+        self.saves_counts = saves_counts
         self.slots = slots
         stored = {**schema, TIME: pl.Int64()} if ttl_ms else schema
+        if saves_counts:
+            stored = {**stored, _PARTNERS: pl.Int64()}
         self.store = RowStore(backend.table(name, namespaced=True), stored, keys, max_parallelism)
         self.spilled = SpilledRows(backend, f"{name}-spilled", stored)
         self.index = RowIndex()
@@ -61,7 +67,9 @@ class Side:
     def _note(self, frame: pl.DataFrame, slots: Numbers, rows: Numbers) -> None:
         self.index.add(slots, rows, len(self.slots))
         self.slot_of.extend(slots)
-        if self.counts:
+        if self.saves_counts:
+            self.partners.extend(frame[_PARTNERS].to_numpy())
+        elif self.counts:
             self.partners.extend(np.zeros(len(rows), np.int64))
         if self.ttl_ms:
             self._times.extend(frame[TIME].to_numpy())
@@ -74,9 +82,29 @@ class Side:
         """Keep rows; return their positions."""
         if self.ttl_ms and TIME not in frame.columns:
             frame = frame.with_columns(pl.lit(now, pl.Int64).alias(TIME))
+        if self.saves_counts and _PARTNERS not in frame.columns:
+            frame = frame.with_columns(pl.lit(0, pl.Int64).alias(_PARTNERS))
         rows = self.store.append(frame, saved_elsewhere=loaded)
         self._note(frame, slots, rows)
         return rows
+
+    def add_counted(
+        self, frame: pl.DataFrame, slots: Numbers, now: int, partners: Numbers
+    ) -> None:
+        """Keep rows that have so many partners."""
+        if self.saves_counts:
+            frame = frame.with_columns(pl.Series(_PARTNERS, partners, pl.Int64))
+        rows = self.add(frame, slots, now)
+        self.partners.values[rows] = partners
+
+    def count(self, rows: Numbers, partners: Numbers, now: int) -> None:
+        """Let rows have so many partners. Where the state has these numbers, the rows are written now, as in Flink: they expire later."""
+        if not self.saves_counts:
+            self.partners.values[rows] = partners
+            return
+        frame, slots = only(self.store.gather(rows), self.schema), self.slot_of.values[rows]
+        self.remove(rows)
+        self.add_counted(frame, slots, now, partners)
 
     def remove(self, rows: Numbers) -> None:
         """Forget rows."""

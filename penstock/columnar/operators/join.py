@@ -38,7 +38,8 @@ _NOTHING: Final[Numbers] = np.empty(0, np.int64)
 class _Net:
     """What a batch changes on its side: rows that come, by position in the batch, and stored rows that go.
 
-    `replaced` has for each row that goes the index in `come` of the row that takes its place, or -1.
+    `replaced` has for each row that goes the index in `come` of the row that takes its place, or -1. `unknown`: rows of the batch that are taken back and are
+    not stored, by position.
     """
 
     come: Numbers
@@ -46,6 +47,7 @@ class _Net:
     go: Numbers
     go_kinds: Numbers
     replaced: Numbers
+    unknown: Numbers
 
 
 class JoinOperator(StreamOperator):
@@ -66,6 +68,7 @@ class JoinOperator(StreamOperator):
         self._left_only = kind in {"SEMI", "ANTI"}
         self._preserved = (kind in {"LEFT", "FULL"}, kind in {"RIGHT", "FULL"})
         counts = (self._left_only or self._preserved[0], self._preserved[1])
+        expires = bool(spec.left_ttl_ms or spec.right_ttl_ms)
         backend = context.keyed_state
         self.left, self.right = (
             Side(
@@ -78,6 +81,7 @@ class JoinOperator(StreamOperator):
                 ttl_ms=ttl,
                 counts=counted,
                 max_parallelism=context.max_parallelism,
+                saves_counts=counted and expires,
             )
             for name, schema, keys, unique, ttl, counted in (
                 (
@@ -108,15 +112,14 @@ class JoinOperator(StreamOperator):
         self._null_safe = spec.null_safe or (False,) * len(spec.left_keys)
         self._room = Room(backend, self.slots, self.sides)
         for side in self.sides:
-            if side.counts:
-                self._count_partners(side, np.flatnonzero(side.store.alive))
+            self._count_partners(side, np.flatnonzero(side.store.alive))
 
     def _other(self, side: Side) -> Side:
         return self.right if side is self.left else self.left
 
     def _count_partners(self, side: Side, rows: Numbers) -> None:
-        """Find out how many partners rows have that have come back from the state."""
-        if not len(rows):
+        """Find out how many partners rows have that have come back from the state, where it does not say so."""
+        if not len(rows) or not side.counts or side.saves_counts:
             return
         other, now = self._other(side), self.context.clock()
         at, partners = other.find(side.slot_of.values[rows], now)
@@ -213,10 +216,12 @@ class JoinOperator(StreamOperator):
         else:
             net = net_by_row(frame, own.identities_of(frame, slots), own.identities)
         come = frame[pl.Series(net.come, dtype=pl.UInt32)]
-        gone = own.store.gather(net.go)
+        gone, gone_slots = own.store.gather(net.go), own.slot_of.values[net.go]
         come_slots = slots[net.come]
+        if own.ttl_ms and len(net.unknown):
+            gone, gone_slots = self._with_expired(net, frame, slots, gone, gone_slots, own)
         came = self._pairs_of(gather_from(come), come_slots, own, other, now)
-        went = self._pairs_of(gather_from(gone), own.slot_of.values[net.go], own, other, now)
+        went = self._pairs_of(gather_from(gone), gone_slots, own, other, now)
         changes = Changes()
         if self._left_only:
             if own is self.left:
@@ -226,14 +231,34 @@ class JoinOperator(StreamOperator):
             if self._preserved[own is self.right]:
                 self._emit_alone(changes, net, come, gone, came, went, own)
         if other.counts:
-            self._emit_turned(changes, came[1], went[1], other)
+            self._emit_turned(changes, came[1], went[1], other, now)
         own.remove(net.go)
-        rows = own.add(come, come_slots, now)
         if own.counts:
-            own.partners.values[rows] = np.bincount(came[0], minlength=len(rows))
+            own.add_counted(come, come_slots, now, np.bincount(came[0], minlength=come.height))
+        else:
+            own.add(come, come_slots, now)
         batch = changes.batch()
         if batch is not None:
             self.output.emit(batch)
+
+    @staticmethod
+    def _with_expired(
+        net: _Net,
+        frame: pl.DataFrame,
+        slots: Numbers,
+        gone: pl.DataFrame,
+        gone_slots: Numbers,
+        own: Side,
+    ) -> tuple[pl.DataFrame, Numbers]:
+        """Let rows go that have expired before they are taken back: their pairs were emitted, and partners may still be there."""
+        unknown = net.unknown
+        net.go_kinds = np.concatenate((net.go_kinds, kinds_of(frame)[unknown]))
+        net.replaced = np.concatenate((net.replaced, np.full(len(unknown), -1)))
+        expired = only(frame[pl.Series(unknown, dtype=pl.UInt32)], own.schema)
+        return (
+            pl.concat([only(gone, own.schema), expired]),
+            np.concatenate((gone_slots, slots[unknown])),
+        )
 
     def _bring(self, slots: Numbers, now: int) -> None:
         """Have all rows of these keys in memory."""
@@ -247,8 +272,7 @@ class JoinOperator(StreamOperator):
                     if each.spilled.any
                 ]
                 for each, rows in loaded:
-                    if each.counts:
-                        self._count_partners(each, rows)
+                    self._count_partners(each, rows)
 
     def _pairs_of(
         self, gather: Gather, slots: Numbers, own: Side, other: Side, now: int
@@ -378,7 +402,9 @@ class JoinOperator(StreamOperator):
         changes.add(gone.filter(pl.Series(leave)), ends[leave].astype(np.int8))
         changes.add(come.filter(pl.Series(arrive)), kinds[arrive].astype(np.int8))
 
-    def _emit_turned(self, changes: Changes, came: Numbers, went: Numbers, other: Side) -> None:
+    def _emit_turned(
+        self, changes: Changes, came: Numbers, went: Numbers, other: Side, now: int
+    ) -> None:
         """Emit rows of the other side that have found their first partner, or lost their last."""
         rows, counts = np.unique(np.concatenate((came, went)), return_counts=True)
         if not len(rows):
@@ -386,7 +412,6 @@ class JoinOperator(StreamOperator):
         lost = np.bincount(np.searchsorted(rows, went), minlength=len(rows))
         before = other.partners.values[rows]
         after = np.maximum(before + counts - 2 * lost, 0)
-        other.partners.values[rows] = after
         found, lonely = rows[(before == 0) & (after > 0)], rows[(before > 0) & (after == 0)]
         first, second = (DELETE, INSERT) if self.spec.kind != "SEMI" else (INSERT, DELETE)
         for chosen, kind in ((found, first), (lonely, second)):
@@ -394,6 +419,7 @@ class JoinOperator(StreamOperator):
             if not self._left_only:
                 frame = self.pairing.padded(frame, other is self.left)
             changes.add(frame, kind)
+        other.count(rows, after, now)
 
     def finish(self) -> None:
         """Forget all rows, if no row comes that could ask for them: the last checkpoint would write them all."""
@@ -417,14 +443,17 @@ class JoinOperator(StreamOperator):
 
 def _all_come(frame: pl.DataFrame) -> _Net:
     rows = np.arange(frame.height)
-    return _Net(rows, kinds_of(frame), _NOTHING, np.empty(0, np.int8), _NOTHING)
+    return _Net(rows, kinds_of(frame), _NOTHING, np.empty(0, np.int8), _NOTHING, _NOTHING)
 
 
 def net_by_key(frame: pl.DataFrame, names: list[Any], known: dict[Any, int]) -> _Net:
     """Return what a batch changes where rows are known by a unique key: the last row of a key counts."""
     kinds = kinds_of(frame)
     last: dict[Any, tuple[int, int]] = {}
+    unknown: list[int] = []
     for at, (name, kind) in enumerate(zip(names, kinds.tolist(), strict=True)):
+        if kind in (UPDATE_BEFORE, DELETE) and name not in last and name not in known:
+            unknown.append(at)
         last[name] = (at, kind)
     come: list[int] = []
     come_kinds: list[int] = []
@@ -441,7 +470,7 @@ def net_by_key(frame: pl.DataFrame, names: list[Any], known: dict[Any, int]) -> 
         if comes:
             come.append(at)
             come_kinds.append(kind)
-    return _as_net(come, come_kinds, go, go_kinds, replaced)
+    return _as_net(come, come_kinds, go, go_kinds, replaced, unknown)
 
 
 def net_by_row(frame: pl.DataFrame, names: list[Any], known: dict[Any, list[int]]) -> _Net:
@@ -449,6 +478,7 @@ def net_by_row(frame: pl.DataFrame, names: list[Any], known: dict[Any, list[int]
     kinds = kinds_of(frame).tolist()
     arrived: dict[Any, list[int]] = {}
     left: dict[Any, list[int]] = {}
+    unknown: list[int] = []
     for at, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         if kind in (INSERT, UPDATE_AFTER):
             waiting = left.get(name)
@@ -462,17 +492,24 @@ def net_by_row(frame: pl.DataFrame, names: list[Any], known: dict[Any, list[int]
                 there.pop()
             elif len(known.get(name, ())) > len(left.get(name, ())):
                 left.setdefault(name, []).append(kind)
+            else:
+                unknown.append(at)
     come = sorted(at for each in arrived.values() for at in each)
     go: list[int] = []
     go_kinds: list[int] = []
     for name, ends in left.items():
         go += known[name][: len(ends)]
         go_kinds += ends
-    return _as_net(come, [kinds[at] for at in come], go, go_kinds, [-1] * len(go))
+    return _as_net(come, [kinds[at] for at in come], go, go_kinds, [-1] * len(go), unknown)
 
 
 def _as_net(
-    come: list[int], come_kinds: list[int], go: list[int], go_kinds: list[int], replaced: list[int]
+    come: list[int],
+    come_kinds: list[int],
+    go: list[int],
+    go_kinds: list[int],
+    replaced: list[int],
+    unknown: list[int],
 ) -> _Net:
     return _Net(
         np.array(come, np.int64),
@@ -480,4 +517,5 @@ def _as_net(
         np.array(go, np.int64),
         np.array(go_kinds, np.int8),
         np.array(replaced, np.int64),
+        np.array(unknown, np.int64),
     )

@@ -159,7 +159,8 @@ class RowStore:
             self._count_gone += len(saved)
 
     def _key_columns(self, rows: Numbers) -> pl.DataFrame:
-        names = [column(index) for index in self._keys] or list(self.schema)[:1]
+        # A key may have a column twice: `l.a = r.c AND l.b = r.c`.
+        names = list(dict.fromkeys(map(column, self._keys))) or list(self.schema)[:1]
         return self.frame.select(names)[pl.Series(rows, dtype=pl.UInt32)]
 
     def compact(self, *, at_once: bool = False) -> Numbers | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from penstock.table.physical.nodes import Operator
@@ -13,6 +14,7 @@ from tests.unit.table.plan.plans import plan as logical_plan
 CAN = "apply_projection apply_filters apply_limit"
 
 
+@functools.cache
 def catalog(mode: str) -> Catalog:
     """The tables of this module; `mode` says which kinds of changes their connector gives."""
     with_options = (
@@ -23,6 +25,7 @@ def catalog(mode: str) -> Catalog:
         f"CREATE TABLE people (id INT NOT NULL, name STRING, age INT, PRIMARY KEY (id) NOT ENFORCED) {with_options}",
         "CREATE TABLE visits (id INT NOT NULL, person INT, page STRING, seen TIMESTAMP(3), WATERMARK FOR seen AS seen) WITH ('connector' = 'toy', 'can' = 'apply_projection')",
         "CREATE TABLE pairs (a INT, b INT, c INT, PRIMARY KEY (a, b) NOT ENFORCED) WITH ('connector' = 'toy', 'mode' = 'upsert')",
+        "CREATE TABLE mirror (a INT, b INT, c INT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'toy', 'mode' = 'all')",
         "CREATE TABLE sink (a INT, b INT, c INT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'toy', 'mode' = 'upsert')",
     )
 

@@ -47,6 +47,7 @@ QUERIES = [
     "SELECT o.id, p.name FROM orders o FULL JOIN people p ON o.person = p.id WHERE o.price > 4",
     "SELECT o.id, p.id FROM orders o LEFT JOIN people p ON o.person = p.id WHERE p.age IS NULL",
     "SELECT o.id, p.id, p.age FROM orders o JOIN people p ON o.id = p.id",
+    "SELECT o.id, p.id, p.age FROM orders o LEFT JOIN people p ON o.id = p.id AND o.person = p.id",
     "SELECT o.id, p.id, p.age FROM orders o LEFT JOIN people p ON o.id = p.id",
     "SELECT o.id, p.id, p.age FROM orders o RIGHT JOIN people p ON o.id = p.id",
     "SELECT o.id, p.id, p.age FROM orders o FULL JOIN people p ON o.id = p.id",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.builders.plan_runs import (
     upserted_table,
     valid_table,
 )
+from tests.builders.tight_bounds import tight_bounds
 from tests.sql import random_queries
 from tests.sql.nested_queries import nested_queries
 from tests.sql.random_queries import Queries, shown
@@ -53,8 +55,9 @@ def together(
     parallelism=st.sampled_from([(1, 1), (2, 3), (3, 1)]),
     options=st.sampled_from([{}, {}, TWO_PHASE, SPLIT, {**TWO_PHASE, **SPLIT}]),
     backend=st.sampled_from(["hashmap", "hashmap", "rocksdb"]),
+    tight=st.booleans(),
 )
-@settings(max_examples=examples(100, soak=3000), deadline=None)
+@settings(max_examples=examples(150, soak=3000), deadline=None)
 @pytest.mark.timeout(SOAK_S)
 def test_nested_queries_over_changing_tables_give_what_sqlite_computes(
     query: str,
@@ -63,7 +66,21 @@ def test_nested_queries_over_changing_tables_give_what_sqlite_computes(
     parallelism: tuple[int, int],
     options: dict[str, str],
     backend: str,
+    tight: bool,
 ) -> None:
+    with tight_bounds() if tight else nullcontext():
+        check(query, seed, mode, parallelism, options, backend)
+
+
+def check(
+    query: str,
+    seed: int,
+    mode: str,
+    parallelism: tuple[int, int],
+    options: dict[str, str],
+    backend: str,
+) -> None:
+    """Run a query over changes, with -U rows and without, and compare what it leaves in the middle and at the end with SQLite."""
     plan = planned(query, mode, **options)
     upserts = planned(query, mode, update_before=False, **options)
     first, second = parallelism
@@ -90,6 +107,42 @@ def test_nested_queries_over_changing_tables_give_what_sqlite_computes(
     for each, run in zip((plan, upserts), runs, strict=True):
         for key in each.result.traits.keys:
             assert upserted_table(run.out, key) == expected, sorted(key)
+
+
+@given(
+    query=nested_queries(2),
+    seed=SEEDS,
+    mode=st.sampled_from(["all", "upsert"]),
+    parallelism=st.sampled_from([(1, 1), (2, 3), (3, 1)]),
+    sink=st.sampled_from([("sink", (0,)), ("pairs", (0, 1)), ("mirror", (0,))]),
+)
+@settings(max_examples=examples(60, soak=3000), deadline=None)
+@pytest.mark.timeout(SOAK_S)
+def test_a_table_has_one_of_the_rows_of_each_primary_key(
+    query: str, seed: int, mode: str, parallelism: tuple[int, int], sink: tuple[str, tuple[int, ...]]
+) -> None:
+    """The query may know its rows by anything: where it has several of a primary key, any of them that is there now will do."""
+    table, key = sink
+    plan = planned(f"INSERT INTO {table} {query}", mode)
+    run = PlanRun(plan, parallelism=parallelism[0], seed=seed)
+    tables, rng = Recomputed(), random.Random(seed)
+    changes = together(rng, happenings(seed, 30))
+    for number, (name, rows) in enumerate(changes):
+        run.feed(name, *as_given(rows, mode))
+        run.steps(rng.randrange(8))
+        tables.apply(name, rows)
+        if number in {len(changes) // 2, len(changes) - 1}:
+            run.restart(parallelism=parallelism[1])
+            expected = tables.ask(query)
+            there = upserted_table(run.out, key)
+            assert there <= expected
+            assert {name_of(row, key) for row in there} == {name_of(row, key) for row in expected}
+    if table != "mirror":
+        assert "-U" not in {kind for kind, _ in run.out}
+
+
+def name_of(row: tuple[Any, ...], key: tuple[int, ...]) -> tuple[Any, ...]:
+    return tuple(row[at] for at in key)
 
 
 # Kinds of queries whose results do not depend on when rows come. Left out are those that need event time, and totals: of no rows at all a
