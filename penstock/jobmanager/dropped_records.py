@@ -24,6 +24,9 @@ _LOOK_MS: Final = (
     10_000  # reports come once a second from each slot, and need not be added up each time
 )
 
+RECORDS: Final = "records"
+PARTIALS: Final = "partial aggregates"  # each is of several records
+
 
 @dataclass(frozen=True, slots=True)
 class DroppedRecords:
@@ -37,6 +40,7 @@ class DroppedRecords:
     records: int  # that it has got
     watermark: int | None = None
     lateness_ms: int | None = None
+    unit: str = RECORDS  # what was counted
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -59,7 +63,7 @@ class DroppedRecords:
 
     def __str__(self) -> str:
         more = f" ({self.detail})" if self.detail else ""
-        count = f"{self.dropped:,} of {self.records:,} records"
+        count = f"{self.dropped:,} of {self.records:,} {self.unit}"
         return f"operator '{self.name}' dropped {count}: {REASONS[self.metric]}{more}"
 
 
@@ -91,6 +95,7 @@ def find_dropped(
                     max(records, dropped),
                     _watermark(counts) if late else None,
                     _lateness(counts) if late else None,
+                    PARTIALS if late and operator.spec.merges_partials else RECORDS,
                 )
             )
     return found

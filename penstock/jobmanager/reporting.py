@@ -69,12 +69,12 @@ class Reporting:
         """Take note of how the subtasks of a slot are doing."""
         now_ms = clock.now_ms()
         self.live.take(report, now_ms)
-        self._mention_records(now_ms)
+        if self._drop_log.is_due(now_ms):
+            self._mention_records(now_ms)
 
     def _mention_records(self, now_ms: int) -> None:
-        if self._drop_log.is_due(now_ms):
-            self._drop_log.look(self.dropped(), now_ms)
-            self._suspicion_log.look(self.suspicious())
+        self._drop_log.look(self.dropped(), now_ms)
+        self._suspicion_log.look(self.suspicious())
 
     def on_end(self) -> None:
         """Take note that the job is over: what was dropped is mentioned once more."""
@@ -96,6 +96,7 @@ class Reporting:
         if not self.live.flows:
             since = span.started_s if self._completed_s is None else self._completed_s
             self.live.take_epoch(driver.acks, span.ended_s - since)
+        # Always: a job in epochs says nothing more while it has nothing to read.
         self._mention_records(clock.now_ms())
         self.progress.on_epoch(EpochReport.of(job, manifest, counts, span.ended_s - span.started_s))
         decision = self._observe(job, driver, counts, span)

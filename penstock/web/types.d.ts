@@ -69,6 +69,8 @@ export type Dropped = {
   reason: string;
   dropped: number;
   records: number;
+  /** What is counted: records, or partial aggregates of several records each. */
+  unit?: string;
   watermark: number | null;
   lateness_ms: number | null;
 };

@@ -297,6 +297,9 @@ test("dropped records at a glance: how many, of how many, where, why", () => {
         "window: 1,200 of 50.0 k, they are late, up to 4.5 s behind the watermark, the watermark is at 2024-01-01 00:00:00",
     },
   ]);
+  const [partials] = items([{ ...late, unit: "partial aggregates", lateness_ms: null }]);
+  assert.equal(partials.unit, "of 50.0 k partial aggregates at window");
+  assert.match(partials.title ?? "", /^window: 1,200 of 50.0 k partial aggregates, they are late/);
   assert.deepEqual(
     items([late, { ...late, name: "join", dropped: 1 }, malformed]).map((item) => [
       item.name,

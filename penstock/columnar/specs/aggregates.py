@@ -87,6 +87,11 @@ class WindowAggregateSpec(OperatorSpec):
     zone: str = "UTC"
 
     @property
+    def merges_partials(self) -> bool:
+        """It gets partial aggregates behind a LocalAggregateSpec."""
+        return self.merges
+
+    @property
     def implementation(self) -> Implementation:
         """Sessions have an operator of their own."""
         if self.window is not None and self.assigned is None and self.window.kind == "SESSION":

@@ -57,6 +57,11 @@ class OperatorSpec:
     operator_states: ClassVar[tuple[str, ...]] = ()
 
     @property
+    def merges_partials(self) -> bool:
+        """Whether it is the second of two stages: what it gets, and counts, are partial aggregates of several records each."""
+        return False
+
+    @property
     def implementation(self) -> Implementation:
         """What runs it, where that depends on the fields; the same for all of a kind otherwise."""
         return type(self).operator

@@ -80,6 +80,11 @@ class GlobalAggregateSpec(OperatorSpec):
 
     window: WindowSpec
 
+    @property
+    def merges_partials(self) -> bool:
+        """It gets partial aggregates."""
+        return True
+
 
 BLOCKS = StateTable(
     "partition-blocks", "value", "records of a partition, in blocks", "block", internal=True

@@ -118,6 +118,7 @@ _DROPPED = fields(
         "records": INTEGER,
         "watermark": nullable(INTEGER),
         "lateness_ms": nullable(INTEGER),
+        "unit": TEXT,
     }
 )
 

@@ -16,6 +16,7 @@ from penstock.rest.resources.job_graph import job_graph
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.testing.mini_cluster import MiniCluster
 from penstock.windowing import TumblingEventTimeWindows
+from tests.builders.waiting import wait_until
 
 NOW = 1_700_000_000_000
 # With a watermark after each of them, one second behind: 3 and 1 are late for windows of two seconds.
@@ -118,3 +119,40 @@ def test_rows_that_the_sink_must_not_have_are_mentioned(tmp_path, caplog):
         tables.execute_sql("INSERT INTO s SELECT a FROM t").wait()
     (said,) = [line for line in caplog.messages if " dropped " in line]
     assert "dropped 1 of 3 records: a NOT NULL column of the sink is NULL" in said
+
+
+QUERY = (
+    "SELECT k, COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '2' SECOND)) "
+    "GROUP BY k, window_start, window_end"
+)
+
+
+@pytest.mark.parametrize("mode", ["epochs", "pipelined"])
+def test_a_job_that_has_nothing_more_to_read_has_mentioned_its_late_rows(mode, tmp_path, caplog):
+    caplog.set_level(logging.WARNING)
+
+    def write(name, *seconds):
+        lines = "".join(f"a,1970-01-01 00:00:{second:02}\n" for second in seconds)
+        (tmp_path / f".{name}").write_text(lines)
+        (tmp_path / f".{name}").rename(tmp_path / name)  # at once
+
+    write("1", 1, 30)
+    with MiniCluster(mode=mode):
+        tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        for key, value in {
+            "parallelism.default": "1",
+            "execution.checkpointing.interval": "20 ms",
+        }.items():
+            tables.get_config().set(key, value)
+        tables.execute_sql(
+            "CREATE TABLE t (k STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ("
+            f"'connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'csv', 'source.monitor-interval' = '20 ms')"
+        )
+        result = tables.execute_sql(QUERY)
+        with result.collect() as rows:
+            assert list(next(rows)) == ["a", 1]
+            write("2", 2, 3)
+            wait_until(lambda: any(" dropped " in line for line in caplog.messages))
+            result.get_job_client().cancel().result(60)
+    (line,) = [line for line in caplog.messages if " dropped " in line]
+    assert "dropped 1 of 3 partial aggregates: they are late (up to " in line

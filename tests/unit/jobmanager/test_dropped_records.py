@@ -17,7 +17,10 @@ MINUTE = 60_000
 def vertex(*names):
     operators = [
         SimpleNamespace(
-            operator_id=f"id-{name}", name=name, kind="source" if name == "lines" else "operator"
+            operator_id=f"id-{name}",
+            name=name,
+            kind="source" if name == "lines" else "operator",
+            spec=SimpleNamespace(merges_partials=name == "merge"),
         )
         for name in names
     ]
@@ -77,6 +80,13 @@ def test_what_cannot_be_parsed_is_not_among_the_records_of_a_source():
     totals = {"id-lines": {SKIPPED: ("counter", 3), "numRecordsIn": ("counter", 97)}}
     (found,) = find_dropped([vertex("lines")], {}, totals)
     assert str(found) == "operator 'lines' dropped 3 of 100 records: they cannot be parsed"
+
+
+def test_the_second_of_two_stages_drops_partial_aggregates():
+    totals = {"id-merge": {LATE: ("counter", 3), "numRecordsIn": ("counter", 97)}}
+    (found,) = find_dropped([vertex("merge")], {}, totals)
+    assert str(found) == "operator 'merge' dropped 3 of 97 partial aggregates: they are late"
+    assert DroppedRecords.from_json(found.to_json()) == found
 
 
 def test_metrics_of_functions_with_these_names_are_not_taken_for_dropped_records():

@@ -14,6 +14,7 @@ from penstock.common.dropped_records import (
 )
 from penstock.jobmanager.diagnosis.figures import JobFigures
 from penstock.jobmanager.diagnosis.findings import Finding, Severity, percent
+from penstock.jobmanager.dropped_records import RECORDS
 
 _MANY: Final = 0.01
 _HINTS: Final = {
@@ -31,12 +32,14 @@ def late_records(job: JobFigures) -> Iterator[Finding]:
         share = each.dropped / each.records
         late = each.metric == LATE
         count = f"{each.dropped:,} of {each.records:,}"
+        if each.unit != RECORDS:
+            count += ", each of several records"
         figures = {"dropped": each.dropped, "records": each.records}
         more = {"watermark": each.watermark, "lateness_ms": each.lateness_ms}
         yield Finding(
             "late-records" if late else "dropped-records",
             Severity.WARNING if share >= _MANY else Severity.INFO,
-            f"'{each.name}' dropped {percent(share)} of its records: {REASONS[each.metric]}",
+            f"'{each.name}' dropped {percent(share)} of its {each.unit}: {REASONS[each.metric]}",
             f"{count}; {each.detail}" if each.detail else count,
             _HINTS[each.metric],
             each.vertex,

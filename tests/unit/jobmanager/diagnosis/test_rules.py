@@ -431,6 +431,12 @@ def test_late_records_count_against_all():
     nothing(late_records(job(vertex("window", subtask(rate=0.0)))))
 
 
+def test_late_partial_aggregates_are_not_taken_for_records():
+    found = only(late_records(job(dropped=(dropped(unit="partial aggregates"),))))
+    assert found.title == "'window' dropped 2 % of its partial aggregates: they are late"
+    assert found.detail == "250 of 10,000, each of several records"
+
+
 def test_every_reason_to_drop_records_has_a_finding():
     for metric, reason in REASONS.items():
         found = only(late_records(job(dropped=(dropped(metric),))))

@@ -75,16 +75,24 @@ function droppedItem(name, dropped) {
     value: count(total),
     unit:
       dropped.length === 1
-        ? `of ${count(first.records)} at ${first.name}`
+        ? `of ${countOf(first)} at ${first.name}`
         : `at ${dropped.length} operators`,
     title: dropped.map(droppedText).join("\n"),
   };
 }
 
+/**
+ * How many there were; what, if these are not records.
+ * @param {Dropped} each
+ */
+function countOf({ records, unit }) {
+  return unit && unit !== "records" ? `${count(records)} ${unit}` : count(records);
+}
+
 /** @param {Dropped} each */
 function droppedText(each) {
   const parts = [
-    `${each.name}: ${count(each.dropped)} of ${count(each.records)}, ${each.reason}`,
+    `${each.name}: ${count(each.dropped)} of ${countOf(each)}, ${each.reason}`,
     known(each.lateness_ms) ? `up to ${duration(each.lateness_ms)} behind the watermark` : "",
     known(each.watermark) ? `the watermark is at ${eventTime(each.watermark)}` : "",
   ];
