@@ -8,6 +8,7 @@ import polars as pl
 
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.values import (
+    fields_of,
     first_misfit,
     series_of,
     values_of_series,
@@ -35,13 +36,21 @@ def to_pandas(series: pl.Series, data_type: t.DataType) -> Any:
     import pandas as pd  # type: ignore[import-untyped]
 
     if isinstance(data_type, t.RowType):
-        fields = {
-            field.name: to_pandas(series.struct.field(name), field.data_type)
-            for field, name in zip(data_type.fields, series.struct.fields, strict=True)
-        }
-        # A row inside of a row would be a DataFrame inside of a DataFrame.
-        return pd.DataFrame({name: as_series(each) for name, each in fields.items()})
-    if isinstance(data_type, _AS_OBJECTS):
+        names = series.struct.fields
+        return pd.DataFrame(
+            {
+                field.name: _to_series(series.struct.field(name), field.data_type)
+                for field, name in zip(data_type.fields, names, strict=True)
+            }
+        )
+    return _to_series(series, data_type)
+
+
+def _to_series(series: pl.Series, data_type: t.DataType) -> Any:
+    import pandas as pd
+
+    # A row inside of a row is a Row: it would be a DataFrame inside of a DataFrame.
+    if isinstance(data_type, (*_AS_OBJECTS, t.RowType)):
         return pd.Series(values_of_series(series, data_type), dtype="object")
     return series.to_pandas()
 
@@ -70,12 +79,13 @@ def from_pandas(result: Any, data_type: t.DataType, name: str) -> pl.Series:
     if not isinstance(result, pd.Series):
         result = pd.Series(result)
     if isinstance(data_type, _COMPOSED):
-        return series_of(name, [_plain(each) for each in result.to_list()], data_type, name)
+        plain = [_plain(each, data_type) for each in result.to_list()]
+        return series_of(name, plain, data_type, name)
     try:
         values = pl.Series(result.to_list()) if result.dtype == object else pl.from_pandas(result)
         made = pl.Series(values).cast(dtype_of(data_type), strict=False)
     except Exception as error:
-        plain = [_plain(each) for each in result.to_list()]
+        plain = [_plain(each, data_type) for each in result.to_list()]
         culprit = plain[first_misfit(plain, data_type)]
         raise wrong_result(name, data_type, culprit) from error
     # pandas has NaN where NULL is meant.
@@ -92,17 +102,37 @@ def is_missing(value: Any) -> bool:
     return pd.isna(value) is True
 
 
-def _plain(value: Any) -> Any:
-    """Return a value of a row without what pandas and NumPy put in the place of None, lists and numbers."""
+def _plain(value: Any, data_type: t.DataType) -> Any:
+    """Return a value of a row without what pandas and NumPy put in the place of None, lists and whole numbers."""
     import numpy as np
     import pandas as pd
 
-    if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(each) for each in value]
+    if isinstance(value, np.ndarray):
+        value = list(value)
+    if isinstance(data_type, t.RowType) and isinstance(value, Row | dict | list | tuple):
+        fields, kinds = fields_of(value, data_type.names), data_type.field_types()
+        # If it has another number of fields, an error tells of it as it is.
+        return tuple(map(_plain, fields, kinds)) if len(fields) == len(kinds) else value
+    if isinstance(value, list | tuple):
+        inner = data_type.element_type if isinstance(data_type, t.ArrayType) else data_type
+        return [_plain(each, inner) for each in value]
     if isinstance(value, dict):
-        return {_plain(key): _plain(each) for key, each in value.items()}
+        key_type, value_type = _entry_types(data_type)
+        return {_plain(key, key_type): _plain(each, value_type) for key, each in value.items()}
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, Row):
-        return value
-    return None if value is None or pd.isna(value) else value
+    if value is None or pd.isna(value):
+        return None
+    # A column of integers with a NULL is one of floats.
+    whole = (
+        isinstance(data_type, t.IntegralType) and isinstance(value, float) and value.is_integer()
+    )
+    return int(value) if whole else value
+
+
+def _entry_types(data_type: t.DataType) -> tuple[t.DataType, t.DataType]:
+    if isinstance(data_type, t.MapType):
+        return data_type.key_type, data_type.value_type
+    if isinstance(data_type, t.MultisetType):
+        return data_type.element_type, t.IntType()
+    return data_type, data_type

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from penstock.common import Row
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.expressions import col
 from penstock.table.udf import udaf, udf
@@ -75,6 +76,20 @@ def test_values_of_all_types_go_through_pandas_and_back(env: TableEnvironment) -
             env.drop_temporary_function("same")
 
     check_all({kind: (kind, value) for kind, value in TYPES.items()}, check)
+
+
+def test_null_in_rows_of_rows_goes_through_pandas_and_back(env: TableEnvironment) -> None:
+    kind = "ROW<a ROW<b INT, c BIGINT>, d ARRAY<INT>, e MAP<STRING, INT>>"
+    env.create_temporary_function(
+        "same", udf(lambda frame: frame, result_type=kind, func_type="pandas")
+    )
+    given = ["ROW(ROW(1, NULL), ARRAY[1, NULL], MAP['k', 1])", "ROW(ROW(NULL, 9007199254740993), NULL, NULL)"]
+    values = " UNION ALL ".join(f"SELECT CAST({each} AS {kind}) AS v" for each in given)
+    found = rows(env.sql_query(f"SELECT v, same(v) FROM ({values})"))
+    assert len(found) == 2
+    assert all(before == after for before, after in found)
+    nothing = rows(env.sql_query(f"SELECT same(v) FROM (SELECT CAST(NULL AS {kind}) AS v)"))
+    assert nothing == [(Row(None, None, None),)]
 
 
 def test_a_row_is_a_data_frame_with_the_names_of_its_fields(env: TableEnvironment) -> None:
