@@ -93,7 +93,7 @@ class ExecutionConfig:
         return self._configuration.get(options.TASK_CANCELLATION_INTERVAL).to_millis()
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
-        """Set the time between attempts to cancel a task; accepted without effect."""
+        """Keep the setting, which is not supported: execute() logs a warning."""
         return self._set_millis(options.TASK_CANCELLATION_INTERVAL, interval, "interval")
 
     def get_task_cancellation_timeout(self) -> int:
@@ -101,7 +101,7 @@ class ExecutionConfig:
         return self._configuration.get(options.TASK_CANCELLATION_TIMEOUT).to_millis()
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
-        """Set the time a task has to cancel; accepted without effect."""
+        """Keep the setting, which is not supported: execute() logs a warning."""
         return self._set_millis(options.TASK_CANCELLATION_TIMEOUT, timeout, "timeout")
 
     def get_global_job_parameters(self) -> dict[str, str]:
@@ -141,7 +141,7 @@ class ExecutionConfig:
         return self._set(options.OBJECT_REUSE, True)
 
     def disable_object_reuse(self) -> ExecutionConfig:
-        """Keep the setting, without effect."""
+        """Keep the setting, which is not supported: execute() logs a warning."""
         return self._set(options.OBJECT_REUSE, False)
 
     def is_object_reuse_enabled(self) -> bool:
@@ -149,11 +149,11 @@ class ExecutionConfig:
         return self._configuration.get(options.OBJECT_REUSE)
 
     def is_use_snapshot_compression(self) -> bool:
-        """Whether snapshots are compressed."""
+        """Return what was set."""
         return self._configuration.get(options.SNAPSHOT_COMPRESSION)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
-        """Set whether snapshots are compressed."""
+        """Keep the setting, which is not supported: execute() logs a warning."""
         return self._set(options.SNAPSHOT_COMPRESSION, use_snapshot_compression)
 
     # What follows belongs to Flink's Java serializers. It is kept and given back, without effect.
@@ -175,7 +175,7 @@ class ExecutionConfig:
         return self._set(options.GENERIC_TYPES, True)
 
     def disable_generic_types(self) -> ExecutionConfig:
-        """Keep the setting, without effect."""
+        """Keep the setting, which is not supported: execute() logs a warning."""
         return self._set(options.GENERIC_TYPES, False)
 
     def has_generic_types_disabled(self) -> bool:

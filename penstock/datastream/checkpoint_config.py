@@ -55,7 +55,7 @@ class CheckpointConfig:
         return CheckpointingMode[self._configuration.get(options.CHECKPOINT_MODE)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """Set the guarantee; Penstock is exactly-once in both modes."""
+        """Set the guarantee. AT_LEAST_ONCE counts in pipelined jobs: epochs are exactly-once, always."""
         check_instance(checkpointing_mode, CheckpointingMode, "checkpointing_mode")
         return self._set(options.CHECKPOINT_MODE, checkpointing_mode.name)
 
@@ -85,11 +85,11 @@ class CheckpointConfig:
         )
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """Return how many checkpoints may run at a time; Penstock takes one at a time."""
+        """Return how many checkpoints may run at a time."""
         return self._configuration.get(options.CHECKPOINT_MAX_CONCURRENT)
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """Set how many checkpoints may run at a time; recorded, Penstock takes one at a time."""
+        """Set how many checkpoints may run at a time, in pipelined jobs: epochs take one at a time."""
         check_int(max_concurrent_checkpoints, "max_concurrent_checkpoints", minimum=1)
         return self._set(options.CHECKPOINT_MAX_CONCURRENT, max_concurrent_checkpoints)
 
@@ -169,7 +169,7 @@ class CheckpointConfig:
     def set_force_unaligned_checkpoints(
         self, force_unaligned_checkpoints: bool = True
     ) -> CheckpointConfig:
-        """Ask for unaligned checkpoints in all cases; recorded, there are none in which they are not possible."""
+        """Ask for unaligned checkpoints in all cases: there are none in which they are not possible."""
         return self._set(options.UNALIGNED_FORCED, bool(force_unaligned_checkpoints))
 
     def is_force_unaligned_checkpoints(self) -> bool:

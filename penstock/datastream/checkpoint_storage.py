@@ -47,7 +47,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
             )
         self._path = _check_directory(checkpoint_path)
         self._threshold = (
-            _DEFAULT_FILE_THRESHOLD
+            -1
             if file_state_size_threshold is None
             else _check_threshold(file_state_size_threshold)
         )
@@ -62,23 +62,26 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return None
 
     def get_min_file_size_threshold(self) -> int:
-        """Return the size below which state would go into the metadata; recorded, not used."""
+        """Return the size up to which a snapshot is part of the manifest."""
         return _DEFAULT_FILE_THRESHOLD if self._threshold < 0 else self._threshold
 
     def get_write_buffer_size(self) -> int:
-        """Return the size of write buffers; recorded, not used."""
+        """Return the size of write buffers, which has no meaning here: file systems buffer by themselves."""
         return _DEFAULT_WRITE_BUFFER if self._write_buffer < 0 else self._write_buffer
 
     def options(self) -> dict[str, str]:
         """Return the options that choose this storage."""
-        return {
+        chosen = {
             "execution.checkpointing.storage": "filesystem",
             "execution.checkpointing.dir": self._path,
         }
+        if self._threshold >= 0:
+            chosen["execution.checkpointing.data-inline-threshold"] = f"{self._threshold} b"
+        return chosen
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Flink's storage in the job manager's memory. Penstock writes to its default directory in its place."""
+    """Flink's storage in the JobManager's memory. Penstock writes files in its place, and execute() logs a warning."""
 
     DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
 
@@ -105,12 +108,15 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return None
 
     def get_max_state_size(self) -> int:
-        """Return the greatest state that Flink would take; recorded, not used."""
+        """Return the greatest state that Flink would take; files have no such bound."""
         return self._max_state_size
 
     def options(self) -> dict[str, str]:
         """Return the options that choose this storage."""
-        return {} if self._path is None else {"execution.checkpointing.dir": self._path}
+        chosen = {"execution.checkpointing.storage": "jobmanager"}
+        if self._path is not None:
+            chosen["execution.checkpointing.dir"] = self._path
+        return chosen
 
 
 class CustomCheckpointStorage(CheckpointStorage):

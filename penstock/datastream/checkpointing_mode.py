@@ -8,7 +8,7 @@ import enum
 class CheckpointingMode(enum.Enum):
     """Whether state reflects each record exactly once or at least once after a failure.
 
-    Penstock's epochs are always exactly-once; AT_LEAST_ONCE is accepted and not weaker.
+    AT_LEAST_ONCE counts in pipelined jobs; epochs are exactly-once, always.
     """
 
     EXACTLY_ONCE = 0

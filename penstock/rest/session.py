@@ -16,6 +16,9 @@ class Session(Protocol):
     def submit(self, submission: Mapping[str, Any]) -> str:
         """Start the job of a submission, which is JSON data, and return its id."""
 
+    def ignored_options(self, submission: Mapping[str, Any]) -> list[str]:
+        """Return the options of a submission that have no effect, as they are the session's."""
+
     def describe(self) -> dict[str, Any]:
         """Return what there is to tell about the session, as JSON data."""
 

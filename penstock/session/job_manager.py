@@ -119,6 +119,10 @@ class JobManager:
         """Start the job of a submission, which is JSON data, and return its id."""
         return self._dispatcher.submit(Submission.from_json(submission))
 
+    def ignored_options(self, submission: Mapping[str, Any]) -> list[str]:
+        """Return the options of a submission that have no effect, as they are the session's."""
+        return self._dispatcher.ignored_options(Submission.from_json(submission))
+
     def describe(self) -> dict[str, Any]:
         """Return what there is to tell about the session, as JSON data."""
         leads = self._campaign is None or self._campaign.leads

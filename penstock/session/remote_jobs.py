@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -30,6 +31,8 @@ from penstock.jobmanager.dispatcher.submission import Submission
 from penstock.rest.client import RestClient, ServerGoneError
 from penstock.rest.session_client import session_of
 
+_log = logging.getLogger(__name__)
+
 _FIRST_POLL_S = 0.05
 _LAST_POLL_S = 1.0
 _AWAY_S = 60.0  # how long a session may not answer, while another JobManager takes over
@@ -57,6 +60,10 @@ def submit(
     )
     # The same submission again starts nothing twice: a leader that went away meanwhile may have taken it.
     answer = _again(lambda: client.request("POST", "/penstock/jobs", submission.to_json()))
+    for key in answer.get("ignored-options", ()):
+        _log.warning(
+            "option '%s' has no effect: it is the session's, and is set when that is started", key
+        )
     attached = configuration.get(options.EXECUTION_ATTACHED)
     return RemoteJobController(client, str(answer["jobid"]), job_name, attached=attached)
 

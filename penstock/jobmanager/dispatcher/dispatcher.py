@@ -20,6 +20,7 @@ from penstock.errors import FencedError, JobRequestError
 from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.dispatcher.job_store import JobStore
 from penstock.jobmanager.dispatcher.packing import unpack_program
+from penstock.jobmanager.dispatcher.session_options import ignored_options, options_of_job
 from penstock.jobmanager.dispatcher.submission import FILES, Submission
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_master import JobMaster
@@ -28,11 +29,6 @@ from penstock.jobmanager.progress import QuietProgress
 from penstock.jobmanager.running.cluster import Cluster
 
 _log = logging.getLogger(__name__)
-
-# Of the session, and of no job: where it listens, how its leader is found
-_OF_THE_SESSION = ("rest.", "high-availability", "execution.target")
-# Of the session, and for all jobs: they run in its Spark application
-_OF_ITS_SPARK = "spark."
 
 
 class NotLeaderError(JobRequestError):
@@ -156,18 +152,15 @@ class Dispatcher:
         return _RunningJob(controller, _digest(submission), directory)
 
     def _configuration_of(self, submission: Submission, directory: str | None) -> Configuration:
-        """Return a job's options: what the session sets for all, and above that its own."""
-        merged = {
-            key: value
-            for key, value in self._configuration.to_dict().items()
-            if not key.startswith(_OF_THE_SESSION)
-        }
-        for key, value in submission.configuration.items():
-            if key.startswith(_OF_ITS_SPARK) and value != merged.get(key):
-                _log.warning("option '%s' of job '%s' is the session's", key, submission.name)
-            elif not key.startswith(_OF_THE_SESSION):
-                merged[key] = value if directory is None else value.replace(FILES, f"{directory}/")
-        return Configuration.from_dict(merged)
+        """Return a job's options, with the places of the files that came along."""
+        own = submission.configuration
+        if directory is not None:
+            own = {key: value.replace(FILES, f"{directory}/") for key, value in own.items()}
+        return options_of_job(self._configuration, own)
+
+    def ignored_options(self, submission: Submission) -> list[str]:
+        """Return the options of a job that have no effect, as they are the session's."""
+        return ignored_options(self._configuration, submission.configuration)
 
     def _start(self, started: _RunningJob) -> None:
         controller = started.controller

@@ -29,7 +29,8 @@ def _show(services: Services, _request: Request) -> Response:
 def _submit(services: Services, request: Request) -> Response:
     session = _session(services)
     job_id = session.submit(request.body)
-    return Response({"jobid": job_id}, HTTPStatus.ACCEPTED)
+    ignored = session.ignored_options(request.body)
+    return Response({"jobid": job_id, "ignored-options": ignored}, HTTPStatus.ACCEPTED)
 
 
 def _result(services: Services, request: Request) -> Response:

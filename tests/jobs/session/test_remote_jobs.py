@@ -64,6 +64,25 @@ def test_a_job_that_ends_gives_its_result(env):
     assert result.get_net_runtime() >= 0
 
 
+def test_options_of_the_session_have_no_effect_in_a_job_and_a_warning_names_them(env, caplog):
+    ignored = {
+        "jobmanager.web.submit.enable": "false",  # an older name
+        "metrics.reporters": "prom",
+        "spark.executor.memory": "2g",
+        "taskmanager.numberOfTaskSlots": "9",
+    }
+    env.configure(Configuration.from_dict({**ignored, "state.backend.type": "rocksdb"}))
+    env.from_collection([1]).map(lambda number: number)
+
+    with caplog.at_level("WARNING", "penstock.session.remote_jobs"):
+        env.execute("short")
+
+    lines = [
+        record.getMessage() for record in caplog.records if "it is the session's" in record.message
+    ]
+    assert [line.split("'")[1] for line in lines] == sorted(ignored)
+
+
 def test_a_job_that_fails_raises_what_the_user_wrote(env):
     env.from_collection([1, 2, 3]).map(lambda number: number // 0)
     env.configure(Configuration.from_dict({"restart-strategy.type": "none"}))

@@ -174,10 +174,17 @@ def test_checkpoint_storages_keep_what_they_are_given():
     assert files.get_checkpoint_path() == "file:/c"
     assert (files.get_min_file_size_threshold(), files.get_write_buffer_size()) == (100, 200)
     assert files.get_savepoint_path() is None
-    assert FileSystemCheckpointStorage("file:///c").get_write_buffer_size() == 4096
+    assert files.options() == {
+        "execution.checkpointing.storage": "filesystem",
+        "execution.checkpointing.dir": "file:/c",
+        "execution.checkpointing.data-inline-threshold": "100 b",
+    }
+    usual = FileSystemCheckpointStorage("file:///c")
+    assert (usual.get_min_file_size_threshold(), usual.get_write_buffer_size()) == (20480, 4096)
+    assert "execution.checkpointing.data-inline-threshold" not in usual.options()
     memory = JobManagerCheckpointStorage(max_state_size=7)
     assert (memory.get_checkpoint_path(), memory.get_max_state_size()) == (None, 7)
-    assert memory.options() == {}
+    assert memory.options() == {"execution.checkpointing.storage": "jobmanager"}
 
 
 @pytest.mark.parametrize(

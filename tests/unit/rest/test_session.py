@@ -23,6 +23,9 @@ class FakeSession:
         self.submitted.append(submission)
         return "b" * 32
 
+    def ignored_options(self, submission):
+        return submission.get("ignored", [])
+
     def describe(self):
         return {"phase": "leading"}
 
@@ -41,8 +44,10 @@ def services(session):
 
 
 def test_a_job_is_handed_over_as_it_came(ask, session):
-    assert ask("POST", "/v1/penstock/jobs", {"name": "a"}) == (202, {"jobid": "b" * 32})
-    assert session.submitted == [{"name": "a"}]
+    job = {"name": "a", "ignored": ["web.submit.enable"]}
+    answer = {"jobid": "b" * 32, "ignored-options": ["web.submit.enable"]}
+    assert ask("POST", "/v1/penstock/jobs", job) == (202, answer)
+    assert session.submitted == [job]
 
 
 def test_jobs_are_taken_and_sessions_ended_only_with_the_token(ask, session):
