@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.not_implemented import not_implemented
 from penstock.datastream._checks import check_instance, check_int
+from penstock.datastream._unexecuted import Definitions
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.table.catalog.tables import ObjectPath, ResolvedTable, ResolvedView
 from penstock.table.errors import ValidationError, did_you_mean
@@ -534,23 +535,25 @@ class TablePipeline:
     def __init__(self, environment: TableEnvironment, write: Write) -> None:
         self._environment = environment
         self._write = write
+        self._unexecuted = Definitions("table pipeline")
+        self._unexecuted.add(f"INSERT INTO {write.table.path}")
 
-    @property
-    def write(self) -> Write:
-        """The logical plan."""
+    def hand_over(self) -> Write:
+        """Return the logical plan to what executes it instead."""
+        self._unexecuted.done()
         return self._write
 
     def execute(self) -> TableResult:
         """Start the job."""
         from penstock.table.execution.queries import write
 
-        return write(self._environment, [self._write])
+        return write(self._environment, [self.hand_over()])
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plans as text."""
         from penstock.table.execution.explaining import explain_plans
 
-        return explain_plans(self._environment, [self._write], extra_details)
+        return explain_plans(self._environment, [self.hand_over()], extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the plans."""
