@@ -186,9 +186,9 @@ class TableEnvironment:
         from penstock.table.sources import table_of_elements, table_of_expressions
 
         if not isinstance(elements, str | bytes):  # `table_of_elements` refuses them
-            elements = list(elements)
-        if elements and all(isinstance(each, Expression) for each in elements):
-            return table_of_expressions(self, elements, schema)
+            given = elements = list(elements)
+            if given and all(isinstance(each, Expression) for each in given):
+                return table_of_expressions(self, given, schema)
         return table_of_elements(self, elements, schema, verify=verify_schema)
 
     def from_pandas(

@@ -178,6 +178,8 @@ class CorrelateOperator(StreamOperator):
 
 def _rows_of(found: Any) -> Iterable[Any]:
     """Return the rows that a function gave: it yields or returns several, or returns one."""
-    if isinstance(found, Row | tuple | str | bytes | bytearray | dict) or not isinstance(found, Iterable):
+    if isinstance(found, Row | tuple | str | bytes | bytearray | dict) or not isinstance(
+        found, Iterable
+    ):
         return (found,)
     return found

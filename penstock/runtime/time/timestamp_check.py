@@ -40,6 +40,7 @@ class TimestampCheck:
         unit = unit_of(lowest)
         if unit is not None and unit == unit_of(highest):
             self._counter.count(TIMESTAMPS, records, _meanings(lowest, unit))
+            self._counter.checked(TIMESTAMPS, records)
 
     @property
     def done(self) -> bool:
