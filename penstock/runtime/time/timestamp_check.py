@@ -16,7 +16,7 @@ _LATEST_MS: Final = 253_402_300_799_999  # the end of the year 9999
 class TimestampCheck:
     """Looks at the first timestamps of a subtask, whether they look like another unit than milliseconds.
 
-    Seconds of today, taken as milliseconds, are in January of 1970: windows and watermarks would be a thousand times too short. All timestamps
+    Seconds of today, taken as milliseconds, are in January of 1970: windows would be a thousand times too long. All timestamps
     of the batch have to look like that, so that events that really are from 1970 pass, with few exceptions.
     """
 

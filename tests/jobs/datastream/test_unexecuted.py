@@ -22,6 +22,14 @@ from penstock.table import EnvironmentSettings, TableEnvironment
 tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
 tables.execute_sql("CREATE TABLE p (a INT) WITH ('connector' = 'print')")
 """
+_STREAM_TO_TABLE = """
+from penstock.common import Types
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.table import StreamTableEnvironment
+env = StreamExecutionEnvironment.get_execution_environment()
+words = env.from_collection([1]).map(str, Types.STRING())
+StreamTableEnvironment.create(env).from_data_stream(words).execute().print()
+"""
 _SAYS = "the program ends without running what it defined"
 _RUN = ("-m", "penstock", "run", "--no-spark")
 
@@ -116,16 +124,7 @@ def test_programs_that_mean_it(tmp_path: Path) -> None:
         "a forked process": (f"{_DEFINE}import os\nenv.close() if os.fork() else None", (), None),
         "a job": (f"{_DEFINE}env.execute()", _RUN, None),
         "SQL": (f"{_TABLES}tables.execute_sql('INSERT INTO p VALUES (1)').wait()", _RUN, None),
-        "a table of a stream": (
-            f"{_DEFINE.rpartition('env.from')[0]}"
-            "from penstock.common import Types\n"
-            "from penstock.table import StreamTableEnvironment\n"
-            "tables = StreamTableEnvironment.create(env)\n"
-            "words = env.from_collection([1]).map(str, Types.STRING())\n"
-            "tables.from_data_stream(words).execute().print()\n",
-            _RUN,
-            None,
-        ),
+        "a table of a stream": (_STREAM_TO_TABLE, _RUN, None),
         "a statement set": (
             f"{_TABLES}tables.create_statement_set().add_insert_sql('INSERT INTO p VALUES (1)').execute().wait()",
             _RUN,

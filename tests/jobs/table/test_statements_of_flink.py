@@ -15,11 +15,13 @@ from penstock.table import (
     EnvironmentSettings,
     ListView,
     MapView,
+    Table,
     TableEnvironment,
     TableSchema,
 )
 from penstock.table.catalog import CatalogBaseTable, ObjectPath
-from penstock.table.expressions import col, lit, row
+from penstock.table.errors import ValidationError
+from penstock.table.expressions import col, lit, null_of, row
 from penstock.table.udf import udaf
 from penstock.testing import MiniCluster
 from tests.builders.cases import check_all
@@ -86,18 +88,61 @@ def test_a_frame_whose_bound_is_cast(env: TableEnvironment) -> None:
     assert rows(env.sql_query(query)) == [(1, 1), (2, 3), (3, 5)]
 
 
-def test_a_text_plus_another_is_both(env: TableEnvironment) -> None:
-    table = env.from_elements([(1, "a")], ["n", "b"])
+# What Flink's Table API gives for each, of a row with a = 'p', b = 'q', n = 1; None where it refuses the sum.
+SUMS: dict[str, tuple[Any, Any]] = {
+    "two columns": (col("a") + col("b"), "pq"),
+    "a column and a text": (col("b") + "x", "qx"),
+    "a column and a literal": (col("b") + lit("x"), "qx"),
+    "a text and a column": ("x" + col("b"), "xq"),
+    "a text and a number": ("x" + col("n"), "x1"),
+    "a column and a number": (col("a") + col("n"), "p1"),
+    "three": (col("a") + col("b") + col("n"), "pq1"),
+    "results of functions": (col("a").upper_case + (col("b") + "-").upper_case, "PQ-"),
+    "a timestamp": (col("a") + col("ts"), "p2024-01-02 03:04:05.100"),
+    "a boolean": (col("a") + col("yes"), "pTRUE"),
+    "bytes": (col("a") + col("raw"), "pA"),
+    "a decimal": (col("a") + col("dec"), "p1.50"),
+    "NULL": (col("a") + null_of(DataTypes.STRING()), None),
+    "numbers": (col("n") + 1, 2),
+}
+
+
+@pytest.fixture
+def sums(env: TableEnvironment) -> Table:
+    values = (
+        "'p', 'q', 1, TIMESTAMP '2024-01-02 03:04:05.100', TRUE, CAST('A' AS BYTES), "
+        "CAST(1.5 AS DECIMAL(5, 2)), ARRAY[1]"
+    )
+    names = "a, b, n, ts, yes, raw, dec, ar"
+    return env.sql_query(f"SELECT * FROM (VALUES ({values})) AS t({names})")
+
+
+def test_a_text_plus_a_value_is_both(sums: Table) -> None:
+    def check(case: tuple[Any, Any]) -> None:
+        assert rows(sums.select(case[0])) == [(case[1],)]
+
+    check_all(SUMS, check)
+
+
+def test_a_text_plus_a_value_in_all_parts_of_a_query(sums: Table) -> None:
+    assert rows(sums.filter(col("a") + col("b") == "pq").select(col("n"))) == [(1,)]
+    assert rows(sums.group_by(col("a") + col("b")).select(col("n").sum)) == [(1,)]
+    assert rows(sums.group_by(col("a")).select(col("a") + col("b").max)) == [("pq",)]
+    assert rows(sums.select(col("b")).order_by(col("b") + "x")) == [("q",)]
+
+
+def test_sums_that_flink_refuses(env: TableEnvironment, sums: Table) -> None:
     cases = {
-        "a column and a text": (col("b") + "x", "ax"),
-        "a column and a literal": (col("b") + lit("x"), "ax"),
-        "a text and a column": ("x" + col("b"), "xa"),
-        "a text and a number": ("x" + col("n"), "x1"),
-        "numbers": (col("n") + 1, 2),
+        "a number and a text": lambda: sums.select(col("n") + col("a")),
+        "a number and a literal": lambda: sums.select(col("n") + "x"),
+        "a timestamp and a text": lambda: sums.select(col("ts") + col("a")),
+        "a text and an array": lambda: sums.select(col("a") + col("ar")),
+        "SQL": lambda: env.sql_query(f"SELECT a + b FROM {sums}"),
     }
 
-    def check(case: tuple[Any, Any]) -> None:
-        assert rows(table.select(case[0])) == [(case[1],)]
+    def check(query: Any) -> None:
+        with pytest.raises(ValidationError, match=r"\+ does not take"):
+            query()
 
     check_all(cases, check)
 
