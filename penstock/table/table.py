@@ -497,7 +497,6 @@ class AggregatedTable:
             f"{fields_of.get(name, quoted_name(name))} AS {quoted_name(name)}" for name in chosen
         )
 
-
     def _result_type(self, call: Expression) -> DataType:
         return self._grouped.select(call.alias(_RESULT)).plan.schema[-1].type
 

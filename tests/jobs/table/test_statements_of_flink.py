@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.common import Row
+from penstock.errors import JobExecutionError
 from penstock.table import (
     AggregateFunction,
     DataTypes,
@@ -246,3 +247,63 @@ def test_print_shows_values_as_flink_does(
         assert capsys.readouterr().out == f"+I[{shown}]\n"
 
     check_all({each: (each, *PRINTED[each]) for each in PRINTED}, check)
+
+
+# Lines of CSV, and what Flink reads of them with and without 'csv.ignore-parse-errors'; None where it fails or leaves the line out.
+NESTED_LINES: dict[str, tuple[Any, Any]] = {
+    "1,2|a,p|q": ((1, (2, "a"), ["p", "q"]), (1, (2, "a"), ["p", "q"])),
+    "1,2|a|b,p|q": ((1, (2, "a"), ["p", "q"]), (1, (2, "a"), ["p", "q"])),
+    "1,2,p": (None, (1, (2, None), ["p"])),
+    "1,2|,": ((1, (2, ""), []), (1, (2, ""), [])),
+    "1,,|": ((1, None, ["", ""]), (1, None, ["", ""])),
+    "1,|x,p": (None, (1, (None, "x"), ["p"])),
+    "1, 2 | x ,p | q": ((1, (2, " x "), ["p ", " q"]), (1, (2, " x "), ["p ", " q"])),
+    "1,2|a,p,extra": (None, None),
+    "1,2|a": (None, (1, (2, "a"), None)),
+    "x,2|a,p": (None, (None, (2, "a"), ["p"])),
+}
+
+
+@pytest.mark.parametrize("ignores", [False, True])
+def test_rows_in_csv_with_another_delimiter_of_elements(
+    env: TableEnvironment, tmp_path: Path, ignores: bool
+) -> None:
+    def read(line: str) -> Any:
+        (tmp_path / "lines").write_text(f"{line}\n")
+        env.execute_sql(
+            "CREATE TEMPORARY TABLE t (a INT, r ROW<x INT, y STRING>, ar ARRAY<STRING>) WITH ("
+            f"'connector' = 'filesystem', 'path' = '{tmp_path / 'lines'}', 'format' = 'csv', "
+            f"'csv.array-element-delimiter' = '|', 'csv.ignore-parse-errors' = '{ignores}')"
+        )
+        try:
+            found = rows(env.from_path("t"))
+        except JobExecutionError:
+            assert not ignores
+            return None
+        finally:
+            env.execute_sql("DROP TEMPORARY TABLE t")
+        return found[0] if found else None
+
+    def check(line: str) -> None:
+        found = read(line)
+        if found is not None and found[1] is not None:
+            found = (found[0], tuple(found[1]), found[2])
+        assert found == NESTED_LINES[line][ignores]
+
+    check_all({line: line for line in NESTED_LINES}, check)
+
+
+def test_rows_in_csv_are_written_with_another_delimiter_of_elements(
+    env: TableEnvironment, tmp_path: Path
+) -> None:
+    env.execute_sql(
+        "CREATE TABLE t (a INT, r ROW<x INT, y STRING>, ar ARRAY<STRING>) WITH ("
+        f"'connector' = 'filesystem', 'path' = '{tmp_path / 't'}', 'format' = 'csv', 'csv.array-element-delimiter' = '|')"
+    )
+    env.execute_sql(
+        "INSERT INTO t VALUES (1, ROW(2, 'a|b'), ARRAY['p', 'q']), (2, ROW(CAST(NULL AS INT), 'u,v'), ARRAY['', CAST(NULL AS STRING)]), "
+        "(3, ROW(1, ''), ARRAY['a;b', 'c\"d']), (4, CAST(NULL AS ROW<x INT, y STRING>), CAST(NULL AS ARRAY<STRING>))"
+    ).wait()
+    [file] = [each for each in (tmp_path / "t").iterdir() if not each.name.startswith(("_", "."))]
+    # as Flink writes them
+    assert file.read_text().splitlines() == ["1,2|a|b,p|q", '2,"|u,v",|', '3,1|,"a;b|c""d"', "4,,"]
