@@ -13,7 +13,6 @@ from penstock.table.expressions import col
 from penstock.table.udf import udaf, udf
 from penstock.testing import MiniCluster
 from tests.builders.cases import check_all
-from tests.builders.cases import check_all
 from tests.builders.tables import rows
 
 #: Type: a value of it

@@ -201,6 +201,13 @@ def test_the_default_catalog_makes_and_finds_tables(env: TableEnvironment) -> No
     assert catalog.table_exists(ObjectPath("default_database", "other"))
 
 
+def test_all_names_of_the_module_of_catalogs_can_be_imported() -> None:
+    names: dict[str, Any] = {}
+    exec("from penstock.table.catalog import *", names)
+    assert names["ObjectPath"] is ObjectPath
+    assert {"Catalog", "CatalogDatabase", "ResolvedSchema"} <= set(names)
+
+
 def test_elements_may_be_rows_of_expressions(env: TableEnvironment) -> None:
     plain = env.from_elements([row(1, "a"), row(2, "b")])
     assert plain.get_resolved_schema().get_column_names() == ["f0", "f1"]
