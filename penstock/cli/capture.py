@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Self
 from penstock.cli.run import RunOptions, run
 from penstock.common.configuration import Configuration
 from penstock.datastream import _execution
+from penstock.datastream._unexecuted import forget_unexecuted
 from penstock.errors import InvalidProgramError
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
@@ -75,6 +76,8 @@ def capture(given: RunOptions) -> CapturedProgram | int:
     except _Handed:
         assert capturing.program is not None
         return capturing.program
+    finally:
+        forget_unexecuted()  # only the first job is looked at
     if capturing.program is not None:  # the program has taken the exception
         return capturing.program
     if code:

@@ -195,13 +195,21 @@ def _run(given: argparse.Namespace) -> int:
         detached=given.detached,
     )
     if not given.json:
-        return run(options)
+        return _ended(run(options))
     from penstock.cli.output import print_json
     from penstock.cli.recording import JobRecording
 
     recording = JobRecording()
-    code = run(options, recording)
+    code = _ended(run(options, recording))
     print_json(recording.to_json(code))
+    return code
+
+
+def _ended(code: int) -> int:
+    """Say what a program has defined and not executed, unless it failed; return its exit code."""
+    from penstock.datastream._unexecuted import forget_unexecuted, warn_of_unexecuted
+
+    forget_unexecuted() if code else warn_of_unexecuted()
     return code
 
 

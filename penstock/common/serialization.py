@@ -123,6 +123,9 @@ class DeserializationSchema(ABC):
             return deserialize_each(self.deserialize, messages)
         return deserialize_all(self.deserialize_many, messages)
 
+    def use_metrics(self, group: Any) -> None:
+        """Take the metrics of the source, before the first message: for what a schema notices about messages that it can read."""
+
     def is_end_of_stream(self, next_element: Any) -> bool:
         """Whether this record says that the stream ends before it."""
         return False

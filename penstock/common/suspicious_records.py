@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 TIMESTAMPS: Final = "numTimestampsInOtherUnit"
 RESULTS: Final = "numResultsIterated"
@@ -36,3 +36,34 @@ def example_of(metric: str) -> str:
     'numFieldsInOtherCaseExample'
     """
     return f"{metric}Example"
+
+
+def checked_of(metric: str) -> str:
+    """Return the name of the counter of records that were looked at, where that is not all.
+
+    >>> checked_of(FIELDS)
+    'numFieldsInOtherCaseChecked'
+    """
+    return f"{metric}Checked"
+
+
+class SuspicionCounter:
+    """Counts records by a metric. It exists from the first of them on: an operator without any does not report zeros."""
+
+    def __init__(self, group: Any) -> None:
+        self._group = group
+        self._shown: set[str] = set()
+        self._checked: dict[str, int] = {}
+
+    def count(self, metric: str, records: int, example: str) -> None:
+        """Count records; `example` says what is suspicious about one of them, and the first one is kept."""
+        self._group.counter(metric).inc(records)
+        if metric not in self._shown:
+            self._shown.add(metric)
+            self._group.gauge(example_of(metric), lambda: example)
+
+    def checked(self, metric: str, records: int) -> None:
+        """Take note of how many records were looked at so far, where that is not all."""
+        counter = self._group.counter(checked_of(metric))
+        counter.inc(records - self._checked.get(metric, 0))
+        self._checked[metric] = records

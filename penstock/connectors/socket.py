@@ -133,7 +133,9 @@ class _SocketReader(SourceReader):
     def open(self, context: Any) -> None:
         get_group = getattr(context, "get_metrics_group", None)
         if callable(get_group):
-            self._count_skipped = get_group().counter(SKIPPED).inc
+            group = get_group()
+            self._count_skipped = group.counter(SKIPPED).inc
+            self._source.deserializer.use_metrics(group)
 
     def use_wake(self, wake: Callable[[], None]) -> None:
         self._wake = wake

@@ -10,6 +10,7 @@ from penstock.datastream._checks import (
     check_parallelism,
     check_text,
 )
+from penstock.datastream._unexecuted import renamed
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
 from penstock.graph.operator_ids import check_uid_hash
@@ -60,7 +61,9 @@ class OperatorSettings:
 
     def name(self, name: str) -> Self:
         """Set the name of the operator, for plans, logs and metrics."""
-        self._physical("a name").name = check_text(name, "the name of an operator")
+        operator = self._physical("a name")
+        operator.name = check_text(name, "the name of an operator")
+        renamed(operator)
         return self
 
     def uid(self, uid: str) -> Self:

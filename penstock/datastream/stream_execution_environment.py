@@ -19,6 +19,7 @@ from penstock.connectors.source import Source
 from penstock.datastream import _execution, _typed
 from penstock.datastream._checks import check_instance, check_text, describe
 from penstock.datastream._environment_settings import EnvironmentSettings
+from penstock.datastream._unexecuted import Definitions, executed
 from penstock.datastream.basic_functions import SourceFunction
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream import DataStream
@@ -56,6 +57,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         self._side_outputs: dict[tuple[int, str], Any] = {}
         self._output_paths: dict[str, OperatorTransformation] = {}
         self._caches: weakref.WeakSet[CachedDataStream] = weakref.WeakSet()
+        self._unexecuted = Definitions("environment")
 
     @staticmethod
     def get_execution_environment(
@@ -173,6 +175,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def add_operator(self, transformation: Transformation) -> None:
         """Make a step part of the program. Sources become part of it when they are read."""
         self._transformations.append(transformation)
+        if isinstance(transformation, OperatorTransformation):
+            self._unexecuted.add(transformation.name, transformation.id)
 
     def register_side_output(self, operator: OperatorTransformation, tag: OutputTag) -> None:
         """Note that a side output is read; refuse the same name with another type."""
@@ -218,6 +222,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return self._submit(job_name)[1]
 
     def _submit(self, job_name: str | None) -> tuple[Any, JobClient]:
+        executed(self._transformations)
+        self._unexecuted.done()
         self._pin()
         validate(self._configuration)  # get_configuration() takes anything
         settings = self._graph_settings(job_name)
@@ -241,6 +247,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def get_execution_plan(self) -> str:
         """Return the program as JSON text, as Flink's plan visualizer reads it."""
+        self._unexecuted.done()
         self._pin()
         self._check_program()
         plans = compile_program(self._transformations, self._graph_settings(None))
@@ -248,6 +255,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def close(self) -> None:
         """Forget the program. Jobs that run go on."""
+        self._unexecuted.done()
         self._transformations = []
         self._side_outputs = {}
         self._output_paths = {}

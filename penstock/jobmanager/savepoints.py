@@ -20,8 +20,8 @@ from penstock.savepoint.state_io import SnapshotStateIO
 from penstock.savepoint.writer import write_savepoint
 
 _log = logging.getLogger(__name__)
-#: Operators of SQL end with their number in the plan. Programs cannot give them a uid.
-_SQL_OPERATOR = re.compile(r"\[\d+\]$")
+#: Operators of SQL end with their number in the plan, except for sources of a program's own rows. Programs cannot give them a uid.
+_SQL_OPERATOR = re.compile(r"\[\d+\]$|^Source: (Elements|DataFrame)$")
 
 RunAll = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 

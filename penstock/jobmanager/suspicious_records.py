@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from penstock.common.suspicious_records import FIELDS, HINTS, KINDS, TIMESTAMPS, counted, example_of
+from penstock.common.suspicious_records import (
+    FIELDS,
+    HINTS,
+    KINDS,
+    TIMESTAMPS,
+    checked_of,
+    counted,
+    example_of,
+)
 from penstock.graph.stage_plan import StageVertex
 from penstock.jobmanager.operator_counts import Reports, counts_of_operators
 from penstock.runtime.task import task_metrics as names
@@ -24,7 +32,7 @@ class SuspiciousRecords:
     name: str
     metric: str
     count: int
-    records: int  # that it has got
+    records: int  # that were looked at
     example: str
 
     def to_json(self) -> dict[str, Any]:
@@ -53,7 +61,7 @@ class SuspiciousRecords:
         if self.metric == TIMESTAMPS:
             return f"{self.example} (the first {counted(self.count, 'record')} all look like that)"
         if self.metric == FIELDS:
-            return f"{self.example} ({self.count:,} of {counted(self.records, 'record')})"
+            return f"{self.example} ({self.count:,} of the first {counted(self.records, 'record')})"
         results = counted(self.count, "result")
         return f"{self.example} ({results} like this, {counted(self.records, 'input record')})"
 
@@ -81,7 +89,8 @@ def find_suspicious(
             ]
             if count <= 0 or not examples:
                 continue
-            records = max(counts.count(names.RECORDS_IN), count)
+            looked = counts.count(checked_of(metric)) or counts.count(names.RECORDS_IN)
+            records = max(looked, count)
             found.append(
                 SuspiciousRecords(
                     vertex.id,

@@ -73,7 +73,7 @@ def table_of_expressions(
         for name, kind in zip(names, types, strict=True)
     )  # fmt: skip
     columns = ", ".join(map(quoted_name, names))
-    return environment.sql_query(f"SELECT {chosen} FROM (VALUES {rows}) AS t({columns})")  # noqa: S608
+    return environment.api_query(f"SELECT {chosen} FROM (VALUES {rows}) AS t({columns})")  # noqa: S608
 
 
 def _parts(element: Expression) -> Sequence[Expression]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.not_implemented import not_implemented
 from penstock.datastream._checks import check_instance, check_text
+from penstock.datastream._unexecuted import Definitions
 from penstock.errors import InvalidProgramError
 from penstock.table.errors import ValidationError
 from penstock.table.explain_detail import ExplainDetail
@@ -28,14 +29,14 @@ class StatementSet:
     def __init__(self, environment: TableEnvironment) -> None:
         self._environment = environment
         self._writes: list[Write] = []
+        self._unexecuted = Definitions("statement set")
 
     def add(self, table_pipeline: TablePipeline) -> StatementSet:
         """Add what a table's insert_into made."""
         from penstock.table.table import TablePipeline
 
         check_instance(table_pipeline, TablePipeline, "table_pipeline")
-        self._writes.append(table_pipeline.write)
-        return self
+        return self._add(table_pipeline.hand_over())
 
     def add_insert_sql(self, stmt: str) -> StatementSet:
         """Add an INSERT."""
@@ -45,7 +46,11 @@ class StatementSet:
         statement = parse_one(check_text(stmt, "stmt"))
         if not isinstance(statement, statements.Insert):
             raise ValidationError("only INSERT statements can be added", detail=stmt)
-        self._writes.append(self._environment.planning.insert(statement))
+        return self._add(self._environment.planning.insert(statement))
+
+    def _add(self, write: Write) -> StatementSet:
+        self._writes.append(write)
+        self._unexecuted.add(f"INSERT INTO {write.table.path}")
         return self
 
     def add_insert(
@@ -87,6 +92,7 @@ class StatementSet:
             raise InvalidProgramError(
                 "the statement set is empty", hint="call add_insert_sql or add_insert first"
             )
+        self._unexecuted.done()
         return list(self._writes)
 
 

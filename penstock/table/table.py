@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.not_implemented import not_implemented
 from penstock.datastream._checks import check_instance, check_int
+from penstock.datastream._unexecuted import Definitions
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.table.catalog.tables import ObjectPath, ResolvedTable, ResolvedView
 from penstock.table.errors import ValidationError, did_you_mean
@@ -198,7 +199,7 @@ class Table:
         """Call a table function for each row and give its rows."""
         call, names = _call_of(self._all_columns_call(func))
         lateral = self._lateral(call, names, "INNER JOIN")
-        return self._environment.sql_query(f"SELECT `f`.* FROM {self}{lateral}")  # noqa: S608
+        return self._query(f"SELECT `f`.* FROM {self}{lateral}")  # noqa: S608
 
     def _all_columns_call(self, func: Any) -> Any:
         """Return the call; a function without operands takes all columns, as one row."""
@@ -387,7 +388,7 @@ class Table:
         return self._query(f"SELECT {', '.join(columns)} FROM {self}{rest}")  # noqa: S608
 
     def _query(self, text: str) -> Table:
-        return self._environment.sql_query(text)
+        return self._environment.api_query(text)
 
 
 class OrderedTable(Table):
@@ -455,6 +456,11 @@ class GroupedTable:
         rest = f" GROUP BY {scope.grouping(self._keys)}" if self._keys else ""
         return table._select(table._shown(fields, scope), rest)  # noqa: SLF001 - its Table
 
+    def key_columns(self) -> list[Expression]:
+        """Return the keys that are columns; a window is none."""
+        window = None if self._window is None else self._window.name
+        return [key for key in self._keys if _name_of(key) not in {None, window}]
+
     def aggregate(self, func: Any) -> AggregatedTable:
         """Aggregate each group with one function; select says which columns are wanted."""
         call = self._table._all_columns_call(func)  # noqa: SLF001 - its Table
@@ -469,8 +475,13 @@ class AggregatedTable:
         self._func = func
 
     def select(self, *fields: Any) -> Table:
-        """Choose columns: keys and, by its alias, the aggregate, or the fields of the row that it gives."""
+        """Choose columns: keys and, by its alias, the aggregate, or the fields of the row that it gives. '*' is all of them.
+
+        Without an alias they have the names that Flink makes: TMP_0, or TMP_0$field for the fields of a row.
+        """
         call, names = _call_of(self._func)
+        names = names or _names_without_alias(self._result_type(call))
+        fields = tuple(part for each in fields for part in self._all_of(each, names))
         keys: list[Expression] = []
         chosen: list[str] = []
         for number, each in enumerate(expanded(fields, names)):
@@ -485,6 +496,14 @@ class AggregatedTable:
         return made._select(  # noqa: SLF001 - another Table
             f"{fields_of.get(name, quoted_name(name))} AS {quoted_name(name)}" for name in chosen
         )
+
+    def _result_type(self, call: Expression) -> DataType:
+        return self._grouped.select(call.alias(_RESULT)).plan.schema[-1].type
+
+    def _all_of(self, field: Any, names: Sequence[str]) -> list[Any]:
+        """Return the columns that '*' stands for, anything else as it is."""
+        shown = field.name if isinstance(field, Column) else field
+        return [*self._grouped.key_columns(), *map(Column, names)] if shown == "*" else [field]
 
 
 class GroupWindowedTable:
@@ -534,23 +553,25 @@ class TablePipeline:
     def __init__(self, environment: TableEnvironment, write: Write) -> None:
         self._environment = environment
         self._write = write
+        self._unexecuted = Definitions("table pipeline")
+        self._unexecuted.add(f"INSERT INTO {write.table.path}")
 
-    @property
-    def write(self) -> Write:
-        """The logical plan."""
+    def hand_over(self) -> Write:
+        """Return the logical plan to what executes it instead."""
+        self._unexecuted.done()
         return self._write
 
     def execute(self) -> TableResult:
         """Start the job."""
         from penstock.table.execution.queries import write
 
-        return write(self._environment, [self._write])
+        return write(self._environment, [self.hand_over()])
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plans as text."""
         from penstock.table.execution.explaining import explain_plans
 
-        return explain_plans(self._environment, [self._write], extra_details)
+        return explain_plans(self._environment, [self.hand_over()], extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         """Print the plans."""
@@ -568,6 +589,12 @@ def _fields(kind: DataType, names: Sequence[str]) -> dict[str, str]:
         return dict.fromkeys(names, quoted_name(_RESULT))
     pairs = zip(names, kind.field_names(), strict=False)
     return {name: f"{quoted_name(_RESULT)}.{quoted_name(field)}" for name, field in pairs}
+
+
+def _names_without_alias(kind: DataType) -> list[str]:
+    if isinstance(kind, RowType):
+        return [f"TMP_0${name}" for name in kind.field_names()]
+    return ["TMP_0"]
 
 
 def _call_of(given: Any) -> tuple[Expression, list[str]]:

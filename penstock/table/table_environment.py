@@ -16,7 +16,7 @@ from penstock.table.catalog.manager import CatalogManager
 from penstock.table.catalog.tables import ObjectPath, ResolvedTable, ResolvedView
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.errors import ValidationError
-from penstock.table.planning import Planning, parse_query
+from penstock.table.planning import Planning
 from penstock.table.table_config import TableConfig
 
 if TYPE_CHECKING:
@@ -111,20 +111,24 @@ class TableEnvironment:
 
     def sql_query(self, query: str) -> Table:
         """Return the table that a query describes. Nothing runs before it is executed or written."""
-        from penstock.table.execution.executor import parse_one
-        from penstock.table.sql import statements
+        return self._table_of(_query_of(check_text(query, "query")))
+
+    def api_query(self, text: str) -> Table:
+        """Return the table of a query that the Table API wrote."""
+        return self._table_of(self.parse_query(text))
+
+    def _table_of(self, query: Query) -> Table:
         from penstock.table.table import Table
 
-        statement = parse_one(check_text(query, "query"))
-        if not isinstance(statement, statements.Query):
-            raise ValidationError(
-                "sql_query takes a query", detail=query, hint="use execute_sql for other statements"
-            )
-        return Table(self, self._planning.query(statement))
+        return Table(self, self._planning.query(query))
 
     def parse_query(self, text: str) -> Query:
         """Return a query that the Table API wrote."""
-        return parse_query(text)
+        from penstock.table.sql.trees import let_sums_join_texts
+
+        query = _query_of(text)
+        let_sums_join_texts(query.tree)
+        return query
 
     def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
         """Return the plans of a statement as text."""
@@ -447,6 +451,19 @@ class TableEnvironment:
     def name_of(self, path: ObjectPath) -> str:
         """Return a full name as results show it."""
         return f"{path.catalog}.{path.database}.{path.name}"
+
+
+def _query_of(text: str) -> Query:
+    """Return the one query that a text holds."""
+    from penstock.table.execution.executor import parse_one
+    from penstock.table.sql import statements
+
+    statement = parse_one(text)
+    if not isinstance(statement, statements.Query):
+        raise ValidationError(
+            "sql_query takes a query", detail=text, hint="use execute_sql for other statements"
+        )
+    return statement
 
 
 def checked_settings(given: Any) -> EnvironmentSettings:

@@ -324,6 +324,7 @@ class FileReader(SourceReader):
         group = get_group() if callable(get_group) else None
         if group is not None and hasattr(group, "counter"):
             self._faults.count = group.counter(SKIPPED).inc
+            self._format.use_metrics(group)
 
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
         """Yield the records of a part."""

@@ -164,6 +164,9 @@ class FileFormat(ABC):
         """Return the position that reading a part begins at."""
         return start
 
+    def use_metrics(self, group: Any) -> None:
+        """Take the metrics of the source, before the first part is read: for what a format notices about records that it can read."""
+
     def bytes_left(self, part: FilePart, position: int) -> int | None:
         """Return about how many bytes of a part are left, None if that is not known.
 
@@ -339,6 +342,11 @@ class DeserializedLinesFormat(LineFormat):
                 hint="give a DeserializationSchema such as SimpleStringSchema()",
             )
         self.schema = schema
+
+    def use_metrics(self, group: Any) -> None:
+        """Let the schema use them."""
+        if isinstance(self.schema, DeserializationSchema):
+            self.schema.use_metrics(group)
 
     def read(
         self, part: FilePart, files: FileSystem, position: int, batch_size: int, faults: Faults

@@ -25,6 +25,7 @@ from penstock.connectors.formats.json import (
     value_reader,
 )
 from penstock.connectors.formats.json_fast import loads, row_converter
+from penstock.connectors.formats.json_fields import FieldNameCheck
 from penstock.connectors.formats.json_text import json_writer
 from penstock.errors import ArgumentError, RecordError, UnsupportedOperationError
 
@@ -52,6 +53,11 @@ class ChangeEventSchema(DeserializationSchema):
         self._metadata = _check_metadata(metadata, self.keys, self._row.names)
         self._names = (*self._row.names, *self._metadata)
         self._functions: tuple[Callable[[str], Any], Callable[[Any], Row]] | None = None
+        self._fields: FieldNameCheck | None = None
+
+    def use_metrics(self, group: Any) -> None:
+        """Look at the names of the table's columns."""
+        self._fields = FieldNameCheck(self._row, group)
 
     @abstractmethod
     def changes(self, envelope: Document) -> Iterable[Change]:
@@ -102,11 +108,13 @@ class ChangeEventSchema(DeserializationSchema):
         changes = list(self.changes(envelope))
         if not changes:
             return []
+        if self._fields is not None:
+            self._fields.look_at(changes[-1][1])
         more = [self.keys[key][1](envelope) for key in self._metadata.values()]
         return [make_row(self._names, [*read(table), *more], kind) for kind, table in changes]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_functions": None}
+        return {**self.__dict__, "_functions": None, "_fields": None}
 
 
 class ChangeEventWriter(SerializationSchema):

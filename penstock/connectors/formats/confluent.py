@@ -204,6 +204,10 @@ class ConfluentRegistryJsonDeserializationSchema(DeserializationSchema):
         schema_id_of(message)
         return self._schema.deserialize(message[HEADER:])
 
+    def use_metrics(self, group: Any) -> None:
+        """Let the schema of the values use them."""
+        self._schema.use_metrics(group)
+
     def get_produced_type(self) -> Any:
         """Return the type of the records."""
         return self._schema.get_produced_type()

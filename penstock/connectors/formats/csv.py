@@ -191,14 +191,23 @@ class _Feed:
 
 
 class RowDecoder:
-    """Turns rows of text into Rows of values."""
+    """Turns rows of text into Rows of values.
 
-    def __init__(self, schema: CsvSchema, path: str, faults: Faults) -> None:
+    If it is `lenient`, values that cannot be read and columns that are missing are None, as with Flink's `ignore-parse-errors`: only a row with
+    too many columns is bad.
+    """
+
+    def __init__(
+        self, schema: CsvSchema, path: str, faults: Faults, *, lenient: bool = False
+    ) -> None:
         self._schema = schema
         self._path = path
         self._faults = faults
-        self._readers = [text_reader(column, schema.null_value) for column in schema.columns]
+        self._readers = [
+            text_reader(column, schema.null_value, lenient=lenient) for column in schema.columns
+        ]
         self._width = schema.size()
+        self._lenient = lenient
 
     def check_header(self, text: str) -> None:
         """Refuse a header whose names are not those of the schema."""
@@ -233,11 +242,12 @@ class RowDecoder:
         good: list[list[Any]] = []
         for row, (offset, raw) in zip(rows, places, strict=True):
             try:
-                if len(row) != self._width:
+                missing = self._width - len(row)
+                if missing and not (self._lenient and missing > 0):
                     raise ValueError(f"{len(row)} columns instead of {self._width}")
                 values = []
                 for column, read, text in zip(
-                    self._schema.columns, self._readers, row, strict=True
+                    self._schema.columns, self._readers, row, strict=False
                 ):
                     try:
                         values.append(read(text))
@@ -245,7 +255,7 @@ class RowDecoder:
                         raise ValueError(
                             f"column {column.name!r} is no {column.type.kind}: {text!r}"
                         ) from None
-                good.append(values)
+                good.append([*values, *[None] * missing])
             except ValueError as error:
                 text = self._schema.column_separator.join(row)
                 fault = bad_record(error, self._path, offset, text)

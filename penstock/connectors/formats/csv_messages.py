@@ -22,7 +22,11 @@ from penstock.errors import RecordError
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):
-    """Reads a Row from the bytes of one CSV line. An empty message, and a comment where these are allowed, is no row."""
+    """Reads a Row from the bytes of one CSV line. An empty message, and a comment where these are allowed, is no row.
+
+    With `ignore_parse_errors` a value that cannot be read, and a column that is missing, is None, as in Flink. A message with too many columns,
+    or one that is no CSV at all, is left out.
+    """
 
     def __init__(
         self, schema: CsvSchema, *, ignore_parse_errors: bool = False, type_info: Any = None
@@ -32,13 +36,13 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         self._type_info = type_info
 
     def deserialize(self, message: bytes) -> Any:
-        """Return the row; None if the message is bad and parse errors are ignored."""
+        """Return the row; None if the message is no row and parse errors are ignored."""
         try:
             text = message.decode("utf-8")
             if self._schema.allow_comments and text.startswith("#"):
                 return None
             rows = [row for row in csv_reader(iter([text]), self._schema) if row]
-            decoder = RowDecoder(self._schema, "message", Faults("fail"))
+            decoder = RowDecoder(self._schema, "message", Faults("fail"), lenient=self._ignore)
             decoded = decoder.decode(rows, lambda: [(0, message)] * len(rows))
         except (ValueError, csv.Error, RecordError) as error:
             if self._ignore:
@@ -121,7 +125,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         def set_ignore_parse_errors(
             self, ignore_parse_errors: bool
         ) -> CsvRowDeserializationSchema.Builder:
-            """Return None for bad messages instead of failing."""
+            """Read values that cannot be read as None, and leave messages out that are no rows, instead of failing."""
             self._ignore = ignore_parse_errors
             return self
 

@@ -29,20 +29,37 @@ Text = Callable[[Any], str | None]
 # Reading
 
 
-def text_reader(column: CsvColumn, null_value: str | None) -> Callable[[str], Any]:
-    """Return the function that reads a column's text."""
-    read = _reader(column.type, column.separator)
+def text_reader(
+    column: CsvColumn, null_value: str | None, *, lenient: bool = False
+) -> Callable[[str], Any]:
+    """Return the function that reads a column's text. If it is `lenient`, a value that cannot be read is None, also within arrays and rows."""
+    read = _reader(column.type, column.separator, lenient=lenient)
     if null_value is None:
         return read
     return lambda text: None if text == null_value else read(text)
 
 
-def _reader(kind: FieldType, separator: str) -> Callable[[str], Any]:
+def _reader(kind: FieldType, separator: str, *, lenient: bool) -> Callable[[str], Any]:
     if kind.kind == "ARRAY":
-        element = _reader(kind.fields[0][1], "")
+        element = _reader(kind.fields[0][1], "", lenient=lenient)
         return lambda text: [element(part) for part in _parts(text, separator)]
     if kind.kind == "ROW":
-        return _row_reader(kind, separator)
+        return _row_reader(kind, separator, lenient=lenient)
+    read = _simple_reader(kind)
+    return _or_none(read) if lenient else read
+
+
+def _or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    def read_or_none(text: str) -> Any:
+        try:
+            return read(text)
+        except (ValueError, ArithmeticError):
+            return None
+
+    return read_or_none
+
+
+def _simple_reader(kind: FieldType) -> Callable[[str], Any]:
     if kind.kind in INTEGER_KINDS:
         return int
     if kind.kind == "DECIMAL" and kind.precision is not None:
@@ -58,17 +75,20 @@ def _parts(text: str, separator: str) -> list[str]:
     return text.split(separator) if separator else [text]
 
 
-def _row_reader(kind: FieldType, separator: str) -> Callable[[str], Any]:
-    readers = [_reader(inner, "") for _, inner in kind.fields]
+def _row_reader(kind: FieldType, separator: str, *, lenient: bool) -> Callable[[str], Any]:
+    """Return the function that reads a row within a row. As in Flink, parts that are too many are left out, and too few are an error."""
+    readers = [_reader(inner, "", lenient=lenient) for _, inner in kind.fields]
     names = kind.names
 
     def read(text: str) -> Any:
         if not text:
             return None
         parts = _parts(text, separator)
-        if len(parts) != len(readers):
+        missing = max(0, len(readers) - len(parts))
+        if missing and not lenient:
             raise ValueError(f"{len(parts)} fields instead of {len(readers)}")
-        return row_of(names, [each(part) for each, part in zip(readers, parts, strict=True)])
+        values = [each(part) for each, part in zip(readers, parts, strict=False)]
+        return row_of(names, [*values, *[None] * missing])
 
     return read
 

@@ -30,6 +30,7 @@ from penstock.connectors.formats.json_fast import (
     row_decoder,
     row_encoder,
 )
+from penstock.connectors.formats.json_fields import FieldNameCheck
 from penstock.connectors.formats.json_text import json_writer
 from penstock.connectors.formats.rows import row_of
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
@@ -50,6 +51,12 @@ class JsonLinesFormat(LineFormat):
         super().__init__(charset_name, on_error)
         self._row = None if type_info is None else row_type(type_info)
         self._read: Callable[[Any], Any] | None = None
+        self._fields: FieldNameCheck | None = None
+
+    def use_metrics(self, group: Any) -> None:
+        """Look at the names of fields, where a type says which there are."""
+        if self._row is not None:
+            self._fields = FieldNameCheck(self._row, group)
 
     def decode(self, line: str) -> Any:
         """Read one value."""
@@ -63,6 +70,8 @@ class JsonLinesFormat(LineFormat):
         """Read the values of lines."""
         if "" in lines:
             lines = [line for line in lines if line]
+        if self._fields is not None and not self._fields.done:
+            self._fields.look(lines)
         if self._row is None:
             try:
                 return list(map(decode_value, lines))
@@ -71,7 +80,7 @@ class JsonLinesFormat(LineFormat):
         return super().decode_lines(lines, place, faults)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_read": None}
+        return {**self.__dict__, "_read": None, "_fields": None}
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
@@ -90,6 +99,11 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         self._ignore = ignore_parse_errors
         self._read: Callable[[Any], Any] | None = None
         self._quick: Callable[[Any], Any] | None = None
+        self._fields: FieldNameCheck | None = None
+
+    def use_metrics(self, group: Any) -> None:
+        """Look at the names of fields."""
+        self._fields = FieldNameCheck(self._row, group)
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
@@ -98,6 +112,11 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
     def deserialize(self, message: bytes) -> Any:
         """Return the row; None if the message is bad and parse errors are ignored."""
+        if self._fields is not None and not self._fields.done:
+            self._fields.look((message,))
+        return self._careful(message)
+
+    def _careful(self, message: bytes) -> Any:
         if self._read is None:
             self._read = text_reader(self._row, strict=self._strict)
         try:
@@ -114,17 +133,19 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
     def deserialize_batch(self, messages: Sequence[bytes | None]) -> Deserialized:
         """Return the rows of many messages."""
+        if self._fields is not None and not self._fields.done:
+            self._fields.look(messages)
         if self._quick is None:
             careful = functools.partial(value_reader, strict=self._strict)
             self._quick = row_decoder(self._row, careful, strict=self._strict)
-        return deserialize_each(self._quick, messages, self.deserialize)
+        return deserialize_each(self._quick, messages, self._careful)
 
     def get_produced_type(self) -> Any:
         """Return the type of the rows."""
         return self.type_info
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_read": None, "_quick": None}
+        return {**self.__dict__, "_read": None, "_quick": None, "_fields": None}
 
     class Builder:
         """Builds a JsonRowDeserializationSchema."""

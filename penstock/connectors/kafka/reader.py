@@ -83,6 +83,7 @@ class KafkaReader(SourceReader):
         self._name = f"{self._options.client_id}-{context.get_index_of_this_subtask()}"
         group = context.get_metrics_group()
         self._skipped = group.counter(SKIPPED)
+        self._schema.use_metrics(group)
         group.gauge("pendingRecords", lambda: sum(self._lags(), 0))
         self._metrics = group.add_group("KafkaSourceReader")
         self._metrics.add_group("KafkaConsumer").gauge(

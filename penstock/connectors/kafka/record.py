@@ -33,6 +33,9 @@ class KafkaRecordDeserializationSchema(ABC):
         """How many messages were left out because they cannot be parsed, where the schema ignores such errors."""
         return 0
 
+    def use_metrics(self, group: Any) -> None:
+        """Take the metrics of the source, before the first message: for what a schema notices about messages that it can read."""
+
     @abstractmethod
     def deserialize(self, record: KafkaRecord) -> Any:
         """Return the record; None leaves the message out."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from penstock.common.suspicious_records import RESULTS, counted
+from penstock.common.suspicious_records import RESULTS, SuspicionCounter, counted
 from penstock.common.types import Row
-from penstock.runtime.suspicious_records import SuspiciousRecords
 from penstock.runtime.user_code import shorten
 
 # What functions return in place of several results, and what becomes a record instead.
@@ -28,10 +27,10 @@ class ResultCheck:
     """
 
     def __init__(self, group: Any) -> None:
-        self._records = SuspiciousRecords(group)
+        self._counter = SuspicionCounter(group)
 
     def note(self, result: Any) -> None:
         """Take note of a result whose type is one of `ITERATED`."""
         parts = ITERATED[type(result)]
         shown = f"{shorten(result, 60)} became {counted(len(result), 'record')}, {parts}"
-        self._records.count(RESULTS, 1, shown)
+        self._counter.count(RESULTS, 1, shown)

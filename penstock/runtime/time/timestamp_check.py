@@ -6,8 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any, Final
 
-from penstock.common.suspicious_records import TIMESTAMPS
-from penstock.runtime.suspicious_records import SuspiciousRecords
+from penstock.common.suspicious_records import TIMESTAMPS, SuspicionCounter
 
 _YEARS: Final = (1_000_000_000, 4_000_000_000)  # 2001 to 2096, in seconds
 _UNITS: Final = {"seconds": 1, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
@@ -17,12 +16,12 @@ _LATEST_MS: Final = 253_402_300_799_999  # the end of the year 9999
 class TimestampCheck:
     """Looks at the first timestamps of a subtask, whether they look like another unit than milliseconds.
 
-    Seconds of today, taken as milliseconds, are in January of 1970: windows and watermarks would be a thousand times too short. All timestamps
+    Seconds of today, taken as milliseconds, are in January of 1970: windows would be a thousand times too long. All timestamps
     of the batch have to look like that, so that events that really are from 1970 pass, with few exceptions.
     """
 
     def __init__(self, group: Any) -> None:
-        self._records = SuspiciousRecords(group)
+        self._counter = SuspicionCounter(group)
         self._done = False
 
     def look(self, timestamps: Sequence[int | None] | None) -> None:
@@ -40,7 +39,8 @@ class TimestampCheck:
         self._done = True
         unit = unit_of(lowest)
         if unit is not None and unit == unit_of(highest):
-            self._records.count(TIMESTAMPS, records, _meanings(lowest, unit))
+            self._counter.count(TIMESTAMPS, records, _meanings(lowest, unit))
+            self._counter.checked(TIMESTAMPS, records)
 
     @property
     def done(self) -> bool:

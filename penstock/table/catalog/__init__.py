@@ -29,6 +29,8 @@ _NOT_THERE = {
     "WatermarkSpec": "a watermark is a column and a text",
 }
 
+__all__ = sorted({*_NAMES, *_NOT_THERE, "GenericInMemoryCatalog", "ResolvedSchema"})  # noqa: PLE0605 - names that are imported when they are asked for
+
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:

@@ -14,6 +14,7 @@ from penstock.common.nanoseconds import nanos_of_second
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.connectors.formats.field_types import FieldType, field_type
 from penstock.connectors.formats.json import decode_exactly, value_reader
+from penstock.connectors.formats.json_fields import FieldNameCheck
 from penstock.connectors.formats.rows import row_of
 from penstock.errors import RecordError, UnsupportedOperationError
 from penstock.table import types as t
@@ -73,13 +74,21 @@ class LenientJsonDeserializationSchema(DeserializationSchema):
     def __init__(self, row_type: t.RowType) -> None:
         self._type = row_type
         self._read: Callable[[Any], Any] | None = None
+        self._fields: FieldNameCheck | None = None
+
+    def use_metrics(self, group: Any) -> None:
+        """Look at the names of fields."""
+        self._fields = FieldNameCheck(field_type(self._type), group)
 
     def deserialize(self, message: bytes) -> Any:
         """Return the row, or None."""
         if self._read is None:
             self._read = _lenient(field_type(self._type))
         try:
-            found = self._read(decode_exactly(message.decode("utf-8-sig")))
+            document = decode_exactly(message.decode("utf-8-sig"))
+            if self._fields is not None:
+                self._fields.look_at(document)
+            found = self._read(document)
         except (ValueError, RecursionError):
             found = None
         self.skipped += found is None

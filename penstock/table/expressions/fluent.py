@@ -84,10 +84,10 @@ class Expression:
         return _operator(">=", self, other)
 
     def __add__(self, other: Any) -> Expression:
-        return _plus(self, other)
+        return _operator("+", self, other)
 
     def __radd__(self, other: Any) -> Expression:
-        return _plus(other, self)
+        return _operator("+", other, self)
 
     def __sub__(self, other: Any) -> Expression:
         return _operator("-", self, other)
@@ -603,17 +603,6 @@ def quoted_name(name: str) -> str:
 
 def _operator(word: str, left: Any, right: Any) -> Expression:
     return Template(f"({{}} {word} {{}})", left, right)
-
-
-def _plus(left: Any, right: Any) -> Expression:
-    """Return a sum; with a text, one behind the other, which SQL writes with another sign."""
-    if _is_text(left) and not _is_text(right):
-        right = Template("CAST({} AS STRING)", right)
-    return _operator("||" if _is_text(left) or _is_text(right) else "+", left, right)
-
-
-def _is_text(operand: Any) -> bool:
-    return isinstance(operand.value if isinstance(operand, Value) else operand, str)
 
 
 def _unit(unit: Any) -> str:

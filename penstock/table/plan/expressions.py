@@ -18,14 +18,16 @@ from penstock.table.errors import (
 )
 from penstock.table.expressions import functions
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, Symbol, UserCall
-from penstock.table.expressions.typing import is_ordered
+from penstock.table.expressions.typing import STRING, is_ordered, is_text
 from penstock.table.plan.conditions import field_access
 from penstock.table.plan.literals import interval_type, literal_of, text_literal
 from penstock.table.plan.scope import AmbiguousNameError, Found, Scope
 from penstock.table.sql import trees
 from penstock.table.types import (
+    AtomicType,
     BigIntType,
     BinaryType,
+    BitmapType,
     BooleanType,
     DataType,
     DecimalType,
@@ -258,7 +260,11 @@ class Expressions:
 
     def binary(self, name: str, tree: Any) -> Rex:
         """An operator with two operands; ANY and ALL of a subquery are for those who know subqueries."""
-        return self.call(tree, name, [self.convert(tree.this), self.convert(tree.expression)])
+        left, right = self.convert(tree.this), self.convert(tree.expression)
+        if name == "+" and is_text(left.type) and trees.joins_texts(tree) and _has_text(right.type):
+            appended = right if is_text(right.type) else self.call(tree, "CAST", [right], to=STRING)
+            return self.call(tree, "||", [left, appended])
+        return self.call(tree, name, [left, right])
 
     def visit_difference(self, tree: Any) -> Rex:
         """(a - b) DAY TO SECOND."""
@@ -588,6 +594,11 @@ def _said(symbols: dict[str, Any]) -> dict[str, Any]:
 
 def _columns(names: Sequence[str]) -> str | None:
     return f"there are: {', '.join(names)}" if names else None
+
+
+def _has_text(kind: DataType) -> bool:
+    """Whether values of a type can be appended to a text: those without parts."""
+    return isinstance(kind, AtomicType) and not isinstance(kind, BitmapType)
 
 
 def _words(tree: Any) -> str:

@@ -240,6 +240,17 @@ def hints_of(tree: Any) -> tuple[Hint, ...]:
     return hints
 
 
+def let_sums_join_texts(tree: Any) -> None:
+    """Give + the meaning that it has in the Table API: behind a text it appends, while SQL has || for that."""
+    for sum_ in tree.find_all(exp.Add):
+        sum_.meta["joins texts"] = True
+
+
+def joins_texts(tree: Any) -> bool:
+    """Whether + may append to a text here."""
+    return bool(tree.meta.get("joins texts"))
+
+
 def function_path(call: Any) -> tuple[str, ...]:
     """Return the parts of the name of a function that is called."""
     path: tuple[str, ...] | None = call.meta.get("path")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,9 @@ from penstock.cep.functions import PatternProcessFunction
 from penstock.common import Row, Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
+from penstock.datastream.connectors.file_system import FileSource
+from penstock.datastream.formats.changelog import DebeziumJsonDeserializationSchema
+from penstock.datastream.formats.json import JsonLinesFormat, JsonRowDeserializationSchema
 from penstock.datastream.functions import (
     CoFlatMapFunction,
     FlatMapFunction,
@@ -172,7 +176,9 @@ def test_a_flat_map_that_returns_a_text_is_mentioned_once_and_gives_characters(m
         "the function of 'words' returns a single value where several results are expected: "
     )
     assert " became " in line
-    assert re.search(r"one for each character \([1-3] results? like this, [1-3] input records?\); ", line)
+    assert re.search(
+        r"one for each character \([1-3] results? like this, [1-3] input records?\); ", line
+    )
     assert "yield each of them, or return a list" in line
 
 
@@ -253,7 +259,9 @@ def _functions(one: Any) -> dict[str, Callable[[], Any]]:
     return {
         "process": lambda: one.process(Process()),
         "process with dead letters": lambda: one.process(Process()).on_error(OutputTag("bad")),
-        "flat_map with dead letters": lambda: one.flat_map(lambda _: "ab").on_error(OutputTag("bad")),
+        "flat_map with dead letters": lambda: one.flat_map(lambda _: "ab").on_error(
+            OutputTag("bad")
+        ),
         "timer": lambda: keyed.process(KeyedProcess()),
         "co_flat_map": lambda: one.connect(one).flat_map(CoFlatMap()),
         "window function": lambda: keyed.window(window).apply(Apply()),
@@ -273,3 +281,109 @@ def test_all_functions_that_give_several_results_are_looked_at() -> None:
 
     names = _functions(_timed(_environment(), [1]))
     check_all({name: name for name in names}, check)
+
+
+# Fields of JSON
+
+
+COLUMNS = "`userId` STRING, `at` BIGINT, `where` ROW<`City` STRING>, `steps` ARRAY<ROW<`No` INT>>"
+
+
+def _read_json(tmp_path: Path, lines: list[str], columns: str, more: str = "") -> list[Any]:
+    (tmp_path / "rows").write_text("\n".join(lines) + "\n")
+    with MiniCluster():
+        env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        env.get_config().set("parallelism.default", "1")
+        env.execute_sql(
+            f"CREATE TABLE t ({columns}) WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'rows'}', 'format' = 'json'{more})"
+        )
+        return rows(env.sql_query("SELECT * FROM t"))
+
+
+def test_fields_in_another_case_are_mentioned_once_with_numbers(tmp_path: Path) -> None:
+    lines = ['{"userid": "ann", "at": 1}', '{"userId": "bob", "at": 2}', '{"USERID": "cid"}']
+    with Warnings() as said:
+        found = _read_json(tmp_path, lines, "`userId` STRING, `at` BIGINT")
+    assert found == [(None, 1), ("bob", 2), (None, None)]  # as Flink reads it
+    (line,) = said
+    assert line == (
+        "records of 'Source: t[1]' have fields whose names differ from columns only in case: column 'userId' is NULL, and "
+        "the record has a field 'userid' (2 of the first 3 records); names of JSON fields are case-sensitive, as in "
+        "Flink: give the column the name of the field, in backticks if need be"
+    )
+
+
+def test_fields_in_another_case(tmp_path: Path) -> None:
+    exact = '{"userId": "ann", "at": 1, "where": {"City": "X"}, "steps": [{"No": 1}]}'
+    cases: dict[str, tuple[list[str], str | None]] = {
+        "exact": ([exact] * 3, None),
+        "missing": (['{"at": 1}', "{}"], None),
+        "null": (['{"userId": null, "at": 1}'], None),
+        "another field": (['{"user_id": "ann", "at": 1}'], None),
+        "another case that is null": (['{"userid": null}'], None),
+        "both": (['{"userId": "ann", "userid": "bob"}'], None),
+        "in a row": (['{"where": {"city": "X"}}'], "column 'where.City' is NULL"),
+        "in an array": (['{"steps": [{"No": 1}, {"no": 1}]}'], "column 'steps.No' is NULL"),
+        "beyond the first hundred": ([exact] * 100 + ['{"userid": "ann"}'], None),
+        "among the first hundred": (
+            [exact] * 99 + ['{"userid": "ann"}'] * 9,
+            "(1 of the first 100 records)",
+        ),
+    }
+
+    def check(case: tuple[list[str], str | None]) -> None:
+        lines, expected = case
+        with Warnings() as said:
+            assert len(_read_json(tmp_path, lines, COLUMNS)) == len(lines)
+        assert len(said) == (expected is not None)
+        assert all(str(expected) in line for line in said), said
+
+    check_all(cases, check)
+
+
+def test_a_field_that_is_a_column_itself_is_not_taken_for_another(tmp_path: Path) -> None:
+    with Warnings() as said:
+        found = _read_json(tmp_path, ['{"ID": 1}', '{"id": 2}'], "id INT, ID INT")
+    assert found == [(None, 1), (2, None)]
+    assert not said
+
+
+ROW = Types.ROW_NAMED(["userId", "at"], [Types.STRING(), Types.LONG()])
+
+
+def test_all_ways_to_read_json_look_at_names(tmp_path: Path) -> None:
+    line = '{"userid": "ann", "at": 1}'
+    change = f'{{"op": "c", "after": {line}}}'
+
+    def stream(file_format: Any, content: str = line) -> Callable[[], Any]:
+        def read() -> None:
+            (tmp_path / "rows").write_text(f"{content}\n")
+            source = FileSource.for_record_stream_format(file_format, str(tmp_path / "rows"))
+            with MiniCluster():
+                env = _environment()
+                env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "t").print()
+                env.execute()
+
+        return read
+
+    lenient = ", 'json.ignore-parse-errors' = 'true'"
+    columns = "`userId` STRING, `at` BIGINT"
+    path = "`file.path` STRING NOT NULL METADATA"
+    cases: dict[str, Callable[[], Any]] = {
+        "lines of a type": stream(JsonLinesFormat(ROW)),
+        "messages": stream(JsonRowDeserializationSchema.builder().type_info(ROW).build()),
+        "changes": stream(DebeziumJsonDeserializationSchema(ROW), change),
+        "tables": lambda: _read_json(tmp_path, [line], columns),
+        "tables with nested columns": lambda: _read_json(tmp_path, [line], COLUMNS),
+        "tables that ignore errors": lambda: _read_json(tmp_path, [line, "{"], columns, lenient),
+        "tables with metadata": lambda: _read_json(tmp_path, [line], f"{columns}, {path}"),
+    }
+
+    def check(read: Callable[[], Any]) -> None:
+        with Warnings() as said:
+            read()
+        assert len(said) == 1
+        assert "column 'userId' is NULL, and the record has a field 'userid'" in said[0]
+        assert "(1 of the first 1 record)" in said[0]
+
+    check_all(cases, check)

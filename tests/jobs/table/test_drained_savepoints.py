@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from penstock.common import Configuration
@@ -78,3 +79,24 @@ def test_a_query_goes_on_from_a_drained_savepoint(
         rows, _ = run(tmp_path, mode, query, ("mark", 2), savepoint)
     assert sorted(row for row in rows if row[0] == "ann") == NEWS[name]
     assert ".uid(" not in caplog.text  # which statements cannot say
+
+
+def test_a_savepoint_does_not_ask_for_uids_of_rows_that_the_program_has(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.csv").write_text("ann,1\n")
+    with MiniCluster():
+        env = tables(tmp_path, "epochs", None)
+        sizes = pd.DataFrame({"name": ["ann"], "size": [7]})
+        env.create_temporary_view("sizes", env.from_pandas(sizes))
+        env.create_temporary_view("places", env.from_elements([("ann", "X")], ["name", "place"]))
+        result = env.execute_sql(
+            "SELECT id, size, place FROM orders JOIN sizes ON orders.name = sizes.name JOIN places ON orders.name = places.name"
+        )
+        client = result.get_job_client()
+        assert client is not None
+        with result.collect() as found:
+            assert tuple(next(found)) == (1, 7, "X")
+            client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(60)
+    assert ".uid(" not in caplog.text

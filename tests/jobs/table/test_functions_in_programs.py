@@ -20,7 +20,8 @@ from penstock.table import (
 from penstock.table.expressions import col
 from penstock.table.udf import udaf, udf, udtf
 from penstock.testing import MiniCluster
-from tests.builders.tables import rows, with_words
+from tests.builders.cases import check_all
+from tests.builders.tables import WORDS, rows, with_words
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -142,6 +143,28 @@ class CountAndSum(AggregateFunction):
 
     def get_value(self, accumulator: Any) -> Any:
         return Row(*accumulator)
+
+
+def test_a_table_function_that_returns_one_value_gives_one_row(env: StreamTableEnvironment) -> None:
+    counts = DataTypes.MAP(DataTypes.STRING(), DataTypes.INT())
+    results: dict[str, tuple[Any, Any]] = {
+        "a text": (lambda word: word, DataTypes.STRING()),
+        "bytes": (lambda word: word.encode(), DataTypes.BYTES()),
+        "a dictionary": (lambda word: {word: 1}, counts),
+        "a number": (len, DataTypes.INT()),
+        "a row": (lambda word: Row(word), DataTypes.STRING()),
+    }
+
+    def check(case: tuple[Any, Any]) -> None:
+        function, kind = case
+        call = udtf(function, result_types=[kind])(col("word")).alias("made")
+        found = rows(env.from_path("words").join_lateral(call).select(col("word"), col("made")))
+        made = [function(word) for _, word, _ in WORDS]
+        assert [each for _, each in found] == [
+            each[0] if isinstance(each, Row) else each for each in made
+        ]
+
+    check_all(results, check)
 
 
 def test_an_aggregate_of_whole_rows_gives_a_row(env: StreamTableEnvironment) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from penstock.common import Row
-from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
+from penstock.table import DataTypes, EnvironmentSettings, Table, TableEnvironment
 from penstock.table.expressions import col
 from penstock.table.udf import udaf, udf
 from penstock.testing import MiniCluster
@@ -120,3 +120,46 @@ def test_map_and_aggregate_over_pandas_know_the_columns(env: TableEnvironment) -
     )
     most = table.aggregate(pair.alias("a", "b")).select(col("a"), col("b"))
     assert rows(most) == [(2, 20)]
+
+
+def test_all_columns_of_an_aggregate_have_the_names_of_flink(env: TableEnvironment) -> None:
+    table = env.from_elements([(1, 10), (2, 20)], ["id", "price"])
+    kind = DataTypes.ROW(
+        [DataTypes.FIELD("p", DataTypes.BIGINT()), DataTypes.FIELD("q", DataTypes.BIGINT())]
+    )
+
+    def pair() -> Any:  # an alias belongs to the function itself, as in PyFlink
+        return udaf(
+            lambda frame: (frame.id.max(), frame.price.max()), result_type=kind, func_type="pandas"
+        )
+
+    grouped = table.group_by(col("id"))
+    cases: dict[str, tuple[Table, list[str], list[tuple[int, ...]]]] = {
+        "a row": (
+            table.aggregate(pair()).select(col("*")),
+            ["TMP_0$p", "TMP_0$q"],
+            [(2, 20)],
+        ),
+        "a row with aliases": (
+            grouped.aggregate(pair().alias("u", "v")).select(col("*")),
+            ["id", "u", "v"],
+            [(1, 1, 10), (2, 2, 20)],
+        ),
+        "a value": (
+            grouped.aggregate(col("price").sum).select(col("*")),
+            ["id", "TMP_0"],
+            [(1, 10), (2, 20)],
+        ),
+        "by name": (
+            grouped.aggregate(pair()).select(col("TMP_0$q"), col("id")),
+            ["TMP_0$q", "id"],
+            [(10, 1), (20, 2)],
+        ),
+    }
+
+    def check(case: tuple[Table, list[str], list[tuple[int, ...]]]) -> None:
+        made, names, expected = case
+        assert made.get_resolved_schema().get_column_names() == names
+        assert sorted(rows(made)) == expected
+
+    check_all(cases, check)

@@ -9,17 +9,20 @@ from typing import Any
 import pytest
 
 from penstock.common import Row
+from penstock.errors import JobExecutionError
 from penstock.table import (
     AggregateFunction,
     DataTypes,
     EnvironmentSettings,
     ListView,
     MapView,
+    Table,
     TableEnvironment,
     TableSchema,
 )
 from penstock.table.catalog import CatalogBaseTable, ObjectPath
-from penstock.table.expressions import col, lit, row
+from penstock.table.errors import ValidationError
+from penstock.table.expressions import col, lit, null_of, row
 from penstock.table.udf import udaf
 from penstock.testing import MiniCluster
 from tests.builders.cases import check_all
@@ -86,18 +89,61 @@ def test_a_frame_whose_bound_is_cast(env: TableEnvironment) -> None:
     assert rows(env.sql_query(query)) == [(1, 1), (2, 3), (3, 5)]
 
 
-def test_a_text_plus_another_is_both(env: TableEnvironment) -> None:
-    table = env.from_elements([(1, "a")], ["n", "b"])
+# What Flink's Table API gives for each, of a row with a = 'p', b = 'q', n = 1; None where it refuses the sum.
+SUMS: dict[str, tuple[Any, Any]] = {
+    "two columns": (col("a") + col("b"), "pq"),
+    "a column and a text": (col("b") + "x", "qx"),
+    "a column and a literal": (col("b") + lit("x"), "qx"),
+    "a text and a column": ("x" + col("b"), "xq"),
+    "a text and a number": ("x" + col("n"), "x1"),
+    "a column and a number": (col("a") + col("n"), "p1"),
+    "three": (col("a") + col("b") + col("n"), "pq1"),
+    "results of functions": (col("a").upper_case + (col("b") + "-").upper_case, "PQ-"),
+    "a timestamp": (col("a") + col("ts"), "p2024-01-02 03:04:05.100"),
+    "a boolean": (col("a") + col("yes"), "pTRUE"),
+    "bytes": (col("a") + col("raw"), "pA"),
+    "a decimal": (col("a") + col("dec"), "p1.50"),
+    "NULL": (col("a") + null_of(DataTypes.STRING()), None),
+    "numbers": (col("n") + 1, 2),
+}
+
+
+@pytest.fixture
+def sums(env: TableEnvironment) -> Table:
+    values = (
+        "'p', 'q', 1, TIMESTAMP '2024-01-02 03:04:05.100', TRUE, CAST('A' AS BYTES), "
+        "CAST(1.5 AS DECIMAL(5, 2)), ARRAY[1]"
+    )
+    names = "a, b, n, ts, yes, raw, dec, ar"
+    return env.sql_query(f"SELECT * FROM (VALUES ({values})) AS t({names})")
+
+
+def test_a_text_plus_a_value_is_both(sums: Table) -> None:
+    def check(case: tuple[Any, Any]) -> None:
+        assert rows(sums.select(case[0])) == [(case[1],)]
+
+    check_all(SUMS, check)
+
+
+def test_a_text_plus_a_value_in_all_parts_of_a_query(sums: Table) -> None:
+    assert rows(sums.filter(col("a") + col("b") == "pq").select(col("n"))) == [(1,)]
+    assert rows(sums.group_by(col("a") + col("b")).select(col("n").sum)) == [(1,)]
+    assert rows(sums.group_by(col("a")).select(col("a") + col("b").max)) == [("pq",)]
+    assert rows(sums.select(col("b")).order_by(col("b") + "x")) == [("q",)]
+
+
+def test_sums_that_flink_refuses(env: TableEnvironment, sums: Table) -> None:
     cases = {
-        "a column and a text": (col("b") + "x", "ax"),
-        "a column and a literal": (col("b") + lit("x"), "ax"),
-        "a text and a column": ("x" + col("b"), "xa"),
-        "a text and a number": ("x" + col("n"), "x1"),
-        "numbers": (col("n") + 1, 2),
+        "a number and a text": lambda: sums.select(col("n") + col("a")),
+        "a number and a literal": lambda: sums.select(col("n") + "x"),
+        "a timestamp and a text": lambda: sums.select(col("ts") + col("a")),
+        "a text and an array": lambda: sums.select(col("a") + col("ar")),
+        "SQL": lambda: env.sql_query(f"SELECT a + b FROM {sums}"),
     }
 
-    def check(case: tuple[Any, Any]) -> None:
-        assert rows(table.select(case[0])) == [(case[1],)]
+    def check(query: Any) -> None:
+        with pytest.raises(ValidationError, match=r"\+ does not take"):
+            query()
 
     check_all(cases, check)
 
@@ -155,6 +201,13 @@ def test_the_default_catalog_makes_and_finds_tables(env: TableEnvironment) -> No
     assert catalog.table_exists(ObjectPath("default_database", "other"))
 
 
+def test_all_names_of_the_module_of_catalogs_can_be_imported() -> None:
+    names: dict[str, Any] = {}
+    exec("from penstock.table.catalog import *", names)
+    assert names["ObjectPath"] is ObjectPath
+    assert {"Catalog", "CatalogDatabase", "ResolvedSchema"} <= set(names)
+
+
 def test_elements_may_be_rows_of_expressions(env: TableEnvironment) -> None:
     plain = env.from_elements([row(1, "a"), row(2, "b")])
     assert plain.get_resolved_schema().get_column_names() == ["f0", "f1"]
@@ -201,3 +254,63 @@ def test_print_shows_values_as_flink_does(
         assert capsys.readouterr().out == f"+I[{shown}]\n"
 
     check_all({each: (each, *PRINTED[each]) for each in PRINTED}, check)
+
+
+# Lines of CSV, and what Flink reads of them with and without 'csv.ignore-parse-errors'; None where it fails or leaves the line out.
+NESTED_LINES: dict[str, tuple[Any, Any]] = {
+    "1,2|a,p|q": ((1, (2, "a"), ["p", "q"]), (1, (2, "a"), ["p", "q"])),
+    "1,2|a|b,p|q": ((1, (2, "a"), ["p", "q"]), (1, (2, "a"), ["p", "q"])),
+    "1,2,p": (None, (1, (2, None), ["p"])),
+    "1,2|,": ((1, (2, ""), []), (1, (2, ""), [])),
+    "1,,|": ((1, None, ["", ""]), (1, None, ["", ""])),
+    "1,|x,p": (None, (1, (None, "x"), ["p"])),
+    "1, 2 | x ,p | q": ((1, (2, " x "), ["p ", " q"]), (1, (2, " x "), ["p ", " q"])),
+    "1,2|a,p,extra": (None, None),
+    "1,2|a": (None, (1, (2, "a"), None)),
+    "x,2|a,p": (None, (None, (2, "a"), ["p"])),
+}
+
+
+@pytest.mark.parametrize("ignores", [False, True])
+def test_rows_in_csv_with_another_delimiter_of_elements(
+    env: TableEnvironment, tmp_path: Path, ignores: bool
+) -> None:
+    def read(line: str) -> Any:
+        (tmp_path / "lines").write_text(f"{line}\n")
+        env.execute_sql(
+            "CREATE TEMPORARY TABLE t (a INT, r ROW<x INT, y STRING>, ar ARRAY<STRING>) WITH ("
+            f"'connector' = 'filesystem', 'path' = '{tmp_path / 'lines'}', 'format' = 'csv', "
+            f"'csv.array-element-delimiter' = '|', 'csv.ignore-parse-errors' = '{ignores}')"
+        )
+        try:
+            found = rows(env.from_path("t"))
+        except JobExecutionError:
+            assert not ignores
+            return None
+        finally:
+            env.execute_sql("DROP TEMPORARY TABLE t")
+        return found[0] if found else None
+
+    def check(line: str) -> None:
+        found = read(line)
+        if found is not None and found[1] is not None:
+            found = (found[0], tuple(found[1]), found[2])
+        assert found == NESTED_LINES[line][ignores]
+
+    check_all({line: line for line in NESTED_LINES}, check)
+
+
+def test_rows_in_csv_are_written_with_another_delimiter_of_elements(
+    env: TableEnvironment, tmp_path: Path
+) -> None:
+    env.execute_sql(
+        "CREATE TABLE t (a INT, r ROW<x INT, y STRING>, ar ARRAY<STRING>) WITH ("
+        f"'connector' = 'filesystem', 'path' = '{tmp_path / 't'}', 'format' = 'csv', 'csv.array-element-delimiter' = '|')"
+    )
+    env.execute_sql(
+        "INSERT INTO t VALUES (1, ROW(2, 'a|b'), ARRAY['p', 'q']), (2, ROW(CAST(NULL AS INT), 'u,v'), ARRAY['', CAST(NULL AS STRING)]), "
+        "(3, ROW(1, ''), ARRAY['a;b', 'c\"d']), (4, CAST(NULL AS ROW<x INT, y STRING>), CAST(NULL AS ARRAY<STRING>))"
+    ).wait()
+    [file] = [each for each in (tmp_path / "t").iterdir() if not each.name.startswith(("_", "."))]
+    # as Flink writes them
+    assert file.read_text().splitlines() == ["1,2|a|b,p|q", '2,"|u,v",|', '3,1|,"a;b|c""d"', "4,,"]

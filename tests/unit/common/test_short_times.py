@@ -52,10 +52,11 @@ def test_an_interval_of_ten_milliseconds_is_mentioned_once(said: Any) -> None:
         env.enable_checkpointing(10)
         env.configure(Configuration().set(INTERVAL, "10"))
 
-    assert said(program) == [
+    (line,) = said(program)
+    assert line == (
         "a checkpoint is taken every 10 ms: a number without a unit is milliseconds. Write 10000 or '10 s' if seconds are "
         "meant, else '10 ms' (option 'execution.checkpointing.interval')"
-    ]
+    )
 
 
 def test_short_times_without_a_unit(said: Any) -> None:

@@ -31,6 +31,10 @@ class ChosenFiles(FileFormat):
         """Begin where the inner format does."""
         return int(self._inner.first_position(start))
 
+    def use_metrics(self, group: Any) -> None:
+        """Let the inner format use them."""
+        self._inner.use_metrics(group)
+
     def read(
         self, part: FilePart, files: FileSystem, position: int, batch_size: int, faults: Faults
     ) -> Iterator[tuple[Any, int]]:

@@ -24,11 +24,13 @@ from penstock.connectors.formats.base import (
     byte_lines,
     without_end,
 )
+from penstock.connectors.formats.field_types import field_type
+from penstock.connectors.formats.json_fields import LOOKED_AT, FieldNameCheck
 from penstock.errors import RecordError
 from penstock.files.file_info import FileInfo
 from penstock.files.file_system import FileSystem
 from penstock.table.connectors.files.parts import NANOS_OF_MILLI
-from penstock.table.types import DataType
+from penstock.table.types import DataType, RowField, RowType
 
 # A batch of columns is worth its fixed cost from some ten thousand rows on (measured: a projection of 1 000 rows costs as much as one of 10 000).
 ROWS_AT_ONCE: Final = 64
@@ -273,6 +275,21 @@ class CsvFrames(LineFrames):
 class JsonFrames(LineFrames):
     """One JSON object per line; a field that is not there is NULL, one that is no column is left out."""
 
+    _fields: FieldNameCheck | None = None
+
+    def use_metrics(self, group: Any) -> None:
+        """Look at the names of fields."""
+        row = RowType([RowField(name, kind) for name, kind in self.types.items()])
+        self._fields = FieldNameCheck(field_type(row), group)
+
+    def _frame(self, data: bytes, path: str, start: int) -> pl.DataFrame:
+        if self._fields is not None and not self._fields.done:
+            self._fields.look(data.split(b"\n", LOOKED_AT)[:LOOKED_AT])
+        return super()._frame(data, path, start)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_fields": None}
+
     def parse(self, data: bytes) -> pl.DataFrame:
         """Read the columns that are wanted."""
         schema = {name: _as_json(self.known[name]) for name in self.columns}
@@ -307,6 +324,10 @@ class PartitionedFrames(FileFormat):
     def first_position(self, start: int) -> int:
         """Begin where the inner format does."""
         return int(self._inner.first_position(start))
+
+    def use_metrics(self, group: Any) -> None:
+        """Let the inner format use them."""
+        self._inner.use_metrics(group)
 
     def read(
         self, part: FilePart, files: FileSystem, position: int, batch_size: int, faults: Faults

@@ -66,6 +66,12 @@ class RecordRows(KafkaRecordDeserializationSchema):
         """How many messages were left out because their value cannot be parsed."""
         return self._value.skipped
 
+    def use_metrics(self, group: Any) -> None:
+        """Let the formats of values and keys use them."""
+        self._value.use_metrics(group)
+        if self._key is not None:
+            self._key.use_metrics(group)
+
     def deserialize(self, record: KafkaRecord) -> Any:
         """Return the row of a message that has one; None for one that is not read."""
         if record.value is None:

@@ -105,6 +105,12 @@ def test_a_raw_schema_that_cannot_work_is_refused_when_it_is_made(act, error):
 
 ROW = Types.ROW_NAMED(["name", "age", "share"], [Types.STRING(), Types.INT(), Types.DOUBLE()])
 ROWS = st.tuples(TEXT.filter(bool), st.integers(-(2**31), 2**31 - 1), st.floats(allow_nan=False, allow_infinity=False))  # fmt: skip
+# What Flink reads of bad messages where it ignores parse errors; of the others nothing.
+READ_LENIENTLY = {
+    b"a,1": Row(name="a", age=1, share=None),
+    b"a,x,1": Row(name="a", age=None, share=1.0),
+    b"a,,1": Row(name="a", age=None, share=1.0),
+}
 BAD = [
     b"a,1", b"a,1,2,3", b"a,x,1", b"a,,1", b'"a,1,2', b'a"b",1,2\n"', b"\xff,1,2", b'"a"x,1,2', b"a,1,2\nb,3,4", b'x,1,"', b'",1,2',
 ]  # fmt: skip
@@ -152,7 +158,27 @@ def test_one_malformed_csv_message_is_reported_alone_wherever_it_stands(bad):
         assert isinstance(error, RecordError)
         assert "a CSV message cannot be read as a row" in str(error)
     ignoring = CsvRowDeserializationSchema.Builder(ROW).set_ignore_parse_errors(True).build()
-    assert ignoring.deserialize(bad) is None
+    assert ignoring.deserialize(bad) == READ_LENIENTLY.get(bad)
+
+
+def test_parse_errors_are_ignored_value_by_value_as_in_flink():
+    inner = Types.ROW_NAMED(["x", "y"], [Types.INT(), Types.STRING()])
+    kind = Types.ROW_NAMED(["n", "r", "ar"], [Types.INT(), inner, Types.LIST(Types.INT())])
+    read = CsvRowDeserializationSchema.Builder(kind).set_ignore_parse_errors(True).build()
+    cases = {
+        b"1,2;a,3;4": Row(n=1, r=Row(x=2, y="a"), ar=[3, 4]),
+        b"x,2;a,3;4": Row(n=None, r=Row(x=2, y="a"), ar=[3, 4]),
+        b"1,2,3": Row(n=1, r=Row(x=2, y=None), ar=[3]),
+        b"1,;a,": Row(n=1, r=Row(x=None, y="a"), ar=[]),
+        b"1,2;a;b,x;4": Row(n=1, r=Row(x=2, y="a"), ar=[None, 4]),
+        b"1": Row(n=1, r=None, ar=None),
+        b"1,2;a,3,4": None,
+    }
+    assert {message: read.deserialize(message) for message in cases} == cases
+    assert read.skipped == 1
+    found = read.deserialize_batch(list(cases))
+    assert found.records == [row for row in cases.values() if row is not None]
+    assert not found.failures
 
 
 def test_comments_are_no_rows_where_they_are_allowed():

@@ -1,0 +1,88 @@
+"""Notices fields of JSON whose names differ from columns only in case: names are matched exactly, so such columns are NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from penstock.common.suspicious_records import FIELDS, SuspicionCounter
+from penstock.connectors.formats.field_types import FieldType
+from penstock.connectors.formats.json_fast import loads
+
+LOOKED_AT: Final = 100  # so many records of a reader: producers hardly ever change their spelling
+
+
+class FieldNameCheck:
+    """Looks at the first records of a reader, for columns that are NULL while there is a field with the name in another case.
+
+    Fields that are columns themselves do not count: `id` and `ID` may both be there.
+    """
+
+    def __init__(self, row: FieldType, group: Any) -> None:
+        self._row = row
+        self._counter = SuspicionCounter(group)
+        self._looked = 0
+        self._found = False
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing more to look at."""
+        return self._looked >= LOOKED_AT
+
+    def look(self, messages: Iterable[bytes | str | None]) -> None:
+        """Look at messages; those that are no JSON are for others to complain about."""
+        for message in messages:
+            if self.done:
+                return
+            if message:
+                try:
+                    document = loads(message)
+                except (ValueError, RecursionError):
+                    continue
+                self.look_at(document)
+
+    def look_at(self, document: Any) -> None:
+        """Look at the object of a record."""
+        if self.done:
+            return
+        self._looked += 1
+        other = next(fields_of_other_case(self._row, document), None)
+        if other is not None:
+            self._found = True
+            column, field = other
+            shown = f"column '{column}' is NULL, and the record has a field '{field}'"
+            self._counter.count(FIELDS, 1, shown)
+        if self._found:
+            self._counter.checked(FIELDS, self._looked)
+
+
+def fields_of_other_case(
+    row: FieldType, document: Any, path: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Yield columns that are missing or null, with the field that is spelled like them except for case.
+
+    >>> row = FieldType("ROW", (("userId", FieldType("STRING")), ("at", FieldType("BIGINT"))))
+    >>> list(fields_of_other_case(row, {"userid": "ann", "at": 1}))
+    [('userId', 'userid')]
+    """
+    if not isinstance(document, dict):
+        return
+    missing = [name for name in row.names if document.get(name) is None]
+    if missing:
+        known = set(row.names)
+        others = {
+            name.casefold(): name
+            for name, value in document.items()
+            if name not in known and value is not None
+        }
+        for name in missing:
+            other = others.get(name.casefold())
+            if other is not None:
+                yield path + name, path + other
+    for name, kind in row.fields:
+        if kind.kind == "ROW":
+            yield from fields_of_other_case(kind, document.get(name), f"{path}{name}.")
+        elif kind.kind == "ARRAY" and kind.fields[0][1].kind == "ROW":
+            elements = document.get(name)
+            for element in elements if isinstance(elements, list) else ():
+                yield from fields_of_other_case(kind.fields[0][1], element, f"{path}{name}.")
