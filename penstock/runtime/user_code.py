@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import itertools
 import re
@@ -122,8 +121,8 @@ _NOT_THE_USERS: Final = (
 )
 
 
-# An event loop calls the user's coroutines. Behind the user's frames, those of asyncio tell what he called.
-_CALLS_COROUTINES: Final = f"{Path(asyncio.__file__).parent}/"
+# An event loop calls the user's coroutines. Behind the user's frames, those of asyncio tell what they called. (It is not imported: few tasks need it.)
+_CALLS_COROUTINES: Final = f"{Path(concurrent.futures.__file__).parents[2]}/asyncio/"
 
 
 def is_users(filename: str) -> bool:

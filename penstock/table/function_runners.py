@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.columnar.pandas_series import as_series
+from penstock.common.repeated_lines import Line, RepeatedLines
 from penstock.common.types import Row
 from penstock.runtime.user_code import call_failed, shorten_all
 from penstock.table.user_functions import (
@@ -22,6 +23,14 @@ from penstock.table.user_functions import (
 )
 
 logger = logging.getLogger(__name__)
+
+
+def _read_retry(record: logging.LogRecord) -> Line:
+    _, function, _, error, _ = record.args  # type: ignore[misc]
+    return Line((function, repr(error)), record.getMessage(), record.levelno)
+
+
+logger.addFilter(RepeatedLines(_read_retry))
 
 
 class CalledScalar(ScalarFunction):

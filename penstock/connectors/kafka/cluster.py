@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from penstock.common.extras import optional_module
+from penstock.connectors.kafka.client_log import client_log
 from penstock.connectors.kafka.offsets import KafkaTopicPartition, Offsets
 from penstock.connectors.kafka.properties import confluent_kafka
 from penstock.connectors.kafka.source_errors import error_of, hopeless, is_kind
@@ -43,7 +44,7 @@ class Cluster:
                 "error_cb": self._on_error,
                 "on_commit": self._on_commit,
             },
-            logger=_log,
+            logger=client_log,
         )
 
     @property
@@ -137,7 +138,7 @@ class Cluster:
     def _admin(self) -> Any:
         if self._admin_client is None:
             configuration = {**self.options.admin(), "error_cb": self._on_error}
-            self._admin_client = self._admin_module.AdminClient(configuration, logger=_log)
+            self._admin_client = self._admin_module.AdminClient(configuration, logger=client_log)
         return self._admin_client
 
     # Offsets of the group

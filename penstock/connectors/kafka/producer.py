@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import operator
 import time
 from collections import deque
@@ -11,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from typing import Any, Final
 
+from penstock.connectors.kafka.client_log import client_log
 from penstock.connectors.kafka.errors import KafkaSinkError, sink_error
 from penstock.connectors.kafka.properties import client_configuration, confluent_kafka
 
@@ -22,28 +22,6 @@ _UNASSIGNED: Final = -1
 # Errors that trying again does not mend, and that librdkafka would try again until messages time out.
 _HOPELESS: Final = {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL"}
 _TOPIC_PATIENCE_S: Final = 2.0  # a topic that is made by its first use takes a moment
-
-
-class _Sparing(logging.Filter):
-    """Lets a kind of message through every few seconds: librdkafka tells of every attempt to connect to a broker that is down."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._told: dict[str, float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a message is of a kind that was not heard of for a while."""
-        kind = record.getMessage().partition(" ")[0]
-        now = time.monotonic()
-        if kind == "FAIL" and now < self._told.get(kind, 0) + _SPARED_S:
-            return False
-        self._told[kind] = now
-        return True
-
-
-_SPARED_S: Final = 10.0
-_library_log = logging.getLogger("penstock.connectors.kafka.librdkafka")
-_library_log.addFilter(_Sparing())
 
 
 def producer_configuration(properties: Mapping[str, str]) -> dict[str, Any]:
@@ -88,7 +66,7 @@ class KafkaProducer:
             **(settings or {}),
             "error_cb": self._on_error,
             "on_delivery": self._on_delivery,
-            "logger": _library_log,
+            "logger": client_log,
         }
         if on_statistics is not None:
             configuration.setdefault("statistics.interval.ms", 5000)

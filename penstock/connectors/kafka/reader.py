@@ -17,6 +17,7 @@ from penstock.common.serialization import (
     deserialize_all,
     deserialize_each,
 )
+from penstock.connectors.kafka.client_log import client_log, log_client_error
 from penstock.connectors.kafka.errors import KafkaRefusedError
 from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition
 from penstock.connectors.kafka.partition_buffer import PartitionBuffer
@@ -202,7 +203,7 @@ class KafkaReader(SourceReader):
         if self._consumer is None:
             self._consumer = self._library.Consumer(
                 {**self._options.consumer, "client.id": self._name, "error_cb": self._on_error},
-                logger=_log,
+                logger=client_log,
             )
         partition = self._library.TopicPartition(*_key(buffer.partition), offset)
         self._consumer.incremental_assign([partition])
@@ -333,7 +334,7 @@ class KafkaReader(SourceReader):
         if found is not None:
             self._failure = self._failure or found
         else:
-            _log.info("%s: %s; the client tries again", self._name, error.str())
+            log_client_error(self._name, error)
 
     # Figures
 

@@ -18,13 +18,15 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from penstock.common.extras import optional_module
+from penstock.common.repeated_lines import RepeatedLines
 from penstock.connectors.kafka.client_properties import protocol_configuration
 from penstock.connectors.kafka.errors import KafkaConnectionError, KafkaSinkError
 from penstock.connectors.kafka.producer import KafkaProducer
 
 T = TypeVar("T")
 
-_log = logging.getLogger("penstock.connectors.kafka")
+_log = logging.getLogger("penstock.connectors.kafka.transactions")
+_log.addFilter(RepeatedLines())
 
 # An id that was fenced for good is left with this timeout, by which it is known: nobody has to fence it again.
 FENCED_TIMEOUT_MS: Final = 1
@@ -215,7 +217,7 @@ class Transactions:
             except errors.KafkaError as error:
                 if not error.retriable:
                     raise _refused(what, self.bootstrap, error) from error
-                _log.info("kafka at %s: to %s: %s; trying again", self.bootstrap, what, error)
+                _log.info("could not %s: %s; it is tried again", what, error)
                 self._disconnect()
                 if not checked:
                     self._check_login()

@@ -122,8 +122,9 @@ def test_values_come_back_from_columns_as_they_were(kind: DataType, value: Any) 
 
 def test_a_value_that_does_not_fit_its_column_is_named() -> None:
     harness = OperatorHarness(RowsToColumnsSpec((IntType(),), ("age",)))
-    with pytest.raises(RecordError, match="a value of column 'age' is no INT"):
+    with pytest.raises(RecordError, match="column 'age' of type INT got a value") as caught:
         harness.process_batch(RowBatch([Row(1), Row("x")]))
+    assert caught.value.detail == "it is 'x' (str)"
 
 
 def test_timestamps_of_records_become_a_column_and_back() -> None:
