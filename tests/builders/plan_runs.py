@@ -257,10 +257,23 @@ class PlanRun:
         taken: dict[int, list[HarnessSnapshot]] = {}
         for (place, _), harness in self._running.items():
             taken.setdefault(place, []).append(harness.snapshot())
-            harness.close()
+        self.close()
         self._start(parallelism or self.parallelism, taken)
         for table, watermark in self._sent.items():
             self.advance(table, watermark)
+
+
+    def close(self) -> None:
+        """Close all operators and their state: RocksDB takes a second where it is left to the garbage collector."""
+        for harness in self._running.values():
+            harness.close()
+            harness.keyed_state.close()
+
+    def __enter__(self) -> PlanRun:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 class ChangingTable:
