@@ -305,6 +305,28 @@ def valid_table(changes: Sequence[Change]) -> Counter[tuple[Any, ...]]:
     return +table
 
 
+def check_kinds(changes: Sequence[Change], key: Iterable[int], *, before: bool) -> None:
+    """Check that what comes is new (+I) or replaces (+U) the row of its key, and that what goes is there. `before`: each +U follows the -U of its key, and each -U is followed by one."""
+    columns = sorted(key)
+    there: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    replaced: set[tuple[Any, ...]] = set()
+    for number, (kind, row) in enumerate(changes):
+        name, shown = tuple(row[at] for at in columns), f"change {number}: {kind} {row}"
+        if kind == "+I":
+            assert name not in there, f"{shown}, but the key has {there[name]}"
+            assert name not in replaced, f"{shown} after -U"
+            there[name] = row
+        elif kind == "+U":
+            assert name in (replaced if before else there), f"{shown} replaces nothing"
+            replaced.discard(name)
+            there[name] = row
+        else:
+            assert there.pop(name, None) == row, f"{shown}, but it is not there"
+            if kind == "-U":
+                replaced.add(name)
+    assert not replaced, f"no +U after -U: {replaced}"
+
+
 def upserted_table(changes: Sequence[Change], key: Iterable[int]) -> Counter[tuple[Any, ...]]:
     """Return the table that is left if only the last change of each key counts, as in a store with that primary key: -U rows delete, as -D rows do."""
     columns = sorted(key)
