@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 
@@ -17,6 +17,7 @@ from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.routing import targets_of
 from penstock.columnar.specs.common import column
 from penstock.columnar.specs.stateless import RowsToColumnsSpec
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 from penstock.table.physical.nodes import (
     Exchange,
     Operator,
@@ -27,7 +28,6 @@ from penstock.table.physical.nodes import (
     Union,
 )
 from penstock.table.physical.placement import is_placed
-from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 from penstock.table.physical.planner import PhysicalPlan
 from penstock.testing.harness import HarnessSnapshot, ManualClock, OperatorHarness
 from tests.unit.columnar.changes import batch_of, changes_of
@@ -152,7 +152,9 @@ class PlanRun:
             return (subtask,)
         if not reader.columns:
             return (0,)
-        return (subtask,) if is_placed(reader.inputs[0], reader.columns) else range(self.parallelism)
+        return (
+            (subtask,) if is_placed(reader.inputs[0], reader.columns) else range(self.parallelism)
+        )
 
     def _subtasks(self, node: Physical) -> int:
         """Return in how many subtasks a node has rows."""
@@ -262,14 +264,13 @@ class PlanRun:
         for table, watermark in self._sent.items():
             self.advance(table, watermark)
 
-
     def close(self) -> None:
         """Close all operators and their state: RocksDB takes a second where it is left to the garbage collector."""
         for harness in self._running.values():
             harness.close()
             harness.keyed_state.close()
 
-    def __enter__(self) -> PlanRun:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -319,7 +319,15 @@ def _lagged(call: str) -> Timed:
     )
 
 
-_OVER = ("SUM(v)", "COUNT(*)", "COUNT(v)", "MAX(v)", "MIN(v)", "FIRST_VALUE(COALESCE(v, 0))", "LAST_VALUE(COALESCE(v, 0))")
+_OVER = (
+    "SUM(v)",
+    "COUNT(*)",
+    "COUNT(v)",
+    "MAX(v)",
+    "MIN(v)",
+    "FIRST_VALUE(COALESCE(v, 0))",
+    "LAST_VALUE(COALESCE(v, 0))",
+)
 _ordered = st.one_of(
     st.builds(
         _over,

@@ -88,9 +88,7 @@ class Side:
         self._note(frame, slots, rows)
         return rows
 
-    def add_counted(
-        self, frame: pl.DataFrame, slots: Numbers, now: int, partners: Numbers
-    ) -> None:
+    def add_counted(self, frame: pl.DataFrame, slots: Numbers, now: int, partners: Numbers) -> None:
         """Keep rows that have so many partners."""
         if self.saves_counts:
             frame = frame.with_columns(pl.Series(_PARTNERS, partners, pl.Int64))

@@ -114,7 +114,11 @@ def check(runs: list[PlanRun], query: str, seed: int, mode: str, parallelism: in
 @settings(max_examples=examples(60, soak=3000), deadline=None)
 @pytest.mark.timeout(SOAK_S)
 def test_a_table_has_one_of_the_rows_of_each_primary_key(
-    query: str, seed: int, mode: str, parallelism: tuple[int, int], sink: tuple[str, tuple[int, ...]]
+    query: str,
+    seed: int,
+    mode: str,
+    parallelism: tuple[int, int],
+    sink: tuple[str, tuple[int, ...]],
 ) -> None:
     """The query may know its rows by anything: where it has several of a primary key, any of them that is there now will do."""
     table, key = sink

@@ -29,7 +29,9 @@ LEAVES = ("SELECT a, b, c FROM one", "SELECT a, b, c FROM two")
 
 def catalog(mode: str, views: dict[str, str]) -> Catalog:
     """The tables of a Timeline, and views of them; `mode` is that of the tables whose rows change."""
-    grows = "WITH ('connector' = 'toy', 'unbounded' = 'true', 'can' = 'apply_projection apply_filters')"
+    grows = (
+        "WITH ('connector' = 'toy', 'unbounded' = 'true', 'can' = 'apply_projection apply_filters')"
+    )
     changes = f"WITH ('connector' = 'toy', 'mode' = '{mode}', 'unbounded' = 'true', 'can' = 'apply_projection')"
     timed = "ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
     return Catalog(
