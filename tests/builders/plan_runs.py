@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 
@@ -17,6 +17,7 @@ from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.routing import targets_of
 from penstock.columnar.specs.common import column
 from penstock.columnar.specs.stateless import RowsToColumnsSpec
+from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 from penstock.table.physical.nodes import (
     Exchange,
     Operator,
@@ -27,7 +28,6 @@ from penstock.table.physical.nodes import (
     Union,
 )
 from penstock.table.physical.placement import is_placed
-from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 from penstock.table.physical.planner import PhysicalPlan
 from penstock.testing.harness import HarnessSnapshot, ManualClock, OperatorHarness
 from tests.unit.columnar.changes import batch_of, changes_of
@@ -152,7 +152,9 @@ class PlanRun:
             return (subtask,)
         if not reader.columns:
             return (0,)
-        return (subtask,) if is_placed(reader.inputs[0], reader.columns) else range(self.parallelism)
+        return (
+            (subtask,) if is_placed(reader.inputs[0], reader.columns) else range(self.parallelism)
+        )
 
     def _subtasks(self, node: Physical) -> int:
         """Return in how many subtasks a node has rows."""
@@ -257,10 +259,22 @@ class PlanRun:
         taken: dict[int, list[HarnessSnapshot]] = {}
         for (place, _), harness in self._running.items():
             taken.setdefault(place, []).append(harness.snapshot())
-            harness.close()
+        self.close()
         self._start(parallelism or self.parallelism, taken)
         for table, watermark in self._sent.items():
             self.advance(table, watermark)
+
+    def close(self) -> None:
+        """Close all operators and their state: RocksDB takes a second where it is left to the garbage collector."""
+        for harness in self._running.values():
+            harness.close()
+            harness.keyed_state.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 class ChangingTable:
@@ -290,6 +304,28 @@ def valid_table(changes: Sequence[Change]) -> Counter[tuple[Any, ...]]:
         table[row] += 1 if kind in {"+I", "+U"} else -1
         assert table[row] >= 0, f"change {number}: {kind} {row} takes back what is not there"
     return +table
+
+
+def check_kinds(changes: Sequence[Change], key: Iterable[int], *, before: bool) -> None:
+    """Check that what comes is new (+I) or replaces (+U) the row of its key, and that what goes is there. `before`: each +U follows the -U of its key, and each -U is followed by one."""
+    columns = sorted(key)
+    there: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    replaced: set[tuple[Any, ...]] = set()
+    for number, (kind, row) in enumerate(changes):
+        name, shown = tuple(row[at] for at in columns), f"change {number}: {kind} {row}"
+        if kind == "+I":
+            assert name not in there, f"{shown}, but the key has {there[name]}"
+            assert name not in replaced, f"{shown} after -U"
+            there[name] = row
+        elif kind == "+U":
+            assert name in (replaced if before else there), f"{shown} replaces nothing"
+            replaced.discard(name)
+            there[name] = row
+        else:
+            assert there.pop(name, None) == row, f"{shown}, but it is not there"
+            if kind == "-U":
+                replaced.add(name)
+    assert not replaced, f"no +U after -U: {replaced}"
 
 
 def upserted_table(changes: Sequence[Change], key: Iterable[int]) -> Counter[tuple[Any, ...]]:

@@ -88,9 +88,7 @@ class Timeline:
                 self.versions.append((k, rate, ts, self._count, kind == "-D", self.watermark))
             if kind in {"-U", "-D"}:
                 (found,) = (
-                    row
-                    for row in self.rows[table]
-                    if row.values == values and row.gone_wm == NEVER
+                    row for row in self.rows[table] if row.values == values and row.gone_wm == NEVER
                 )
                 found.gone_wm = self.watermark
                 continue

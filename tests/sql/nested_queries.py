@@ -187,7 +187,15 @@ def _over_rows(below: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         below,
         st.builds(
             "{} OVER (PARTITION BY b ORDER BY {}{})".format,
-            st.sampled_from(["SUM(c)", "COUNT(c)", "MAX(c)", "FIRST_VALUE(COALESCE(a, 0))", "LAST_VALUE(COALESCE(c, 0))"]),
+            st.sampled_from(
+                [
+                    "SUM(c)",
+                    "COUNT(c)",
+                    "MAX(c)",
+                    "FIRST_VALUE(COALESCE(a, 0))",
+                    "LAST_VALUE(COALESCE(c, 0))",
+                ]
+            ),
             st.sampled_from(["a, c", "c DESC, a"]),
             st.sampled_from(
                 [

@@ -283,6 +283,10 @@ _group_windows = st.one_of(
 # Rows in the order of time
 
 
+# Rows wait for their time only where somebody needs what OVER gives.
+_NEEDED = "WHERE COALESCE(b, 0) > -1"
+
+
 def _over(call: str, partition: str, bound: tuple[str, int | None]) -> Timed:
     """Frames that begin with the first row go by the watermark; others by the last row of their key."""
     unit, preceding = bound
@@ -299,7 +303,7 @@ def _over(call: str, partition: str, bound: tuple[str, int | None]) -> Timed:
     frame = f"{unit} BETWEEN {{}} PRECEDING AND CURRENT ROW"
     by = f"PARTITION BY {partition} " if partition else ""
     return Timed(
-        f"SELECT id AS a, CAST({call} OVER ({by}ORDER BY ts {frame.format(ours)}) AS INT) AS b, v AS c FROM bids",
+        f"SELECT a, b, c FROM (SELECT id AS a, CAST({call} OVER ({by}ORDER BY ts {frame.format(ours)}) AS INT) AS b, v AS c FROM bids) {_NEEDED}",
         f"SELECT a, b, c FROM (SELECT id AS a, CAST({call} OVER ({by}ORDER BY {order} {frame.format(theirs)}) AS INT) AS b, v AS c, ts FROM bids "
         f"WHERE NOT ({late})) WHERE ts <= {_CLOCK}",
         # Of rows with the same time, those of a key come in their order.
@@ -310,12 +314,20 @@ def _over(call: str, partition: str, bound: tuple[str, int | None]) -> Timed:
 def _lagged(call: str) -> Timed:
     theirs = call.format("PARTITION BY k ORDER BY ts, n")
     return Timed(
-        f"SELECT id AS a, CAST({call.format('PARTITION BY k ORDER BY ts')} AS INT) AS b, v AS c FROM bids",
+        f"SELECT a, b, c FROM (SELECT id AS a, CAST({call.format('PARTITION BY k ORDER BY ts')} AS INT) AS b, v AS c FROM bids) {_NEEDED}",
         f"SELECT a, b, c FROM (SELECT id AS a, {theirs} AS b, v AS c, ts FROM bids WHERE NOT (ts <= wm)) WHERE ts <= {_CLOCK}",
     )
 
 
-_OVER = ("SUM(v)", "COUNT(*)", "COUNT(v)", "MAX(v)", "MIN(v)", "FIRST_VALUE(COALESCE(v, 0))", "LAST_VALUE(COALESCE(v, 0))")
+_OVER = (
+    "SUM(v)",
+    "COUNT(*)",
+    "COUNT(v)",
+    "MAX(v)",
+    "MIN(v)",
+    "FIRST_VALUE(COALESCE(v, 0))",
+    "LAST_VALUE(COALESCE(v, 0))",
+)
 _ordered = st.one_of(
     st.builds(
         _over,

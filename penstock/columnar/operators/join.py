@@ -316,7 +316,7 @@ class JoinOperator(StreamOperator):
         ends = net.go_kinds[went[0]]
         at, partners = went
         replacing = net.replaced[at]
-        if (replacing >= 0).any():
+        if (net.replaced >= 0).any():
             # A pair whose row was replaced and that is there as before is an update; without its partner it goes.
             size = len(other.store) + 1
             before = np.where(replacing >= 0, replacing * size + partners, -1)

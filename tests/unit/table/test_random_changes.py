@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -68,25 +68,20 @@ def test_nested_queries_over_changing_tables_give_what_sqlite_computes(
     backend: str,
     tight: bool,
 ) -> None:
-    with tight_bounds() if tight else nullcontext():
-        check(query, seed, mode, parallelism, options, backend)
-
-
-def check(
-    query: str,
-    seed: int,
-    mode: str,
-    parallelism: tuple[int, int],
-    options: dict[str, str],
-    backend: str,
-) -> None:
-    """Run a query over changes, with -U rows and without, and compare what it leaves in the middle and at the end with SQLite."""
-    plan = planned(query, mode, **options)
-    upserts = planned(query, mode, update_before=False, **options)
+    plans = [planned(query, mode, update_before=before, **options) for before in (True, False)]
     first, second = parallelism
-    runs = [
-        PlanRun(each, parallelism=first, seed=seed, backend=backend) for each in (plan, upserts)
-    ]
+    with ExitStack() as stack:
+        if tight:
+            stack.enter_context(tight_bounds())
+        runs = [
+            stack.enter_context(PlanRun(each, parallelism=first, seed=seed, backend=backend))
+            for each in plans
+        ]
+        check(runs, query, seed, mode, second)
+
+
+def check(runs: list[PlanRun], query: str, seed: int, mode: str, parallelism: int) -> None:
+    """Run a query over changes, with -U rows and without, and compare what it leaves in the middle and at the end with SQLite."""
     tables, rng = Recomputed(), random.Random(seed)
     changes = together(rng, happenings(seed, 24))
     for number, (table, rows) in enumerate(changes):
@@ -97,15 +92,15 @@ def check(
             run.steps(steps)
         if number == len(changes) // 2:
             for run in runs:
-                run.restart(parallelism=second)
+                run.restart(parallelism=parallelism)
             assert valid_table(runs[0].out) == tables.ask(query)
     for run in runs:
         run.drain()
     expected = tables.ask(query)
     assert valid_table(runs[0].out) == expected
     assert "-U" not in {kind for kind, _ in runs[1].out}
-    for each, run in zip((plan, upserts), runs, strict=True):
-        for key in each.result.traits.keys:
+    for run in runs:
+        for key in run.plan.result.traits.keys:
             assert upserted_table(run.out, key) == expected, sorted(key)
 
 
@@ -119,7 +114,11 @@ def check(
 @settings(max_examples=examples(60, soak=3000), deadline=None)
 @pytest.mark.timeout(SOAK_S)
 def test_a_table_has_one_of_the_rows_of_each_primary_key(
-    query: str, seed: int, mode: str, parallelism: tuple[int, int], sink: tuple[str, tuple[int, ...]]
+    query: str,
+    seed: int,
+    mode: str,
+    parallelism: tuple[int, int],
+    sink: tuple[str, tuple[int, ...]],
 ) -> None:
     """The query may know its rows by anything: where it has several of a primary key, any of them that is there now will do."""
     table, key = sink

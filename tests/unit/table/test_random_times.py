@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from contextlib import nullcontext
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.runtime.records import MAX_WATERMARK
 from tests.builders.changing_tables import as_given
 from tests.builders.examples import examples
 from tests.builders.plan_runs import PlanRun, upserted_table, valid_table
@@ -28,7 +29,9 @@ LEAVES = ("SELECT a, b, c FROM one", "SELECT a, b, c FROM two")
 
 def catalog(mode: str, views: dict[str, str]) -> Catalog:
     """The tables of a Timeline, and views of them; `mode` is that of the tables whose rows change."""
-    grows = "WITH ('connector' = 'toy', 'unbounded' = 'true', 'can' = 'apply_projection apply_filters')"
+    grows = (
+        "WITH ('connector' = 'toy', 'unbounded' = 'true', 'can' = 'apply_projection apply_filters')"
+    )
     changes = f"WITH ('connector' = 'toy', 'mode' = '{mode}', 'unbounded' = 'true', 'can' = 'apply_projection')"
     timed = "ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
     return Catalog(
@@ -70,26 +73,33 @@ def test_queries_in_event_time_give_what_sqlite_computes(
     backend: str,
     tight: bool,
 ) -> None:
-    with tight_bounds() if tight else nullcontext():
-        check(case, seed, source, parallelism, options, backend)
-
-
-def check(
-    case: tuple[str, dict[str, Timed], str],
-    seed: int,
-    source: str,
-    parallelism: tuple[int, int],
-    options: dict[str, str],
-    backend: str,
-) -> None:
-    """Run a query over events, with -U rows and without, and compare what it gives in the middle and at the end with SQLite."""
     mode, views, query = case
     tables = catalog(source, {name: each.ours for name, each in views.items()})
-    theirs = {name: each.theirs for name, each in views.items()}
     plans = [
         planned(query, tables=tables, update_before=before, **options) for before in (True, False)
     ]
-    runs = [PlanRun(each, parallelism=parallelism[0], seed=seed, backend=backend) for each in plans]
+    first, second = parallelism
+    with ExitStack() as stack:
+        if tight:
+            stack.enter_context(tight_bounds())
+        runs = [
+            stack.enter_context(PlanRun(each, parallelism=first, seed=seed, backend=backend))
+            for each in plans
+        ]
+        check(runs, mode, views, query, seed, source, second)
+
+
+def check(
+    runs: list[PlanRun],
+    mode: str,
+    views: dict[str, Timed],
+    query: str,
+    seed: int,
+    source: str,
+    parallelism: int,
+) -> None:
+    """Run a query over events, with -U rows and without, and compare what it gives in the middle and at the end with SQLite."""
+    theirs = {name: each.theirs for name, each in views.items()}
     timeline, rng = Timeline(), random.Random(seed)
     events = happenings(seed, 24, late=mode == LATE)
     for number, event in enumerate(events):
@@ -108,18 +118,18 @@ def check(
             run.drain() if mode != CHAOS and isinstance(event, int) else run.steps(steps)
         if number == len(events) // 2:
             for run in runs:
-                run.restart(parallelism=parallelism[1])
+                run.restart(parallelism=parallelism)
                 run.drain()
             if all(each.settled for each in views.values()):
                 assert valid_table(runs[0].out) == timeline.ask(theirs, query)
     for run in runs:
         run.finish()
-    timeline.advance(2**63 - 1)
+    timeline.advance(MAX_WATERMARK)
     expected = timeline.ask(theirs, query)
     assert valid_table(runs[0].out) == expected
     assert "-U" not in {kind for kind, _ in runs[1].out}
-    for each, run in zip(plans, runs, strict=True):
-        for key in each.result.traits.keys:
+    for run in runs:
+        for key in run.plan.result.traits.keys:
             assert upserted_table(run.out, key) == expected, sorted(key)
 
 
