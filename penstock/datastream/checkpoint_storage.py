@@ -47,9 +47,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
             )
         self._path = _check_directory(checkpoint_path)
         self._threshold = (
-            -1
-            if file_state_size_threshold is None
-            else _check_threshold(file_state_size_threshold)
+            -1 if file_state_size_threshold is None else _check_threshold(file_state_size_threshold)
         )
         self._write_buffer = check_int(write_buffer_size, "write_buffer_size", minimum=-1)
 

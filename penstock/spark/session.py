@@ -158,10 +158,12 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
         conf.setAll(list(properties.items()))
         context = SparkContext(conf=conf, gateway=gateway)
     except BaseException as error:
+        reason = _reason(error)  # a JVM tells it, so before that is ended
         _forget_gateway()
-        if process is not None:
-            _end(process, error)
-        raise
+        code = None if process is None else _end(process)
+        if isinstance(error, PenstockError) or not isinstance(error, Exception):
+            raise
+        raise _not_started(master, code, reason) from _cause(error)
     if is_local:
         # The JVM ends by itself when this process does; stopping the context first takes 0.8 s more.
         atexit.register(stopping.set)
@@ -179,30 +181,64 @@ def master_of(options: Mapping[str, str]) -> str:
     return given or _DEFAULT_MASTER.format(cores=options.get("spark.executor.cores", "*"))
 
 
-def _end(process: subprocess.Popen[bytes], error: BaseException) -> None:
-    """End a JVM in which no context could be made: the next attempt starts another one. If it ended itself, say so."""
-    if isinstance(error, Exception) and not isinstance(error, PenstockError):
-        with contextlib.suppress(subprocess.TimeoutExpired):  # its connections go before it does
-            raise PenstockError(
-                f"the JVM for Spark ended while the context was made, with exit code {process.wait(1)}",
-                detail=f"{type(error).__name__}: {error}",
-            ) from error
-    process.kill()
+def _end(process: subprocess.Popen[bytes]) -> int | None:
+    """End a JVM in which no context could be made: the next attempt starts another one. Return its exit code if it ended itself."""
+    try:
+        return process.wait(1)  # its connections go before it does
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return None
+
+
+def _reason(error: BaseException) -> str:
+    """Return why no context could be made, in the words of the innermost exception of the JVM if it was one of its own."""
+    java = getattr(error, "java_exception", None)
+    try:
+        while java is not None and java.getCause() is not None:
+            java = java.getCause()
+        return f"{type(error).__name__}: {error}" if java is None else str(java.toString())
+    except Exception:  # noqa: BLE001 - the JVM is gone, and with it what it would say
+        return type(error).__name__
+
+
+def _cause(error: Exception) -> Exception | None:
+    """Return an error as the cause of another; None for one of the JVM, which can no longer be asked for its text."""
+    return None if hasattr(error, "java_exception") else error
+
+
+def _not_started(master: str, code: int | None, reason: str) -> PenstockError:
+    if code is not None:
+        return PenstockError(
+            f"the JVM for Spark ended while the context was made, with exit code {code}",
+            detail=reason,
+        )
+    return PenstockError(
+        f"Spark cannot start on master '{master}'",
+        detail=reason,
+        hint="check the spark.* options ('penstock config --key spark'); on YARN, the application's diagnostics say more"
+        if master.startswith("yarn")
+        else "check the spark.* options: 'penstock config --key spark'",
+    )
 
 
 def _ship_package(context: SparkContext) -> None:
     """Send this package to the executors: they need Python and pyspark, and nothing of ours installed."""
-    package = Path(__file__).parents[1]
     # Executors fetch the file when they start, also those that start late: it stays for as long as this process does.
     directory = temporary.create_directory("ship")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     archive = Path(directory, "penstock.zip")
+    pack_package(archive)
+    context.addPyFile(str(archive))
+
+
+def pack_package(archive: Path) -> None:
+    """Write this package to an archive that Python imports from, with the driver's version of cloudpickle."""
+    package = Path(__file__).parents[1]
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for source in sorted(package.rglob("*.py")):
             packed.write(source, source.relative_to(package.parent))
         for source in cloudpickling.source_files():
             packed.write(source, f"penstock/common/cloudpickling/{source.name}")
-    context.addPyFile(str(archive))
 
 
 def _stop(context: SparkContext) -> None:

@@ -61,6 +61,33 @@ def test_a_driver_whose_jvm_dies_at_the_start_recovers():
     assert ran.stdout.splitlines() == [died, died, "sum 10", "JVMs 1"], ran.stderr
 
 
+REFUSED = """
+from penstock.errors import PenstockError
+from penstock.spark.session import get_context
+
+try:
+    get_context({"spark.master": "local[1]", "spark.driver.memory": "100m"})
+except PenstockError as error:
+    print(error.message, "|", error.detail)
+    print(get_context({"spark.master": "local[1]"}).parallelize(range(5), 1).sum())
+"""
+
+
+def test_options_that_spark_refuses_are_told_in_its_words():
+    ran = subprocess.run(
+        [sys.executable, "-c", REFUSED],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env={**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
+    )
+    told, after = ran.stdout.splitlines()
+    assert told.startswith("Spark cannot start on master 'local[1]' | java.lang.Illegal"), told
+    assert "System memory" in told
+    assert after == "10"
+
+
 KILLED_WHILE_ITS_JVM_STARTS = """
 import os, signal, sys
 from pathlib import Path

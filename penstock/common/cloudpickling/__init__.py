@@ -8,7 +8,7 @@ workers with an environment of their own in their bundle (`penstock.spark.depend
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 from pathlib import Path
 from typing import Any, Final
@@ -18,17 +18,19 @@ FOLDER: Final = "PENSTOCK_CLOUDPICKLE"
 
 
 def _load() -> Any:
-    """Load the copy. It shares the list of modules to pickle by value with the installed one, to which the user's program adds."""
+    """Load the copy. On the driver it shares the list of modules to pickle by value with the installed one, to which the user's program adds."""
+    name = f"{__name__}.cloudpickle"
     folder = os.environ.get(FOLDER)
     if folder is not None:
         __path__.insert(0, folder)
-        return importlib.import_module(f"{__name__}.cloudpickle")
-    try:
-        import cloudpickle
-    except ImportError:  # an executor: the copy came with this package
-        return importlib.import_module(f"{__name__}.cloudpickle")
+        return importlib.import_module(name)
+    if importlib.util.find_spec(name) is not None:
+        # An executor: the copy came with this package, and what the machine has installed may be another version.
+        return importlib.import_module(name)
+    import cloudpickle
+
     __path__.extend(cloudpickle.__path__)
-    own = importlib.import_module(f"{__name__}.cloudpickle")
+    own = importlib.import_module(name)
     own._PICKLE_BY_VALUE_MODULES = cloudpickle.cloudpickle._PICKLE_BY_VALUE_MODULES  # type: ignore[attr-defined] # noqa: SLF001
     return own
 

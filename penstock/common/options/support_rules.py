@@ -30,6 +30,7 @@ DIFFERENT: Final = {
     "execution.checkpointing.max-concurrent-checkpoints": "pipelined jobs keep to it; in epochs there is one checkpoint at a time",
     "execution.checkpointing.mode": "AT_LEAST_ONCE counts in pipelined jobs; epochs are exactly once, always",
     "table.optimizer.distinct-agg.split.bucket-num": "the default is 16, as rows are folded by key and bucket, batch by batch",
+    "table.optimizer.source.predicate-pushdown-enabled": "connectors of your own are told conditions; the built-in ones read all rows",
     "taskmanager.numberOfTaskSlots": "an executor of Spark has as many cores (spark.executor.cores), if neither that nor a local spark.master "
     "says another number",
     "web.refresh-interval": "Penstock's page gets news at once; Flink's page asks as often",
@@ -307,6 +308,7 @@ REFUSED: Final = {
     "state.changelog.enabled": "there is no changelog state backend; incremental checkpoints of rocksdb write what changed",
     "table.column-expansion-strategy": "SELECT * has all columns",
     "table.exec.legacy-cast-behaviour": "a cast that fails raises an error; use TRY_CAST",
+    "table.exec.sink.type-length-enforcer": "cast to CHAR(n) or VARCHAR(n) in the query: that cuts and pads",
     "table.exec.sort.default-limit": "write LIMIT in the query",
 }
 

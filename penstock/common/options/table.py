@@ -21,9 +21,7 @@ def _choice(key: str, choices: list[str], default: str, text: str) -> ConfigOpti
 
 
 def _number(key: str, default: int, text: str, minimum: int = 1) -> ConfigOption[int]:
-    return describe(
-        ConfigOptions.key(key).int_type().default_value(default), text, minimum=minimum
-    )
+    return describe(ConfigOptions.key(key).int_type().default_value(default), text, minimum=minimum)
 
 
 def _text(key: str, default: str, text: str) -> ConfigOption[str]:
@@ -89,12 +87,6 @@ NESTED_CONSTRAINTS = _choice(
     ["IGNORE", "ROWS", "ROWS_AND_COLLECTIONS"],
     "IGNORE",
     "Whether NOT NULL is also enforced for fields of ROWs, and for elements of ARRAYs and MAPs.",
-)
-TYPE_LENGTH = _choice(
-    "table.exec.sink.type-length-enforcer",
-    ["IGNORE", "TRIM_PAD", "ERROR"],
-    "IGNORE",
-    "What happens to values that are longer than the column of a sink.",
 )
 ROWTIME_INSERTER = _choice(
     "table.exec.sink.rowtime-inserter",

@@ -54,9 +54,7 @@ def options_of_job(session: Configuration, job: Mapping[str, str]) -> Configurat
     """Return the options of a job in a session: what the session sets for all, and above that the job's own."""
     own = {key: value for key, value in job.items() if not is_of_session(key)}
     shared = {
-        key: value
-        for key, value in session.to_dict().items()
-        if not key.startswith(_OF_NO_JOB)
+        key: value for key, value in session.to_dict().items() if not key.startswith(_OF_NO_JOB)
     }
     return override(Configuration.from_dict(shared), Configuration.from_dict(own))
 

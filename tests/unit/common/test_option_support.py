@@ -204,7 +204,7 @@ def test_a_negative_duration_is_refused_as_flink_does():
 
 
 def test_a_dialect_that_is_not_there_is_refused():
-    with pytest.raises(ConfigurationError, match="'table.sql-dialect' cannot be 'hive'"):
+    with pytest.raises(ConfigurationError, match=r"'table\.sql-dialect' cannot be 'hive'"):
         check_setting("table.sql-dialect", "hive")
 
 
@@ -275,6 +275,7 @@ ASKED_FOR = {
     "internal TLS": ("security.ssl.internal.enabled", "true", "spark.network.crypto.enabled"),
     "Kerberos": ("security.kerberos.login.keytab", "/etc/keytab", "spark.kerberos.keytab"),
     "changelog": ("state.backend.changelog.enabled", "true", "rocksdb"),
+    "lengths at sinks": ("table.exec.sink.type-length-enforcer", "ERROR", "VARCHAR(n)"),
     "ACLs": ("high-availability.zookeeper.client.acl", "creator", "ZooKeeper"),
     "ciphers": ("security.ssl.algorithms", "TLS_AES_128_GCM_SHA256", "OpenSSL"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import stat
+import tempfile
 import uuid
 from pathlib import Path
 
@@ -28,15 +29,16 @@ def no_java_options(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_the_longest_path_that_fits_can_be_bound(tmp_path: Path) -> None:
-    directory = tmp_path
-    while fits(str(directory / "x")):
-        directory = directory / "x"
-    if not fits(str(directory)):
-        pytest.skip("the path of the test's own directory is too long")
-    directory.mkdir(parents=True, exist_ok=True)
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(f"{directory}/.{uuid.uuid4()}.sock")
+def test_the_longest_path_that_fits_can_be_bound() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:  # that of the test has a long path
+        directory = Path(place)
+        while fits(str(directory / "x")):
+            directory = directory / "x"
+        directory.mkdir(parents=True, exist_ok=True)
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(f"{directory}/.{uuid.uuid4()}.sock")
+        with socket.socket(socket.AF_UNIX) as listening, pytest.raises(OSError, match="too long"):
+            listening.bind(f"{directory}/xx/.{uuid.uuid4()}.sock")
 
 
 @pytest.mark.parametrize("master", ["local[2]", "spark://host:7077", "k8s://https://host"])

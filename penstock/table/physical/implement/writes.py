@@ -9,7 +9,6 @@ from penstock.columnar.specs.changes import NotNullSpec
 from penstock.columnar.specs.stateless import WatermarkSpec
 from penstock.common.options import table as options
 from penstock.common.types import RowKind
-from penstock.errors import UnsupportedOperationError
 from penstock.table.catalog.tables import ComputedColumn, MetadataColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.errors import ValidationError
@@ -41,12 +40,6 @@ def mode_of(changes: Changes) -> ChangelogMode:
 def implement_write(node: Write, context: Context) -> Physical:
     """Write to a table what it takes; refuse changes that it cannot take."""
     table = node.table
-    lengths = context.settings.configuration.get(options.TYPE_LENGTH)
-    if lengths != "IGNORE":
-        raise UnsupportedOperationError(
-            f"'{options.TYPE_LENGTH.key}' = '{lengths}' is not there",
-            hint="cast to CHAR(n) or VARCHAR(n) in the query: that cuts and pads",
-        )
     below = context.implement(node.input)
     if context.settings.batch:
         below = final_table(below)
