@@ -36,15 +36,15 @@ class Recomputed:
         )
 
 
-def happenings(seed: int, count: int) -> list[tuple[str, list[Change]]]:
-    """Changes of both tables, each with the rows that say it."""
+def happenings(seed: int, count: int, orders: int = 8) -> list[tuple[str, list[Change]]]:
+    """Changes of both tables, each with the rows that say it; there are so many orders at most."""
     rng = random.Random(seed)
     tables = {name: ChangingTable() for name in COLUMNS}
     found = []
     for _ in range(count):
         if rng.random() < 0.7:
             row: tuple[Any, ...] = (
-                rng.randrange(1, 9), rng.choice([1, 1, 2, 3, None]), rng.choice([2, 4, 5, 5, 7, None]),
+                rng.randrange(1, orders + 1), rng.choice([1, 1, 2, 3, None]), rng.choice([2, 4, 5, 5, 7, None]),
             )  # fmt: skip
             found.append(("orders", tables["orders"].change(rng, row)))
         else:

@@ -10,6 +10,7 @@ import datetime as dt
 import random
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -203,8 +204,10 @@ class Timeline:
         return found
 
 
-def happenings(seed: int, count: int, *, late: bool) -> list[tuple[str, list[Change]] | int]:
-    """Changes of tables, and watermarks of all of them. Without `late` rows, no watermark is ahead of a row that comes after it."""
+def happenings(
+    seed: int, count: int, names: Sequence[str] = TABLES, *, late: bool
+) -> list[tuple[str, list[Change]] | int]:
+    """Changes of these tables, and watermarks of all. Without `late` rows, no watermark is ahead of a row that comes after it."""
     rng = random.Random(seed)
     tables = {name: ChangingTable() for name in CHANGING}
     found: list[tuple[str, list[Change]] | int] = []
@@ -214,7 +217,7 @@ def happenings(seed: int, count: int, *, late: bool) -> list[tuple[str, list[Cha
         newest = max(newest, ts)
         moment = BASE + dt.timedelta(milliseconds=ts)
         k, v = rng.choice([1, 1, 2, 3, None]), rng.choice([1, 2, 4, 5, 5, 7, None])
-        name = rng.choice(["bids", "bids", "bids", "asks", "asks", "stock", "stock", "rates"])
+        name = rng.choice(names)
         if name == "rates":
             found.append((name, tables[name].change(rng, (rng.choice([1, 2, 3]), v, moment))))
         elif name == "stock":

@@ -7,11 +7,12 @@ with rows behind the watermark.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from tests.builders.timelines import BASE_MS, GAPS, WINDOWS
+from tests.builders.timelines import BASE_MS, GAPS, TABLES, WINDOWS
 
 CHAOS, DRAINED, LATE = "chaos", "drained", "late"
 ALL = frozenset({CHAOS, DRAINED, LATE})
@@ -28,6 +29,13 @@ class Timed:
     theirs: str
     modes: frozenset[str] = ALL
     settled: bool = True
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables that it reads."""
+        return [name for name in TABLES if re.search(rf"\b{name}\b", self.theirs)] + (
+            ["rates"] if "FROM versions" in self.theirs else []
+        )
 
 
 @dataclass(frozen=True)
@@ -412,15 +420,17 @@ _temporals = st.builds(
 )
 
 
-def timed_queries(mode: str) -> st.SearchStrategy[Timed]:
-    """Queries whose results are known if rows come as the mode says."""
-    return st.one_of(
-        _windows,
-        _windows,
-        _windows,
-        _group_windows,
-        _ordered,
-        _deduplicates,
-        _intervals,
-        _temporals,
-    ).filter(lambda each: mode in each.modes)
+FAMILIES: dict[str, st.SearchStrategy[Timed]] = {
+    "windows": _windows,
+    "windows in GROUP BY": _group_windows,
+    "OVER": _ordered,
+    "deduplication": _deduplicates,
+    "interval joins": _intervals,
+    "temporal joins": _temporals,
+}
+
+
+def timed_queries(mode: str, family: str | None = None) -> st.SearchStrategy[Timed]:
+    """Queries of a family, or of any, whose results are known if rows come as the mode says."""
+    chosen = st.one_of(*FAMILIES.values()) if family is None else FAMILIES[family]
+    return chosen.filter(lambda each: mode in each.modes)

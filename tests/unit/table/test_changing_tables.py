@@ -93,6 +93,7 @@ QUERIES = [
     "SELECT id, rn FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY id) AS rn FROM orders) WHERE 3 > rn",
     "SELECT id, rn FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY id) AS rn FROM orders) WHERE rn > 1 AND rn < 4",
     "SELECT id, rn FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY id) AS rn FROM orders) WHERE 2 <= rn AND 4 >= rn AND rn <= 3",
+    "SELECT id, rn FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY id) AS rn FROM orders) WHERE rn >= 2 AND rn <= 3 AND rn >= 1 AND rn < 6",
     "SELECT id, person, rk FROM (SELECT *, RANK() OVER (PARTITION BY person ORDER BY price) AS rk FROM orders WHERE price IS NOT NULL) WHERE rk = 1",
     "SELECT id, age FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY age ORDER BY id) AS rn FROM people) WHERE rn <= age",
     "SELECT id, price FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY price ORDER BY id) AS rn FROM orders) WHERE rn <= price AND rn <= 2",
@@ -153,7 +154,7 @@ def test_rows_are_inserted_if_their_key_is_new_and_updated_if_it_is_not(before: 
         if any(isinstance(node, Operator) and loses_half(node.spec) for node in plan.nodes):
             return
         run = PlanRun(plan)
-        for table, changes in happenings(1, 30):
+        for table, changes in happenings(1, 40, orders=4):
             run.feed(table, *changes)
             run.drain()
         for key in plan.result.traits.keys:
@@ -201,6 +202,7 @@ AGGREGATES = [
     "SELECT person, COUNT(DISTINCT price), SUM(price), COUNT(*) FROM orders GROUP BY person",
     "SELECT person, COUNT(DISTINCT price) FILTER (WHERE id > 4), COUNT(DISTINCT id), SUM(price) FILTER (WHERE id < 6) FROM orders GROUP BY person",
     "SELECT person, COUNT(DISTINCT price), COUNT(DISTINCT id) FILTER (WHERE price > 4), MIN(price) FROM orders GROUP BY person",
+    "SELECT person, COUNT(DISTINCT id), COUNT(DISTINCT price), SUM(DISTINCT price) FILTER (WHERE id > 2), SUM(id), COUNT(*) FROM orders GROUP BY person",
     "SELECT COUNT(DISTINCT price), COUNT(DISTINCT id), SUM(price), COUNT(*) FROM orders HAVING COUNT(*) > 0",
     "SELECT COUNT(DISTINCT person), COUNT(*) FROM orders WHERE id < 4 HAVING COUNT(*) > 0",
 ]  # fmt: skip

@@ -57,7 +57,7 @@ def together(
     backend=st.sampled_from(["hashmap", "hashmap", "rocksdb"]),
     tight=st.booleans(),
 )
-@settings(max_examples=examples(150, soak=3000), deadline=None)
+@settings(max_examples=examples(120, soak=3000), deadline=None)
 @pytest.mark.timeout(SOAK_S)
 def test_nested_queries_over_changing_tables_give_what_sqlite_computes(
     query: str,
