@@ -139,6 +139,33 @@ def test_a_window_of_another_size_is_refused(tmp_path: Path) -> None:
     assert "differs in window" in (refused.value.detail or "")
 
 
+@pytest.mark.parametrize("name", ["epochs", "pipelined, rescaled"])
+def test_a_query_with_other_operators_is_refused_or_starts_without_their_state(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    way = WAYS[name]
+    distinct = SUM.replace("SUM(id)", "SUM(DISTINCT id)")  # in one phase, not in two
+    add(tmp_path, "1.csv", "ann,1\nann,2\nmark,1\n")
+    with MiniCluster():
+        _, start = run(tmp_path, way, SUM)
+        add(tmp_path, "2.csv", "mark,2\n")
+        with pytest.raises(RestoreRefusedError) as refused:
+            run(tmp_path, way, distinct, start)
+        with caplog.at_level(logging.WARNING):
+            allowed = {"penstock.recovery.on-changed-query": "restart-operator"}
+            rows, _ = run(tmp_path, way, distinct, start, **allowed)
+    assert rows == {"mark": 2}
+    assert "  state: GroupAggregate(keys=[orders.name STRING], aggregates=[SUM(orders.id" in str(
+        refused.value
+    )
+    assert "  query: GroupAggregate(keys=[orders.name STRING], aggregates=[SUM(DISTINCT" in str(
+        refused.value
+    )
+    assert "penstock.recovery.on-changed-query" in (refused.value.hint or "")
+    (line,) = (each for each in caplog.messages if "is left behind" in each)
+    assert "GlobalGroupAggregate" in line
+
+
 class Total(AggregateFunction):
     def create_accumulator(self) -> list[int]:
         return [0]
