@@ -88,8 +88,9 @@ class JobClient:
         return self._ask("trigger_savepoint", savepoint_directory)
 
     def rescale(self, parallelism: int | Mapping[str, int]) -> CompletableFuture[dict[str, int]]:
-        """Change the parallelism from the next epoch on, without a restart; PyFlink has no such thing.
+        """Change the parallelism of the running job; PyFlink has no such thing.
 
+        In epochs it changes from the next one on. A pipelined job takes a checkpoint and restarts from it.
         A number is for all operators that set no parallelism themselves; a mapping names operators by uid, name or id.
         The result is the parallelism by vertex name, and comes when the job goes on with it.
         """

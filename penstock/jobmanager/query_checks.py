@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import Manifest
@@ -14,6 +15,11 @@ from penstock.jobmanager.job import Job
 from penstock.savepoint.operator_states import operator_states, without_operator_states
 
 _log = logging.getLogger(__name__)
+
+HINT: Final = (
+    "go back to the query that the state was made for; or let the operators start without state, with "
+    "penstock.recovery.on-changed-query: restart-operator"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +54,7 @@ def check_queries(job: Job, manifest: Manifest) -> Manifest:
         return manifest
     if not job.checkpoints.restart_changed_operators:
         raise _refusal(manifest, changed)
-    if manifest.has_in_flight_data:
-        raise RestoreRefusedError(
-            f"{_labels(manifest, changed)} cannot start without state from an unaligned checkpoint",
-            detail=f"checkpoint {manifest.epoch} holds records on their way, in the columns of the old query",
-            hint="take a savepoint of the old query, and start the new one from that",
-        )
+    _check_in_flight(manifest, [each.operator for each in changed])
     for each in changed:
         _log.warning(
             "%s starts without state: its query has changed (%s). The state was made for %s, the query is %s",
@@ -91,9 +92,70 @@ def _refusal(manifest: Manifest, changed: list[_Changed]) -> RestoreRefusedError
     return RestoreRefusedError(
         f"checkpoint {manifest.epoch} of job '{manifest.job_name}' has state of another query",
         detail="\n".join(details),
-        hint="go back to the query that the state was made for; or let the operators start without state, with "
-        "penstock.recovery.on-changed-query: restart-operator",
+        hint=HINT,
     )
+
+
+def leave_out_former_queries(
+    manifest: Manifest, lost: Mapping[str, str]
+) -> tuple[Manifest, dict[str, str]]:
+    """Leave out the state of a query's operators that the program no longer has: a changed query may have others.
+
+    `lost` is what the program has no place for, by operator. Returns the manifest, and what it still has no place for.
+    """
+    former = {name for name in lost if _description(manifest, name) is not None}
+    if not former:
+        return manifest, dict(lost)
+    _check_in_flight(manifest, sorted(former))
+    for name in sorted(former):
+        _log.warning(
+            "%s is left behind: the query has changed. It was made for %s",
+            f"state of {operator_label(manifest, name)}",
+            _description(manifest, name),
+        )
+    rest = {name: what for name, what in lost.items() if name not in former}
+    return _without(manifest, former), rest
+
+
+def describe_lost(job: Job, manifest: Manifest, lost: Mapping[str, str]) -> str:
+    """Return what the program has no place for, line by line; of a query's operators what they are made for, then and now."""
+    lines, of_queries = [], False
+    for name, what in lost.items():
+        lines.append(f"{operator_label(manifest, name)}: {what}")
+        description = _description(manifest, name)
+        if description is not None:
+            of_queries = True
+            lines.append(f"  state: {description}")
+    if of_queries:
+        lines += [
+            f"  query: {operator.state_description}"
+            for vertex in job.plan.vertices
+            for operator in vertex.operators
+            if operator.state_description is not None
+            and operator.operator_id not in manifest.operators
+        ]
+    return "\n".join(lines)
+
+
+def is_of_queries(manifest: Manifest, lost: Collection[str]) -> bool:
+    """Whether all state that the program has no place for is of operators of a query."""
+    return all(_description(manifest, name) is not None for name in lost)
+
+
+def _description(manifest: Manifest, operator: str) -> StateDescription | None:
+    found = manifest.operators.get(operator)
+    return None if found is None else found.description
+
+
+def _check_in_flight(manifest: Manifest, operators: Sequence[str]) -> None:
+    """Refuse to leave out state of an unaligned checkpoint."""
+    if manifest.has_in_flight_data:
+        labels = ", ".join(operator_label(manifest, each) for each in operators)
+        raise RestoreRefusedError(
+            f"{labels} cannot start without state from an unaligned checkpoint",
+            detail=f"checkpoint {manifest.epoch} holds records on their way, in the columns of the old query",
+            hint="take a savepoint of the old query, and start the new one from that",
+        )
 
 
 def _without(manifest: Manifest, dropped: Collection[str]) -> Manifest:
@@ -104,10 +166,6 @@ def _without(manifest: Manifest, dropped: Collection[str]) -> Manifest:
         for name, operator in manifest.operators.items()
     }
     return without_operator_states(replace(manifest, operators=operators), dropped)
-
-
-def _labels(manifest: Manifest, changed: list[_Changed]) -> str:
-    return ", ".join(operator_label(manifest, each.operator) for each in changed)
 
 
 def operator_label(manifest: Manifest, operator_id: str) -> str:

@@ -8,7 +8,14 @@ from dataclasses import replace
 from penstock.checkpoint.manifest import Manifest
 from penstock.errors import RestoreRefusedError
 from penstock.jobmanager.job import Job
-from penstock.jobmanager.query_checks import check_queries, operator_label
+from penstock.jobmanager.query_checks import (
+    HINT,
+    check_queries,
+    describe_lost,
+    is_of_queries,
+    leave_out_former_queries,
+    operator_label,
+)
 from penstock.jobmanager.writer_states import check_writer_states
 from penstock.savepoint.operator_states import operator_states, without_operator_states
 from penstock.savepoint.reader import is_savepoint, list_tables
@@ -26,19 +33,21 @@ def check_restore(job: Job, manifest: Manifest) -> Manifest:
     check_writer_states(job, manifest)
     manifest = check_queries(job, manifest)
     lost = _lost(job, manifest)
+    if job.checkpoints.restart_changed_operators:
+        manifest, lost = leave_out_former_queries(manifest, lost)
     if not lost:
         return manifest
-    shown = "; ".join(
-        f"{operator_label(manifest, operator)}: {what}" for operator, what in lost.items()
-    )
     if job.checkpoints.ignore_unclaimed_state:
-        _log.warning("left behind, as asked for: %s", shown)
+        shown = [f"{operator_label(manifest, name)}: {what}" for name, what in lost.items()]
+        _log.warning("left behind, as asked for: %s", "; ".join(shown))
         kept = {name: commit for name, commit in manifest.commits.items() if name not in lost}
         return without_operator_states(replace(manifest, commits=kept), lost)
     raise RestoreRefusedError(
         f"checkpoint {manifest.epoch} of job '{manifest.job_name}' has state that the program has no place for",
-        detail=shown,
-        hint="give the operators the uids that they had; or, to leave the state behind, set "
+        detail=describe_lost(job, manifest, lost),
+        hint=HINT
+        if is_of_queries(manifest, lost)
+        else "give the operators the uids that they had; or, to leave the state behind, set "
         "execution.state-recovery.ignore-unclaimed-state (penstock run --allow-non-restored-state). "
         f"'penstock state ls {_place(job)}' shows all of it",
     )

@@ -293,6 +293,18 @@ class AggregateRunner(FunctionRunner):
         return getattr(self.function, name)
 
 
+def name_of_user_code(function: Any) -> str:
+    """Return the name of the class or function that the user wrote, whatever runs it."""
+    if isinstance(function, FunctionRunner):
+        return name_of_user_code(function.function)
+    if isinstance(function, RowTaking):
+        return name_of_user_code(function._function)  # noqa: SLF001
+    if isinstance(function, CalledScalar | CalledAsync | CalledTable | CalledAggregate):
+        called = function._function  # noqa: SLF001
+        return str(getattr(called, "__name__", type(called).__name__))
+    return function.__name__ if isinstance(function, type) else type(function).__name__
+
+
 RUNNERS: dict[str, type[FunctionRunner]] = {
     "SCALAR": ScalarRunner,
     "TABLE": TableRunner,

@@ -1,25 +1,56 @@
-"""The pages: links lead somewhere, and files that are named are there."""
+"""The pages: links lead somewhere, files that are named are there, commands and options are those that exist."""
 
 from __future__ import annotations
 
+import argparse
+import io
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import redirect_stderr
+from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
+
+from penstock.cli.main import create_parser
+from penstock.cli.submit import with_session_value
+from penstock.common.option_checks import check_key, check_setting
+from penstock.errors import ConfigurationError
+from tests.builders.doc_pages import anchors, code_blocks, code_spans, commands, links
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+COMMAND_LINE = ROOT / "docs" / "command-line.md"
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@cache
+def _anchors(page: Path) -> set[str]:
+    return anchors(page.read_text())
+
+
+def _is_broken(link: str, page: Path) -> bool:
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    if not target.exists():
+        return True
+    return bool(anchor) and target.suffix == ".md" and anchor not in _anchors(target)
+
+
+@each_page
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)", page.read_text())
-    local = [link for link in links if "://" not in link]
-    assert [link for link in local if not (page.parent / link).exists()] == []
+    local = [link for link in links(page.read_text()) if "://" not in link]
+    assert [link for link in local if _is_broken(link, page)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_page
 def test_files_that_pages_name_exist(page: Path) -> None:
     named = re.findall(r"`((?:penstock|tools|examples|tests)/[\w/.]+)`", page.read_text())
     assert [name for name in named if not (ROOT / name).exists()] == []
@@ -28,3 +59,136 @@ def test_files_that_pages_name_exist(page: Path) -> None:
 def test_the_picture_of_the_architecture_is_an_image() -> None:
     picture = ET.parse(ROOT / "docs" / "images" / "architecture.svg").getroot()
     assert picture.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+# Commands
+
+
+def _command(
+    words: list[str], parser: argparse.ArgumentParser
+) -> tuple[argparse.ArgumentParser, list[str]]:
+    """Return the parser of the command that words begin with, and the words after it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            name = words[0].split("|")[0] if words else ""  # of `start|stop`
+            if name in action.choices:
+                return _command(words[1:], action.choices[name])
+    return parser, words
+
+
+def _options(parser: argparse.ArgumentParser) -> set[str]:
+    return {name for action in parser._actions for name in action.option_strings}
+
+
+def _complaint(words: list[str]) -> str | None:
+    """Return what is wrong with a command line; None if nothing is."""
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            given = create_parser().parse_args(with_session_value(words))
+    except SystemExit:
+        return said.getvalue().strip().splitlines()[-1]
+    parser, _ = _command(words, create_parser())
+    behind = [word for word in getattr(given, "arguments", []) if word in _options(parser)]
+    if behind:
+        return f"{behind[0]} behind the program is an argument of the program"
+    for setting in getattr(given, "options", []):
+        key, _, value = setting.partition("=")
+        try:
+            check_setting(key, value)
+        except ConfigurationError as error:
+            return str(error)
+    return None
+
+
+@each_page
+def test_commands_are_taken_by_the_command_line(page: Path) -> None:
+    complaints = {
+        " ".join(words): complaint
+        for words in commands(page.read_text(), "penstock")
+        if (complaint := _complaint(words)) is not None
+    }
+    assert complaints == {}
+
+
+def test_wrong_commands_are_found() -> None:
+    behind = ["run", "job.py", "-D", "rest.port=8081"]
+    assert _complaint(behind) == "-D behind the program is an argument of the program"
+    assert "unrecognized arguments: --depth" in (_complaint(["list", "--depth"]) or "")
+    assert "'rest.prt' is unknown" in (_complaint(["run", "-D", "rest.prt=8081", "job.py"]) or "")
+    assert _complaint(["run", "-D", "rest.port=8081", "job.py", "--input", "in.csv"]) is None
+
+
+def _unknown_words(usage: str) -> Iterator[str]:
+    """Yield what a command that is mentioned, such as `penstock stop [--drain] JOB`, has and the command line has not."""
+    first = re.split(r"\s\\?\|\s", usage)[0]  # of a pipeline
+    words = re.sub(r"[\[\](){}]|\.\.\.", " ", first).split()[1:]
+    parser, rest = _command(words, create_parser())
+    has_commands = any(isinstance(each, argparse._SubParsersAction) for each in parser._actions)
+    if has_commands and rest and not rest[0].startswith("-"):
+        yield rest[0]
+    known = _options(parser)
+    for word in rest:
+        if word.startswith("-") and word.partition("=")[0] not in known:
+            yield word
+
+
+@each_page
+def test_commands_that_are_mentioned_exist(page: Path) -> None:
+    text = page.read_text()
+    usages = [span for span in code_spans(text) if re.match(r"penstock [\w-]", span)]
+    for block in code_blocks(text):
+        if block.language == "text":
+            usages += re.findall(r"^penstock [a-z].*", block.text, re.MULTILINE)
+    wrong = {usage: found for usage in usages if (found := list(_unknown_words(usage)))}
+    assert wrong == {}
+
+
+def test_the_table_of_commands_has_all_of_them() -> None:
+    table = COMMAND_LINE.read_text().partition("| Command | |")[2].partition("\n\n")[0]
+    listed = re.findall(r"\[([\w ]+)\]\(", table)
+    (sub,) = (
+        action
+        for action in create_parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    assert sorted(set(sub.choices) - set(listed)) == []
+
+
+# Options
+
+# What stands in code and looks like a key of an option.
+_KEY = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*(?:\.[a-z0-9]+(?:-[a-z0-9]+)*)+")
+_BEGINNINGS = (
+    "execution.", "high-availability.", "job.autoscaler.", "pipeline.", "rest.", "restart-strategy.", "security.ssl.",
+    "state.backend.", "state.checkpoints.", "table.exec.", "table.optimizer.", "taskmanager.",
+)  # fmt: skip
+
+
+@each_page
+def test_options_that_are_mentioned_exist(page: Path) -> None:
+    keys = {span.partition(":")[0].partition("=")[0].strip() for span in code_spans(page.read_text())}
+    wrong = []
+    for key in sorted(keys):
+        if _KEY.fullmatch(key) and key.startswith(_BEGINNINGS):
+            try:
+                check_key(key)
+            except ConfigurationError as error:
+                wrong.append(str(error))
+    assert wrong == []
+
+
+def _flat(values: dict[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+@each_page
+def test_files_of_options_are_valid(page: Path) -> None:
+    for block in code_blocks(page.read_text()):
+        if block.language == "yaml":
+            for key, value in _flat(yaml.safe_load(block.text)):
+                check_setting(key, value)

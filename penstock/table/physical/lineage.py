@@ -35,6 +35,7 @@ from penstock.graph.state_description import (
 )
 from penstock.table import types as t
 from penstock.table.expressions.nodes import AggregateCall, Call, Rex, walk
+from penstock.table.function_runners import name_of_user_code
 from penstock.table.physical.descriptions import operator_kind
 from penstock.table.physical.nodes import (
     Operator,
@@ -142,7 +143,7 @@ def text_of_call(call: AggregateCall, columns: Sequence[Text], zone: str) -> Tex
         return text_of(text_of_rex(rex, columns, zone), f" {storage_type(rex.type)}")
 
     inner = joined([operand(each) for each in call.operands]) or ("*",)
-    name = call.function if call.user is None else f"{call.function}:{_user_name(call.user)}"
+    name = call.function if call.user is None else f"{call.function}:{name_of_user_code(call.user)}"
     parts: list[str | Text] = [f"{name}({'DISTINCT ' if call.distinct else ''}", inner, ")"]
     if call.order:
         ordered = [
@@ -154,11 +155,6 @@ def text_of_call(call: AggregateCall, columns: Sequence[Text], zone: str) -> Tex
     if call.filter is not None:
         parts += [" FILTER ", text_of_rex(call.filter, columns, zone)]
     return text_of(*parts, f" AS {storage_type(call.type)}")
-
-
-def _user_name(function: Any) -> str:
-    kind = function if isinstance(function, type) else type(function)
-    return kind.__name__
 
 
 def text_of_order(order: Sequence[SortKey], columns: Sequence[Text]) -> Text:
@@ -258,7 +254,9 @@ def _window_table(
 def _correlate(lineage: Lineage, node: Operator, spec: CorrelateSpec) -> list[Text]:
     below = lineage.columns(node.inputs[0])
     operands = joined([text_of_rex(each, below, spec.zone) for each in spec.operands])
-    name = spec.function if spec.user is None else f"{spec.function}:{_user_name(spec.user)}"
+    name = spec.function
+    if spec.user is not None:
+        name += f":{name_of_user_code(spec.user.function)}"
     count = len(node.schema) - len(below)
     return [*below, *(text_of(f"{name}(", operands, f")[{at}]") for at in range(count))]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,8 @@ from penstock import state
 from penstock.common import Configuration
 from penstock.errors import RestoreRefusedError
 from penstock.savepoint.metadata import METADATA, decode, encode
-from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table import AggregateFunction, EnvironmentSettings, TableEnvironment
+from penstock.table.udf import udaf
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.modes import EPOCHS, PIPELINED
 
@@ -65,10 +67,19 @@ def tables(directory: Path, way: Way, recovery: str | None, **options: str) -> T
 
 
 def run(
-    directory: Path, way: Way, query: str, recovery: str | None = None, **options: str
+    directory: Path,
+    way: Way,
+    query: str,
+    recovery: str | None = None,
+    *,
+    functions: Mapping[str, Any] | None = None,
+    **options: str,
 ) -> tuple[dict[str, int], str]:
     """Run a query until it has given a row of `mark`, and stop it; return its last row by name, and what to start from."""
-    result = tables(directory, way, recovery, **options).execute_sql(query)
+    environment = tables(directory, way, recovery, **options)
+    for name, function in (functions or {}).items():
+        environment.create_temporary_function(name, function)
+    result = environment.execute_sql(query)
     client = result.get_job_client()
     assert client is not None
     rows: dict[str, int] = {}
@@ -126,6 +137,68 @@ def test_a_window_of_another_size_is_refused(tmp_path: Path) -> None:
         with pytest.raises(RestoreRefusedError, match="state of another query") as refused:
             run(tmp_path, way, TUMBLE.replace("'20' SECOND", "'30' SECOND"), start)
     assert "differs in window" in (refused.value.detail or "")
+
+
+@pytest.mark.parametrize("name", ["epochs", "pipelined, rescaled"])
+def test_a_query_with_other_operators_is_refused_or_starts_without_their_state(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    way = WAYS[name]
+    distinct = SUM.replace("SUM(id)", "SUM(DISTINCT id)")  # in one phase, not in two
+    add(tmp_path, "1.csv", "ann,1\nann,2\nmark,1\n")
+    with MiniCluster():
+        _, start = run(tmp_path, way, SUM)
+        add(tmp_path, "2.csv", "mark,2\n")
+        with pytest.raises(RestoreRefusedError) as refused:
+            run(tmp_path, way, distinct, start)
+        with caplog.at_level(logging.WARNING):
+            allowed = {"penstock.recovery.on-changed-query": "restart-operator"}
+            rows, _ = run(tmp_path, way, distinct, start, **allowed)
+    assert rows == {"mark": 2}
+    assert "  state: GroupAggregate(keys=[orders.name STRING], aggregates=[SUM(orders.id" in str(
+        refused.value
+    )
+    assert "  query: GroupAggregate(keys=[orders.name STRING], aggregates=[SUM(DISTINCT" in str(
+        refused.value
+    )
+    assert "penstock.recovery.on-changed-query" in (refused.value.hint or "")
+    (line,) = (each for each in caplog.messages if "is left behind" in each)
+    assert "GlobalGroupAggregate" in line
+
+
+class Total(AggregateFunction):
+    def create_accumulator(self) -> list[int]:
+        return [0]
+
+    def accumulate(self, accumulator: list[int], *args: int) -> None:
+        accumulator[0] += args[0]
+
+    def get_value(self, accumulator: list[int]) -> int:
+        return accumulator[0]
+
+
+class Most(Total):
+    def accumulate(self, accumulator: list[int], *args: int) -> None:
+        accumulator[0] = max(accumulator[0], *args)
+
+
+def test_another_function_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    way = WAYS["epochs"]
+    add(tmp_path, "1.csv", "ann,1\nann,2\nmark,1\n")
+    query = "SELECT name, f(id) FROM orders GROUP BY name"
+
+    def functions(kind: type[AggregateFunction]) -> dict[str, Any]:
+        return {"f": udaf(kind(), result_type="BIGINT", accumulator_type="ARRAY<BIGINT>")}
+
+    with MiniCluster():
+        _, start = run(tmp_path, way, query, functions=functions(Total))
+        add(tmp_path, "2.csv", "mark,2\n")
+        with pytest.raises(RestoreRefusedError, match="state of another query") as refused:
+            run(tmp_path, way, query, start, functions=functions(Most))
+        rows, _ = run(tmp_path, way, query, start, functions=functions(Total))
+    assert rows["mark"] == 3
+    assert "f:Total(orders.id BIGINT)" in (refused.value.detail or "")
+    assert "f:Most(orders.id BIGINT)" in (refused.value.detail or "")
 
 
 def test_state_without_a_description_is_restored_with_a_warning(
