@@ -160,7 +160,7 @@ def warn_of_short_time(key: str, value: Any) -> None:
     """Log if an option is set to so few milliseconds that seconds were probably meant; `value` is as the program gave it."""
     line = short_time(key, value)
     if line is not None:
-        _say_once(logging.WARNING, line)
+        say_once(line)
 
 
 def _is_usual(option: ConfigOption[Any], converted: Any, rule: Rule) -> bool:
