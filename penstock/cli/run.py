@@ -48,6 +48,12 @@ class RunOptions:
 
 def configuration_of(given: RunOptions) -> Configuration:
     """Return the options of the command line: they count whatever the program sets."""
+    if given.session is not None and not given.spark:
+        raise ArgumentError(
+            "--no-spark and --session contradict each other",
+            detail="--no-spark runs jobs in this process",
+            hint="leave one of the two out",
+        )
     configuration = Configuration()
     for pair in given.options:
         key, equals, value = pair.partition("=")

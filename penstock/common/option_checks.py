@@ -133,16 +133,16 @@ def check_setting(key: str, value: Any, where: str | None = None) -> None:
         if not key.startswith(SPARK_PREFIX):
             # A program's own key in a program is nothing special. Elsewhere it may be a mistake.
             level = logging.INFO if where is None else logging.WARNING
-            _say_once(
-                level,
+            say_once(
                 f"option '{key}' is for the program: Flink, Spark and Penstock have none of this name",
+                level,
             )
         return
     converted = option.convert(value, key)
     warn_of_short_time(option.key, value)
     check_python_option(option.key, converted)
     if key != option.key:
-        _say_once(logging.WARNING, f"option '{key}' is an older name of '{option.key}'")
+        say_once(f"option '{key}' is an older name of '{option.key}'")
     rule = rule_of(option.key, defined=option.key in OPTIONS or _is_entry(option.key))
     if rule.support in {Support.WORKS, Support.NO_MEANING} or _is_usual(option, converted, rule):
         return
@@ -151,18 +151,16 @@ def check_setting(key: str, value: Any, where: str | None = None) -> None:
             f"option '{key}' is not supported", detail=where, hint=rule.note or None
         )
     if rule.support is Support.UNSUPPORTED:
-        _say_once(
-            logging.WARNING, f"option '{key}' is not supported and has no effect: {rule.note}"
-        )
+        say_once(f"option '{key}' is not supported and has no effect: {rule.note}")
     else:
-        _say_once(logging.INFO, f"option '{key}' works differently: {rule.note}")
+        say_once(f"option '{key}' works differently: {rule.note}", logging.INFO)
 
 
 def warn_of_short_time(key: str, value: Any) -> None:
     """Log if an option is set to so few milliseconds that seconds were probably meant; `value` is as the program gave it."""
     line = short_time(key, value)
     if line is not None:
-        _say_once(logging.WARNING, line)
+        say_once(line)
 
 
 def _is_usual(option: ConfigOption[Any], converted: Any, rule: Rule) -> bool:
@@ -172,8 +170,8 @@ def _is_usual(option: ConfigOption[Any], converted: Any, rule: Rule) -> bool:
     return bool(converted == option.default)
 
 
-def _say_once(level: int, line: str) -> None:
-    """Log a line, once in a process: environments check the same file again and again."""
+def say_once(line: str, level: int = logging.WARNING) -> None:
+    """Log a line, once in a process: environments check the same file again and again, and plans the same tables."""
     if line not in _said:
         _said.add(line)
         _log.log(level, "%s", line)

@@ -7,11 +7,12 @@ does not know it, the JVM of the application is ended: jobs that run in it fail,
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S: Final = 2.0
+_STARTS_S: Final = 30.0
 _ENDS_S: Final = 10.0  # how long a JVM may take to end by itself
 
 
@@ -82,6 +84,26 @@ class ApplicationWatch:
             return None
         self.said.add(standing)
         return text
+
+
+@contextlib.contextmanager
+def say_if_slow(master: str, patience_s: float = _STARTS_S) -> Iterator[None]:
+    """Say so if starting an application takes long: on YARN Spark waits, without a word, until the ResourceManager has started it."""
+    timer = threading.Timer(
+        patience_s,
+        _log.warning,
+        (
+            "Spark has waited %g s for its application to start on the cluster (%s): see whether it has machines, and the queue has memory to spare",
+            patience_s,
+            master,
+        ),
+    )
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def watch_application(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common import cloudpickling, temporary
 from penstock.errors import PenstockError
-from penstock.spark.application_watch import end_process, watch_application
+from penstock.spark.application_watch import end_process, say_if_slow, watch_application
 from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output, stopping
 from penstock.spark.masters import check_master
 from penstock.spark.worker_sockets import socket_options
@@ -156,7 +156,8 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
             process = gateway.proc
             relay_output(process.stderr)
         conf.setAll(list(properties.items()))
-        context = SparkContext(conf=conf, gateway=gateway)
+        with say_if_slow(master):
+            context = SparkContext(conf=conf, gateway=gateway)
     except BaseException as error:
         reason = _reason(error)  # a JVM tells it, so before that is ended
         _forget_gateway()

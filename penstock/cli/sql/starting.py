@@ -31,6 +31,7 @@ def start(given: argparse.Namespace) -> int:
         python_files=given.py_files,
         config=given.config,
         session=given.session,
+        spark=given.spark,
     )
     configuration = configuration_of(run)
     defaults, _ = load_config_file(given.config)

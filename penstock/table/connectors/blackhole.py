@@ -22,7 +22,11 @@ class BlackholeFactory:
 
     def sink(self, context: TableContext) -> BlackholeTable:
         """Return the table."""
-        checked(context.options, [text("property-version")], str(context.table.path))
+        checked(
+            context.options,
+            [text("property-version", no_effect="it is of older versions of Flink")],
+            str(context.table.path),
+        )
         return BlackholeTable()
 
 

@@ -21,13 +21,11 @@ Key = tuple[Any, ...]
 Clock = Callable[[], float]
 
 CACHE_OPTIONS: Final[tuple[Option, ...]] = (
-    text("lookup.cache", "none", choices=("none", "partial", "full")),
+    text("lookup.cache", "none", choices=("none", "partial")),
     number("lookup.partial-cache.max-rows"),
     duration("lookup.partial-cache.expire-after-write"),
     duration("lookup.partial-cache.expire-after-access"),
     flag("lookup.partial-cache.cache-missing-key", default=True),
-    text("lookup.full-cache.reload-strategy", "periodic", choices=("periodic",)),
-    duration("lookup.full-cache.periodic-reload.interval"),
 )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.config_values import parse_duration, parse_memory
+from penstock.common.option_checks import say_once
 from penstock.errors import ConfigurationError, PenstockError
 
 
@@ -30,13 +31,18 @@ def _duration_ms(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a connector or format. `kind`: how its text becomes a value; `choices`: the texts that there are, if not any."""
+    """An option of a connector or format.
+
+    `kind`: how its text becomes a value; `choices`: the texts that there are, if not any. One that Flink has, and that changes nothing here,
+    says why in `no_effect`: a warning tells it when it is set.
+    """
 
     name: str
     kind: Callable[[str], Any] = str
     default: Any = None
     required: bool = False
     choices: tuple[str, ...] = ()
+    no_effect: str = ""
 
     def value(self, text: str, table: str) -> Any:
         """Return the value that a text stands for."""
@@ -58,9 +64,9 @@ def text(name: str, default: str | None = None, **more: Any) -> Option:
     return Option(name, str, default, **more)
 
 
-def flag(name: str, default: bool = False) -> Option:
+def flag(name: str, default: bool = False, **more: Any) -> Option:
     """Return an option that is true or false."""
-    return Option(name, _boolean, default)
+    return Option(name, _boolean, default, **more)
 
 
 def number(name: str, default: int | None = None, **more: Any) -> Option:
@@ -68,9 +74,9 @@ def number(name: str, default: int | None = None, **more: Any) -> Option:
     return Option(name, _whole_number, default, **more)
 
 
-def duration(name: str, default_ms: int | None = None) -> Option:
+def duration(name: str, default_ms: int | None = None, **more: Any) -> Option:
     """Return an option that is a time span, in milliseconds."""
-    return Option(name, _duration_ms, default_ms)
+    return Option(name, _duration_ms, default_ms, **more)
 
 
 def memory(name: str, default: int | None = None) -> Option:
@@ -99,10 +105,14 @@ def checked(
             f"table {table} lacks the option '{missing[0]}'",
             hint=f"add it to WITH (...): '{missing[0]}' = '...'",
         )
-    return {
+    values = {
         name: each.value(given[name], table) if name in given else each.default
         for name, each in by_name.items()
     }
+    for name, each in by_name.items():
+        if each.no_effect and values[name] != each.default:
+            say_once(f"table {table}: option '{name}' has no effect: {each.no_effect}")
+    return values
 
 
 def _unknown(name: str, known: Mapping[str, Option], table: str) -> ConfigurationError:

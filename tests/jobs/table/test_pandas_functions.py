@@ -83,7 +83,10 @@ def test_null_in_rows_of_rows_goes_through_pandas_and_back(env: TableEnvironment
     env.create_temporary_function(
         "same", udf(lambda frame: frame, result_type=kind, func_type="pandas")
     )
-    given = ["ROW(ROW(1, NULL), ARRAY[1, NULL], MAP['k', 1])", "ROW(ROW(NULL, 9007199254740993), NULL, NULL)"]
+    given = [
+        "ROW(ROW(1, NULL), ARRAY[1, NULL], MAP['k', 1])",
+        "ROW(ROW(NULL, 9007199254740993), NULL, NULL)",
+    ]
     values = " UNION ALL ".join(f"SELECT CAST({each} AS {kind}) AS v" for each in given)
     found = rows(env.sql_query(f"SELECT v, same(v) FROM ({values})"))
     assert len(found) == 2

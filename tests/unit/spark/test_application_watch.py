@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from penstock.spark.application_watch import ApplicationWatch, Standing
+from penstock.spark.application_watch import ApplicationWatch, Standing, say_if_slow
+from tests.builders.waiting import wait_until
 
 MASTER = "spark://host:7077"
 
@@ -59,3 +62,17 @@ def test_what_comes_back_is_said_and_the_next_loss_too(watch: ApplicationWatch) 
     assert watch.look(1.0, 2, never) == (False, "Spark has executors again: 2")
     assert watch.look(2.0, 2, never) == (False, None)
     assert watch.look(3.0, 0, lambda: Standing.SILENT)[1] is not None
+
+
+def test_an_application_that_takes_long_to_start_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """YARN starts it when it has room, and Spark says nothing until then."""
+    with say_if_slow("yarn", patience_s=0.0):
+        wait_until(lambda: caplog.messages)
+    assert "for its application to start on the cluster (yarn)" in caplog.text
+    caplog.clear()
+    with say_if_slow("yarn", patience_s=0.5) as started:
+        assert started is None
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join(30)
+    assert caplog.messages == []

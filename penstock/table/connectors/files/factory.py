@@ -54,7 +54,12 @@ OPTIONS: tuple[Option, ...] = (
     text("format", required=True, choices=FORMATS),
     duration("source.monitor-interval"),
     text("source.path.regex-pattern"),
-    text("source.report-statistics"),
+    text(
+        "source.report-statistics",
+        "all",
+        choices=("all", "none"),
+        no_effect="the planner does without statistics",
+    ),
     text("partition.default-name", "__DEFAULT_PARTITION__"),
     text("partition.time-extractor.kind", "default"),
     text("partition.time-extractor.timestamp-pattern"),
@@ -62,7 +67,9 @@ OPTIONS: tuple[Option, ...] = (
     memory("sink.rolling-policy.file-size", 128 << 20),
     duration("sink.rolling-policy.rollover-interval", 30 * 60_000),
     duration("sink.rolling-policy.inactivity-interval", 30 * 60_000),
-    duration("sink.rolling-policy.check-interval", 60_000),
+    duration(
+        "sink.rolling-policy.check-interval", 60_000, no_effect="files are rolled at checkpoints"
+    ),
     text("sink.partition-commit.trigger", "process-time"),
     duration("sink.partition-commit.delay", 0),
     text("sink.partition-commit.policy.kind"),

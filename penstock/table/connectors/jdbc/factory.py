@@ -24,16 +24,20 @@ OPTIONS: Final[tuple[Option, ...]] = (
     text("url", required=True),
     text("table-name", required=True),
     text("driver"),
-    text("compatible-mode"),
+    text("compatible-mode", no_effect="the URL names the database"),
     text("username"),
     text("password"),
-    duration("connection.max-retry-timeout", 60_000),
+    duration(
+        "connection.max-retry-timeout", 60_000, no_effect="a connection is tested by using it"
+    ),
     text("scan.partition.column"),
     number("scan.partition.num"),
     number("scan.partition.lower-bound"),
     number("scan.partition.upper-bound"),
-    number("scan.fetch-size", 0),
-    flag("scan.auto-commit", default=True),
+    number(
+        "scan.fetch-size", 0, no_effect="readers fetch as many rows as they can process at once"
+    ),
+    flag("scan.auto-commit", default=True, no_effect="reading changes nothing"),
     number("lookup.max-retries", 3),
     number("sink.buffer-flush.max-rows", 100),
     duration("sink.buffer-flush.interval", 1_000),

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.connectors.delivery import DeliveryGuarantee
-from penstock.connectors.kafka.serialization import KafkaRecordSerializationSchema
+from penstock.connectors.kafka.serialization import (
+    FlinkFixedPartitioner,
+    KafkaRecordSerializationSchema,
+)
 from penstock.connectors.kafka.sink import KafkaSink
 from penstock.connectors.kafka.source import KafkaSource
+from penstock.connectors.kafka.source_options import DISCOVERY_INTERVAL
 from penstock.errors import ConfigurationError
 from penstock.table.catalog.tables import MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
@@ -139,12 +143,40 @@ class KafkaTable:
         return names
 
     def _key_format(self) -> MessageFormat | None:
-        kind = self._options["key.format"]
-        if kind is None or not self._key_names:
+        kind, prefix = self._options["key.format"], self._options["key.fields-prefix"]
+        if not self._upserts:
+            self._check_key_options()
+        if kind is None:
             return None
-        prefix = self._options["key.fields-prefix"]
         columns = {name.removeprefix(prefix): self._columns[name] for name in self._key_names}
         return message_format(kind, self._given, [f"key.{kind}."], columns, self._name)
+
+    def _check_key_options(self) -> None:
+        """Refuse options of keys that mean nothing without others."""
+        for given, needed in (("key.fields", "key.format"), ("key.format", "key.fields")):
+            if self._options[given] and not self._options[needed]:
+                raise ConfigurationError(
+                    f"table {self._name}: '{given}' needs '{needed}'",
+                    hint=f"add '{needed}' to WITH (...), or leave '{given}' out",
+                )
+        if self._key_names and self._options["sink.partitioner"] == "round-robin":
+            raise ConfigurationError(
+                f"table {self._name}: 'sink.partitioner' cannot be 'round-robin' with 'key.fields'",
+                detail="messages of a key go to one partition",
+                hint="leave 'sink.partitioner' or 'key.fields' out",
+            )
+        prefix = self._options["key.fields-prefix"]
+        without = [name for name in self._key_names if not name.startswith(prefix)]
+        if without:
+            raise ConfigurationError(
+                f"table {self._name}: key column '{without[0]}' does not begin with '{prefix}'",
+                detail="'key.fields-prefix' begins the names of all key columns",
+            )
+        if prefix and self._options["value.fields-include"] != "except_key":
+            raise ConfigurationError(
+                f"table {self._name}: 'key.fields-prefix' needs 'value.fields-include' = 'EXCEPT_KEY'",
+                detail="columns of the key would be in the value, too",
+            )
 
     def _value_kind(self) -> str:
         kind = self._options.get("format") or self._options["value.format"]
@@ -195,7 +227,12 @@ class KafkaTable:
         topic = options["topic"]
         # As in Flink: without a group of its own, a table is one.
         group = {"group.id": f"KafkaSource-{self._name.replace('`', '')}"}
-        builder = KafkaSource.builder().set_properties(group | properties_of(self._given))
+        properties = {**group, **self._discovery(), **properties_of(self._given)}
+        builder = KafkaSource.builder().set_properties(properties)
+        if topic and options.get("topic-pattern"):
+            raise ConfigurationError(
+                f"table {self._name} has both 'topic' and 'topic-pattern'", hint="leave one out"
+            )
         if topic:
             builder = builder.set_topics(*(each.strip() for each in topic.split(";")))
         elif options.get("topic-pattern"):
@@ -210,6 +247,10 @@ class KafkaTable:
         known = {**self._columns, **self._metadata_types}
         types = tuple(known[name] for name in self._names)
         return Scanned(source, tuple(self._names), types, parallelism=options["scan.parallelism"])
+
+    def _discovery(self) -> dict[str, str]:
+        interval = self._options.get("scan.topic-partition-discovery.interval")
+        return {} if interval is None else {DISCOVERY_INTERVAL: str(interval)}
 
     def _rows(self) -> RecordRows:
         reader = None if self._key is None else self._key.reader()
@@ -272,6 +313,8 @@ class KafkaTable:
                 schema = schema.set_headers(HeadersOf(at[name]))
             else:
                 schema = schema.set_timestamps(TimestampOf(at[name]))
+        if self._options.get("sink.partitioner") == "fixed":
+            schema = schema.set_partitioner(FlinkFixedPartitioner())
         if self._upserts:
             schema = schema.set_tombstones(takes_away)
         sink = (

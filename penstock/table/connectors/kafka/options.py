@@ -54,16 +54,17 @@ KAFKA: Final[tuple[Option, ...]] = (
     text("scan.startup.specific-offsets"),
     number("scan.startup.timestamp-millis"),
     duration("scan.topic-partition-discovery.interval", 300_000),
-    text("sink.partitioner", "default"),
+    text("sink.partitioner", "default", choices=("default", "fixed", "round-robin")),
 )
+_UNBUFFERED: Final = "every change is written; queries fold the changes of each batch before"
 UPSERT_KAFKA: Final[tuple[Option, ...]] = (
     *COMMON,
     *_BOUNDS,
     text("topic", required=True),
     text("key.format", required=True),
     text("value.format", required=True),
-    number("sink.buffer-flush.max-rows", 0),
-    duration("sink.buffer-flush.interval", 0),
+    number("sink.buffer-flush.max-rows", 0, no_effect=_UNBUFFERED),
+    duration("sink.buffer-flush.interval", 0, no_effect=_UNBUFFERED),
 )
 
 

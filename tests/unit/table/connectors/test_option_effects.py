@@ -1,0 +1,168 @@
+"""Options in WITH (...): each has an effect, or a warning says that it has none."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock.common import Configuration, option_checks
+from penstock.connectors.kafka.serialization import FlinkFixedPartitioner
+from penstock.errors import ConfigurationError
+from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
+from penstock.table.catalog.tables import ObjectPath, PhysicalColumn, ResolvedTable
+from penstock.table.connectors import lookups, message_formats
+from penstock.table.connectors.datagen import factory as datagen
+from penstock.table.connectors.files import factory as files
+from penstock.table.connectors.jdbc import factory as jdbc
+from penstock.table.connectors.kafka import options as kafka
+from penstock.table.connectors.kafka.factory import KafkaTable
+from penstock.table.connectors.options import Option, checked, duration, flag
+from penstock.table.connectors.providers import TableContext
+from tests.builders.cases import check_all
+
+CONNECTORS = Path(penstock.__file__).parent / "table" / "connectors"
+DECLARING = {"Option", "duration", "flag", "memory", "number", "text"}
+
+
+def patterns_read() -> list[re.Pattern[str]]:
+    """Return what the code of connectors reads options by: texts, and texts with a part that varies. Declarations are left out."""
+    found = []
+    for path in CONNECTORS.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        declared = {
+            id(node.args[0])
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name)
+            if node.func.id in DECLARING
+        }
+        parts = {
+            id(part)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.JoinedStr)
+            for part in node.values
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                texts = [
+                    re.escape(part.value) if isinstance(part, ast.Constant) else r"[\w.-]+"
+                    for part in node.values
+                ]
+                if re.search("[a-z]{3}", "".join(texts)):  # not of variables only
+                    found.append("".join(texts))
+            elif (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in declared | parts
+            ):
+                found.append(re.escape(node.value))
+    return [re.compile(each) for each in set(found)]
+
+
+def declared_options() -> dict[str, Option]:
+    modules = (datagen, files, jdbc, kafka, lookups, message_formats)
+    lists = [value for module in modules for value in vars(module).values()]
+    lists += [options for each in lists if isinstance(each, dict) for options in each.values()]
+    return {
+        option.name: option
+        for each in lists
+        if isinstance(each, tuple)
+        for option in each
+        if isinstance(option, Option)
+    }
+
+
+def test_code_reads_each_option_of_connectors_and_formats():
+    read = patterns_read()
+    known = declared_options()
+    assert len(known) > 60
+
+    def check(option):
+        is_read = any(pattern.fullmatch(option.name) for pattern in read)
+        assert is_read or option.no_effect or len(option.choices) == 1
+
+    check_all(known, check)
+
+
+def test_an_option_without_an_effect_is_named_once(caplog, monkeypatch):
+    monkeypatch.setattr(option_checks, "_said", set())
+    known = [duration("pause", 10, no_effect="nothing pauses"), flag("loud")]
+    for given in ({"pause": "10 ms"}, {"loud": "true"}, {"pause": "1 s"}, {"pause": "1 s"}):
+        checked(given, known, "t")
+    assert caplog.messages == ["table t: option 'pause' has no effect: nothing pauses"]
+
+
+TOPIC = "'connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'x:1', 'format' = 'json'"
+
+
+def tables(options: str) -> TableEnvironment:
+    found = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    found.execute_sql(f"CREATE TABLE t (id INT, v STRING) WITH ({TOPIC}{options})")
+    return found
+
+
+REFUSED = {
+    "fields of keys without a format": (", 'key.fields' = 'id'", "'key.fields' needs 'key.format'"),
+    "a format of keys without fields": (", 'key.format' = 'raw'", "'key.format' needs 'key.fields'"),
+    "a Java class as partitioner": (", 'sink.partitioner' = 'org.example.Mine'", "'sink.partitioner' cannot be"),
+    "round-robin with keys": (
+        ", 'key.fields' = 'id', 'key.format' = 'json', 'sink.partitioner' = 'round-robin'",
+        "cannot be 'round-robin' with 'key.fields'",
+    ),
+    "a prefix that a key column lacks": (
+        ", 'key.fields' = 'id', 'key.format' = 'json', 'key.fields-prefix' = 'k_'",
+        "key column 'id' does not begin with 'k_'",
+    ),
+    "a prefix of columns that are in the value, too": (
+        ", 'key.fields' = 'id', 'key.format' = 'json', 'key.fields-prefix' = 'i'",
+        "needs 'value.fields-include' = 'EXCEPT_KEY'",
+    ),
+    "a topic and a pattern": (", 'topic-pattern' = 't.*'", "both 'topic' and 'topic-pattern'"),
+}  # fmt: skip
+
+
+def test_options_of_kafka_tables_that_others_would_hide_are_refused():
+    def check(case):
+        options, message = case
+        with pytest.raises(ConfigurationError, match=re.escape(message)):
+            tables(options).explain_sql("SELECT * FROM t")
+
+    check_all(REFUSED, check)
+
+
+def topic_with(**options: str) -> KafkaTable:
+    given = {"topic": "t", "properties.bootstrap.servers": "x:1", "format": "json", **options}
+    path = ObjectPath("default_catalog", "default_database", "t")
+    table = ResolvedTable(path, (PhysicalColumn("v", DataTypes.STRING()),))
+    return KafkaTable(TableContext(table, given, Configuration()), upserts=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "milliseconds"),
+    [
+        ({}, 300_000),
+        ({"scan.topic-partition-discovery.interval": "10 s"}, 10_000),
+        ({"scan.topic-partition-discovery.interval": "0 s"}, None),
+        ({"properties.partition.discovery.interval.ms": "7"}, 7),
+    ],
+)
+def test_the_interval_of_discovery_reaches_the_source(options, milliseconds):
+    source: Any = topic_with(**options).scan().source
+    assert source._plan.options.discovery_ms == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({}, type(None)),
+        ({"sink.partitioner": "round-robin"}, type(None)),  # as librdkafka does by itself
+        ({"sink.partitioner": "fixed"}, FlinkFixedPartitioner),
+    ],
+)
+def test_the_partitioner_reaches_the_sink(options, kind):
+    sink: Any = topic_with(**options).write(overwrite=False, partition={}).sink
+    assert type(sink._serializer._partitioner) is kind
