@@ -243,7 +243,7 @@ class RowDecoder:
                         values.append(read(text))
                     except (ValueError, ArithmeticError):
                         raise ValueError(
-                            f"column {column.name!r} is no {column.type.kind}: {text!r}"
+                            f"column {column.name!r}: {text!r} cannot be read as {column.type.kind}"
                         ) from None
                 good.append(values)
             except ValueError as error:

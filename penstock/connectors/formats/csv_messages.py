@@ -24,6 +24,8 @@ from penstock.errors import RecordError
 class CsvRowDeserializationSchema(DeserializationSchema):
     """Reads a Row from the bytes of one CSV line. An empty message, and a comment where these are allowed, is no row."""
 
+    skip_hint = "set_ignore_parse_errors(True) of the builder leaves such messages out"
+
     def __init__(
         self, schema: CsvSchema, *, ignore_parse_errors: bool = False, type_info: Any = None
     ) -> None:
@@ -48,7 +50,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             raise RecordError(
                 f"a CSV message cannot be read as a row: {cause}",
                 detail=f"message: {message[:200]!r}",
-                hint="set_ignore_parse_errors(True) leaves such messages out",
+                hint=self.skip_hint,
             ) from error
         return decoded[0] if decoded else None
 
