@@ -100,6 +100,8 @@ class DeserializationSchema(ABC):
 
     #: How many messages were left out because they cannot be parsed, where the schema ignores such errors; sources report it
     skipped: int = 0
+    #: What leaves out messages that cannot be parsed, as errors tell it; a table names its option here
+    skip_hint: str | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

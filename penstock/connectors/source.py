@@ -17,6 +17,7 @@ from typing import Any
 
 from penstock.common import clock
 from penstock.common.not_implemented import not_implemented
+from penstock.errors import RecordError
 
 
 class Boundedness(enum.Enum):
@@ -46,7 +47,8 @@ class MalformedRecord:
     """What a reader found and could not make a record of.
 
     It fails the job, or goes to the side output of `on_error` as a DeadLetter. `data` is what was found, as it came; `origin` tells where, by
-    names that the source's users know (topic, partition, offset). Where positions are ordered, `position` is the one after it.
+    names that the source's users know (topic, partition, offset). Where positions are ordered, `position` is the one after it. `message` is the
+    error's text; `reason` tells it without the data, and `hint` what leaves it out.
     """
 
     data: Any
@@ -55,6 +57,8 @@ class MalformedRecord:
     origin: dict[str, Any] = field(default_factory=dict)
     timestamp: int | None = None
     position: Any = None
+    reason: str = ""
+    hint: str | None = None
 
     @classmethod
     def of(
@@ -75,7 +79,17 @@ class MalformedRecord:
         name = kind.__qualname__
         if kind.__module__ != "builtins":
             name = f"{kind.__module__}.{name}"
-        return cls(data, name, str(error), origin, timestamp, position)
+        reason, hint = f"{name}: {error}", None
+        if isinstance(error, RecordError):
+            reason, hint = _without_data(error, data), error.hint
+        return cls(data, name, str(error), origin, timestamp, position, reason, hint)
+
+
+def _without_data(error: RecordError, data: Any) -> str:
+    """Return what an error says, without the record if that is its detail."""
+    if not error.detail or (isinstance(data, bytes) and repr(data[:20])[:-1] in error.detail):
+        return error.message
+    return f"{error.message} ({error.detail})"
 
 
 @dataclass(slots=True)

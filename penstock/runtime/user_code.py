@@ -121,8 +121,11 @@ _NOT_THE_USERS: Final = (
 )
 
 
-# An event loop calls the user's coroutines. Behind the user's frames, those of asyncio tell what they called. (It is not imported: few tasks need it.)
-_CALLS_COROUTINES: Final = f"{Path(concurrent.futures.__file__).parents[2]}/asyncio/"
+# Libraries that Penstock calls by itself, or that call the user's code. Behind frames of the user's, theirs tell what the user called.
+_LIBRARIES: Final = re.compile(
+    r".*/(site-packages|python3\.\d+)/(asyncio|pyarrow|pandas|numpy|fsspec|s3fs|botocore|sqlalchemy|psycopg|kafka|"
+    r"confluent_kafka|redis|fastavro|deltalake|pyiceberg)/.*|(pyarrow|pandas)/.*\.(pyx|pxi)"
+)
 
 
 def is_users(filename: str) -> bool:
@@ -154,9 +157,7 @@ def user_traceback(error: BaseException) -> str:
 
 def _users_frames(stack: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
     frames = (frame for frame in stack if is_users(frame.filename))
-    return list(
-        itertools.dropwhile(lambda each: each.filename.startswith(_CALLS_COROUTINES), frames)
-    )
+    return list(itertools.dropwhile(lambda each: _LIBRARIES.fullmatch(each.filename), frames))
 
 
 def method_of(function: Any, name: str) -> Callable[..., Any]:

@@ -384,11 +384,14 @@ def byte_lines(data: bytes) -> list[bytes]:
 
 def bad_record(error: BaseException, path: str, offset: int, text: object) -> RecordError:
     """Describe a record that cannot be read: why, where, what."""
-    reason = error.message if isinstance(error, RecordError) else f"{type(error).__name__}: {error}"
+    reason, hint = f"{type(error).__name__}: {error}", None
+    if isinstance(error, RecordError):
+        reason, hint = error.message, error.hint
     return RecordError(
         f"a record of a file cannot be read: {reason}",
         detail=f"{path}, at byte {offset}: {_shown(text)}",
-        hint="correct the file, or build the format with on_error='skip' to count and leave out such records",
+        hint=hint
+        or "correct the file, or build the format with on_error='skip' to count and leave out such records",
     )
 
 

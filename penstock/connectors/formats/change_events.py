@@ -37,6 +37,7 @@ Change = tuple[RowKind, Document]
 class ChangeEventSchema(DeserializationSchema):
     """Base of the schemas that read change events. A subclass finds the changes in an envelope."""
 
+    skip_hint = "ignore_parse_errors=True leaves such messages out"
     name = ""
     keys: Mapping[str, Metadata] = {}
 
@@ -84,9 +85,9 @@ class ChangeEventSchema(DeserializationSchema):
                 self.skipped += 1
                 return []
             raise RecordError(
-                f"a message cannot be read as a change event of {self.name}",
-                detail=f"{error}; message: {message[:300]!r}",
-                hint="ignore_parse_errors=True leaves such messages out",
+                f"a message cannot be read as a change event of {self.name}: {error}",
+                detail=f"message: {message[:300]!r}",
+                hint=self.skip_hint,
             ) from error
 
     def get_produced_type(self) -> Any:

@@ -253,7 +253,7 @@ class RowDecoder:
                         values.append(read(text))
                     except (ValueError, ArithmeticError):
                         raise ValueError(
-                            f"column {column.name!r} is no {column.type.kind}: {text!r}"
+                            f"column {column.name!r}: {text!r} cannot be read as {column.type.kind}"
                         ) from None
                 good.append([*values, *[None] * missing])
             except ValueError as error:

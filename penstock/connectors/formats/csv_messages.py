@@ -28,6 +28,8 @@ class CsvRowDeserializationSchema(DeserializationSchema):
     or one that is no CSV at all, is left out.
     """
 
+    skip_hint = "set_ignore_parse_errors(True) of the builder leaves such messages out"
+
     def __init__(
         self, schema: CsvSchema, *, ignore_parse_errors: bool = False, type_info: Any = None
     ) -> None:
@@ -52,7 +54,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             raise RecordError(
                 f"a CSV message cannot be read as a row: {cause}",
                 detail=f"message: {message[:200]!r}",
-                hint="set_ignore_parse_errors(True) leaves such messages out",
+                hint=self.skip_hint,
             ) from error
         return decoded[0] if decoded else None
 

@@ -86,6 +86,8 @@ class JsonLinesFormat(LineFormat):
 class JsonRowDeserializationSchema(DeserializationSchema):
     """Reads a Row from the bytes of a JSON object."""
 
+    skip_hint = "ignore_parse_errors() of the builder leaves such messages out"
+
     def __init__(
         self,
         type_info: Any,
@@ -125,10 +127,11 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             if self._ignore:
                 self.skipped += 1
                 return None
+            reason = error.message if isinstance(error, RecordError) else error
             raise RecordError(
-                "a JSON message cannot be read as a row",
-                detail=f"{error}; message: {message[:200]!r}",
-                hint="ignore_parse_errors() leaves such messages out",
+                f"a JSON message cannot be read as a row: {reason}",
+                detail=f"message: {message[:200]!r}",
+                hint=self.skip_hint,
             ) from error
 
     def deserialize_batch(self, messages: Sequence[bytes | None]) -> Deserialized:
@@ -260,7 +263,7 @@ def has_decimals(kind: FieldType) -> bool:
 
 def row_reader(row: FieldType, *, strict: bool = False) -> Callable[[Any], Row]:
     """Return the function that turns a JSON object into a Row."""
-    fields = [(name, value_reader(kind, strict=strict)) for name, kind in row.fields]
+    fields = [(name, kind, value_reader(kind, strict=strict)) for name, kind in row.fields]
     names = row.names
 
     def read(document: Any) -> Row:
@@ -269,7 +272,7 @@ def row_reader(row: FieldType, *, strict: bool = False) -> Callable[[Any], Row]:
                 f"a JSON object is expected, not {type(document).__name__}"
             )
         values: list[Any] = []
-        for name, convert in fields:
+        for name, kind, convert in fields:
             value = document.get(name)
             if value is None:
                 if strict and name not in document:
@@ -279,7 +282,8 @@ def row_reader(row: FieldType, *, strict: bool = False) -> Callable[[Any], Row]:
             try:
                 values.append(convert(value))
             except (TypeError, ValueError, ArithmeticError) as error:
-                raise ValueError(f"field {name!r}: {error}") from None
+                why = error if kind.fields else f"{value!r:.80} cannot be read as {kind.kind}"
+                raise ValueError(f"field {name!r}: {why}") from None
         return row_of(names, values)
 
     return read

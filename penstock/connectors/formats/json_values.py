@@ -42,6 +42,8 @@ class JsonDeserializationSchema(DeserializationSchema):
     Order(id=7, amount=0.0)
     """
 
+    skip_hint = "ignore_parse_errors=True leaves such messages out"
+
     def __init__(
         self, target: Any = None, *, decimals: bool = False, ignore_parse_errors: bool = False
     ) -> None:
@@ -64,9 +66,9 @@ class JsonDeserializationSchema(DeserializationSchema):
                 self.skipped += 1
                 return None
             raise RecordError(
-                "a message cannot be read as JSON",
-                detail=f"{error}; message: {message[:200]!r}",
-                hint="ignore_parse_errors=True leaves such messages out",
+                f"a message cannot be read as JSON: {error}",
+                detail=f"message: {message[:200]!r}",
+                hint=self.skip_hint,
             ) from error
 
     def deserialize_batch(self, messages: Sequence[bytes | None]) -> Deserialized:

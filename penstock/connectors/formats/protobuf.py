@@ -27,6 +27,8 @@ class ProtobufDeserializationSchema(DeserializationSchema):
     Row(seconds=5, nanos=0)
     """
 
+    skip_hint = "ignore_parse_errors=True leaves such messages out"
+
     def __init__(
         self,
         message: Any,
@@ -67,7 +69,7 @@ class ProtobufDeserializationSchema(DeserializationSchema):
             raise RecordError(
                 f"a message is no {self._type.descriptor.full_name} of Protobuf: {error}",
                 detail=f"the message is {message!r:.200}",
-                hint="ignore_parse_errors=True leaves such messages out",
+                hint=self.skip_hint,
             ) from error
 
     def get_produced_type(self) -> Any:

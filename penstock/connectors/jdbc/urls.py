@@ -122,7 +122,7 @@ def _host_and_port(text: str, url: str) -> tuple[str, str]:
         raise ArgumentError(
             "the URL of a database cannot be read",
             detail=f"'{_without_password(text)}' is not a host with a port, in '{_without_password(url)}'",
-            hint="for example jdbc:postgresql://host:5432/database; user and password go into with_user_name and with_password",
+            hint="for example jdbc:postgresql://host:5432/database; user and password are not part of it: they have options of their own",
         )
     return match[1].strip("[]") or "localhost", match[2] or "5432"
 

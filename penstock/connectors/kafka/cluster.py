@@ -210,5 +210,5 @@ class Cluster:
             f"no Kafka broker answers at {self.options.servers}",
             detail=f"waited for {timeout:g} s: {error.str()}",
             hint="check bootstrap.servers, and that the brokers run and can be reached from the driver; "
-            "bootstrap.timeout.ms says how long to wait",
+            "the property bootstrap.timeout.ms says how long to wait",
         )

@@ -26,6 +26,7 @@ from penstock.connectors.sink import CommitRequest, Committer, CommitterContext
 
 _log = logging.getLogger("penstock.connectors.kafka")
 
+LOSS_HINT: Final = "set_ignore_lost_transactions(True)"
 _ABORT_PATIENCE_S: Final = 30.0
 _STRAYS_EVERY_S: Final = 10.0
 
@@ -44,11 +45,13 @@ class KafkaCommitter(Committer):
         timeout_ms: int,
         *,
         ignores_losses: bool = False,
+        loss_hint: str = LOSS_HINT,
     ) -> None:
         self._transactions = transactions
         self._prefix = prefix
         self._timeout_ms = timeout_ms
         self._ignores_losses = ignores_losses
+        self._loss_hint = loss_hint
         self._context: CommitterContext | None = None
         self._probed = False
         self._commits = 0
@@ -120,8 +123,8 @@ class KafkaCommitter(Committer):
         raise KafkaDataLossError(
             what,
             detail=f"brokers: {self._transactions.bootstrap}; {reasons}",
-            hint="transaction.timeout.ms must outlast the time that the job is down; to go on without these records: "
-            "set_ignore_lost_transactions(True)",
+            hint="the property transaction.timeout.ms must outlast the time that the job is down; "
+            f"to go on without these records: {self._loss_hint}",
         )
 
     def clean_up(self, requests: Sequence[CommitRequest], job_id: str) -> None:

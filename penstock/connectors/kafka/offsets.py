@@ -72,6 +72,9 @@ Offsets = dict[KafkaTopicPartition, int]
 class KafkaOffsetsInitializer:
     """Says at which offsets partitions begin, or end. Made by its static methods."""
 
+    #: What sets the strategy, as errors tell it; a table names its options here
+    reset_hint = "give committed_offsets or offsets a KafkaOffsetResetStrategy, EARLIEST or LATEST, or begin elsewhere"
+
     def __init__(self, j_initializer: Any) -> None:
         if not isinstance(j_initializer, _Rule):
             raise ArgumentTypeError(
@@ -192,7 +195,7 @@ class KafkaOffsetsInitializer:
         return KafkaRefusedError(
             what,
             detail=f"the broker has offsets {first} to {end} of this partition",
-            hint="give committed_offsets or offsets a KafkaOffsetResetStrategy, EARLIEST or LATEST, or begin elsewhere",
+            hint=self.reset_hint,
         )
 
     def __eq__(self, other: object) -> bool:

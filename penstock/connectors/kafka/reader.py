@@ -325,8 +325,8 @@ class KafkaReader(SourceReader):
             f"the broker does not have offset {buffer.fetched} of topic '{buffer.partition.topic}', "
             f"partition {buffer.partition.partition}, (any more)",
             detail=f"{error.str()}, at {self._options.servers}{known}",
-            hint="records may be lost: was the job away for longer than the topic's retention, or the topic made anew? "
-            "set auto.offset.reset to earliest or latest to go on without them",
+            hint="records may be lost: was the job away for longer than the topic's retention, or the topic created again? "
+            "set the property auto.offset.reset to earliest or latest to go on without them",
         )
 
     def _on_error(self, error: Any) -> None:

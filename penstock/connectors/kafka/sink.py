@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from penstock.connectors.delivery import DeliveryGuarantee
-from penstock.connectors.kafka.committer import KafkaCommitter
+from penstock.connectors.kafka.committer import LOSS_HINT, KafkaCommitter
 from penstock.connectors.kafka.pool import transactional_settings
 from penstock.connectors.kafka.producer import DELIVERY_TIMEOUT_MS, producer_configuration
 from penstock.connectors.kafka.properties import check_configuration, check_properties
@@ -24,6 +24,9 @@ _SERVER: Final = re.compile(r"\S+:\d{1,5}")
 
 class KafkaSink(Sink):
     """Writes records to Kafka. Made by `KafkaSink.builder()`."""
+
+    #: What lets a job start without transactions that were lost, as errors tell it; a table names its option here
+    loss_hint = LOSS_HINT
 
     def __init__(
         self,
@@ -71,6 +74,7 @@ class KafkaSink(Sink):
             self._prefix,
             self._timeout_ms,
             ignores_losses=self._ignores_losses,
+            loss_hint=self.loss_hint,
         )
 
     def _transactions(self) -> Transactions:

@@ -21,6 +21,8 @@ class SourceSpec(OperatorSpec):
     watermark_strategy: Any  # penstock.common.watermark_strategy.WatermarkStrategy
     # Where what cannot be made a record goes, as DeadLetters; None: the job fails.
     error_tag: str | None = field(default=None, metadata=SHOWN_IF_SET)
+    # The SQL table that it reads: errors are about its options then, not about methods.
+    table: str | None = field(default=None, metadata=SHOWN_IF_SET)
 
     def with_error_tag(self, tag: str) -> OperatorSpec:
         """Return the spec with this tag."""

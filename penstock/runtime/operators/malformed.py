@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from penstock.common.dead_letter import DeadLetter
 from penstock.connectors.source import MalformedRecord
@@ -11,13 +12,15 @@ from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.records import RowBatch
 from penstock.runtime.user_code import shorten
 
+_SIDE_OUTPUT: Final = 'to go on without such records, send them to a side output: stream.on_error(OutputTag("dead letters"))'
+
 
 def put_aside(operator: StreamOperator, found: Sequence[MalformedRecord]) -> None:
     """Send them to the side output of the operator's `error_tag`; without one, raise."""
     tag = operator.spec.error_tag
     context = operator.context
     if tag is None:
-        raise refusal(found[0], context.operator_name)
+        raise refusal(found[0], context.operator_name, operator.spec.table)
     context.runtime_context.get_metrics_group().counter("numDeadLetters").inc(len(found))
     letters = [
         DeadLetter(
@@ -34,11 +37,19 @@ def put_aside(operator: StreamOperator, found: Sequence[MalformedRecord]) -> Non
     operator.output.emit_side(tag, RowBatch(letters, [letter.timestamp for letter in letters]))
 
 
-def refusal(record: MalformedRecord, operator: str) -> RecordError:
-    """Return the error that says what was found, where, and what can be done."""
+def refusal(record: MalformedRecord, operator: str, table: str | None = None) -> RecordError:
+    """Return the error that says what was found, where, and what can be done. Only programs have side outputs: a `table` has options."""
     where = ", ".join(f"{name} {value}" for name, value in record.origin.items())
+    reason = record.reason or f"{record.error_type}: {record.message}"
+    if table is not None:
+        return RecordError(
+            f"table {table}: {reason}",
+            detail=(f"at {where}: " if where else "") + shorten(record.data),
+            hint=record.hint,
+        )
+    hints = [] if record.hint is None else [record.hint]
     return RecordError(
         f"the source '{operator}' cannot read what it found" + (f" at {where}" if where else ""),
-        detail=f"{record.error_type}: {record.message}; it is {shorten(record.data)}",
-        hint='to go on without such records, send them to a side output: stream.on_error(OutputTag("dead letters"))',
+        detail=f"{reason}; it is {shorten(record.data)}",
+        hint="; or: ".join([*hints, _SIDE_OUTPUT]),
     )

@@ -87,6 +87,7 @@ class MessageFormat:
     types: tuple[DataType, ...]
     metadata: tuple[str, ...] = ()  # of a change, what follows the columns
     table: str = ""
+    prefix: str = ""  # of the names of its options
 
     @property
     def row_type(self) -> RowType:
@@ -101,6 +102,12 @@ class MessageFormat:
 
     def reader(self) -> DeserializationSchema:
         """Return what reads rows."""
+        reader = self._reader()
+        if "ignore-parse-errors" in self.options:
+            reader.skip_hint = skip_hint(self.prefix)
+        return reader
+
+    def _reader(self) -> DeserializationSchema:
         options, ignore = self.options, self.options.get("ignore-parse-errors", False)
         match self.kind:
             case "json" if ignore:
@@ -221,5 +228,20 @@ def message_format(
             hint=f"leave out '{kind}.fail-on-missing-field' or '{kind}.ignore-parse-errors'",
         )
     return MessageFormat(
-        kind, options, tuple(columns), tuple(columns.values()), tuple(metadata), table
+        kind,
+        options,
+        tuple(columns),
+        tuple(columns.values()),
+        tuple(metadata),
+        table,
+        prefixes[0],
     )
+
+
+def skip_hint(prefix: str) -> str:
+    """Return how rows that cannot be read are left out, where options of the format begin with this.
+
+    >>> skip_hint("csv.")
+    "set 'csv.ignore-parse-errors' = 'true' to leave out such rows"
+    """
+    return f"set '{prefix}ignore-parse-errors' = 'true' to leave out such rows"

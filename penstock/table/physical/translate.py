@@ -147,7 +147,7 @@ class _Translator:
         strategy = scanned.watermarks or WatermarkStrategy.no_watermarks()
         return self._step(
             node,
-            node.spec or SourceSpec(scanned.source, strategy),
+            node.spec or SourceSpec(scanned.source, strategy, table=str(node.table.path)),
             [],
             name=f"Source: {node.table.path.name}[{self._number}]",
             kind="source",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.common import RowKind
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, JobExecutionError
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.testing.mini_cluster import MiniCluster
 from tools.servers.kafka import KafkaBroker
@@ -204,3 +204,46 @@ def test_metadata_that_only_kafka_knows_is_not_written(tables: TableEnvironment)
     tables.execute_sql(f"CREATE TABLE t (a INT, `offset` BIGINT METADATA) WITH ({JSON}, {SERVER})")
     with pytest.raises(ConfigurationError, match="metadata 'offset' cannot be written"):
         tables.execute_sql("INSERT INTO t VALUES (1, 2)")
+
+
+def test_a_message_that_cannot_be_read_is_told_with_the_option_that_leaves_it_out(
+    tables: TableEnvironment, kafka: KafkaBroker
+) -> None:
+    topic = kafka.create_topic(f"bad-{uuid.uuid4().hex}", 1)
+    reads = "'scan.startup.mode' = 'earliest-offset'"
+    tables.execute_sql(
+        f"CREATE TABLE texts (t STRING) WITH ({options(kafka, topic, connector='kafka', format='raw')})"
+    )
+    plain = options(kafka, topic, connector="kafka", format="json")
+    value = options(kafka, topic, connector="kafka", value_format="csv")
+    tables.execute_sql(f"CREATE TABLE objects (a INT) WITH ({plain}, {reads})")
+    tables.execute_sql(f"CREATE TABLE lines (a INT) WITH ({value}, {reads})")
+    with MiniCluster():
+        tables.execute_sql('INSERT INTO texts VALUES (\'{"a": "x"}\')').wait()
+        for table, option in (("objects", "json"), ("lines", "value.csv")):
+            with pytest.raises(JobExecutionError) as caught:
+                final(tables, f"SELECT * FROM {table}")
+            told = str(caught.value)
+            assert told.startswith(f"table `default_catalog`.`default_database`.`{table}`: a ")
+            assert f'detail: at topic {topic}, partition 0, offset 0: b\'{{"a": "x"}}\'' in told
+            assert (
+                f"hint: set '{option}.ignore-parse-errors' = 'true' to leave out such rows" in told
+            )
+            assert "on_error" not in told
+
+
+def test_a_group_without_offsets_is_told_with_the_option_that_says_where_to_begin(
+    tables: TableEnvironment, kafka: KafkaBroker
+) -> None:
+    topic = kafka.create_topic(f"fresh-{uuid.uuid4().hex}", 1)
+    given = options(kafka, topic, connector="kafka", format="raw")
+    tables.execute_sql(f"CREATE TABLE fresh (t STRING) WITH ({given})")
+    tables.execute_sql(
+        f"CREATE TABLE reset (t STRING) WITH ({given}, 'properties.auto.offset.reset' = 'earliest')"
+    )
+    with MiniCluster():
+        tables.execute_sql("INSERT INTO fresh VALUES ('a')").wait()
+        with pytest.raises(JobExecutionError, match="has no offset of") as caught:
+            final(tables, "SELECT * FROM fresh")
+        assert "set 'properties.auto.offset.reset' to 'earliest' or 'latest'" in str(caught.value)
+        assert final(tables, "SELECT * FROM reset") == {("a",): 1}

@@ -43,7 +43,12 @@ from penstock.table.connectors.files.parts import (
 )
 from penstock.table.connectors.files.sink import FramesSink, directory_of
 from penstock.table.connectors.lookups import LoadedLookup
-from penstock.table.connectors.message_formats import CHANGE_FORMATS, MessageFormat, message_format
+from penstock.table.connectors.message_formats import (
+    CHANGE_FORMATS,
+    MessageFormat,
+    message_format,
+    skip_hint,
+)
 from penstock.table.connectors.options import Option, checked, duration, flag, memory, number, text
 from penstock.table.connectors.providers import LookupProvider, Scanned, TableContext, Written
 from penstock.table.types import DataType, LocalZonedTimestampType, TimestampType
@@ -336,10 +341,12 @@ class FilesScan:
         options = _csv_options(self._context)
         schema = _csv_schema(options, dict(zip(names, types, strict=True)), self._name)
         ignores = options["csv.ignore-parse-errors"]
+        rows = CsvRowDeserializationSchema(schema, ignore_parse_errors=ignores)
+        rows.skip_hint = skip_hint("csv.")
         return CsvFrames(
             names,
             types,
-            CsvRowDeserializationSchema(schema, ignore_parse_errors=ignores),
+            rows,
             careful=options["csv.escape-character"] is not None,
             options={
                 "separator": schema.column_separator,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import unquote
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
@@ -21,14 +22,16 @@ from penstock.connectors.formats.base import (
     FileFormat,
     FilePart,
     LineFormat,
+    bad_record,
     byte_lines,
     without_end,
 )
 from penstock.connectors.formats.field_types import field_type
 from penstock.connectors.formats.json_fields import LOOKED_AT, FieldNameCheck
-from penstock.errors import RecordError
+from penstock.errors import PenstockError, RecordError
 from penstock.files.file_info import FileInfo
 from penstock.files.file_system import FileSystem
+from penstock.runtime.user_code import shorten
 from penstock.table.connectors.files.parts import NANOS_OF_MILLI
 from penstock.table.types import DataType, RowField, RowType
 
@@ -44,6 +47,8 @@ def rows_at_once(asked: int) -> int:
 
 class FrameFormat(BulkFormat):
     """Base of these formats. A table's `names` and `types` are the columns that are in files; `columns` are those to read."""
+
+    title: ClassVar[str]  # the format, for messages
 
     def __init__(self, names: Sequence[str], types: Sequence[DataType]) -> None:
         self.names = list(names)
@@ -69,11 +74,25 @@ class FrameFormat(BulkFormat):
     ) -> Iterator[tuple[Any, int]]:
         """Yield frames, and how many rows of the part were read with them."""
         at = 0
-        for frame in self.frames(part, files, rows_at_once(batch_size)):
+        frames = self.frames(part, files, rows_at_once(batch_size))
+        while (frame := self._following(frames, part.path)) is not None:
             begin, at = at, at + frame.height
             if at > position:
                 rest = frame.slice(max(0, position - begin))
                 yield self._typed(rest, part.path), at
+
+    def _following(self, frames: Iterator[pl.DataFrame], path: str) -> pl.DataFrame | None:
+        try:
+            return next(frames, None)
+        except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
+            # A number tells that the storage failed, which may pass; a file of another format has none.
+            if isinstance(error, PenstockError) or getattr(error, "errno", None) is not None:
+                raise
+            raise RecordError(
+                f"a file cannot be read as {self.title}: {str(error).splitlines()[0]}",
+                detail=f"file: {path}",
+                hint="correct the table's 'format' or 'path', or take the file away",
+            ) from error
 
     @abstractmethod
     def frames(self, part: FilePart, files: FileSystem, rows: int) -> Iterator[pl.DataFrame]:
@@ -83,22 +102,35 @@ class FrameFormat(BulkFormat):
         missing = [name for name in self.columns if name not in frame.columns]
         if missing:
             raise RecordError(
-                "a file lacks columns of the table",
-                detail=f"{path}: missing {missing}, there are {frame.columns}",
+                f"a file lacks column '{missing[0]}' of the table",
+                detail=f"{path}: it has {', '.join(frame.columns) or 'no columns'}",
             )
+        return pl.DataFrame(
+            [self._column(frame[name], kind, path) for name, kind in self.schema.items()]
+        )
+
+    def _column(self, values: pl.Series, kind: pl.DataType, path: str) -> pl.Series:
         try:
-            return frame.select(
-                pl.col(name) if frame.schema[name] == kind else pl.col(name).cast(kind)
-                for name, kind in self.schema.items()
-            )
+            return values if values.dtype == kind else values.cast(kind)
         except pl.exceptions.PolarsError as error:
+            declared = dict(zip(self.names, self.types, strict=True))[values.name]
             raise RecordError(
-                "a file has columns of other types than the table", detail=f"{path}: {error}"
+                f"column '{values.name}' of a file cannot be read as {declared}",
+                detail=f"{path}: in the file its type is {values.dtype}, one of its values is {_misfit(values, kind)}",
+                hint="declare the column with the type that it has in the file",
             ) from error
+
+
+def _misfit(values: pl.Series, kind: pl.DataType) -> str:
+    """Return a value of a column that is none of another type."""
+    lost = values.is_not_null() & values.cast(kind, strict=False).is_null()
+    return shorten(values.filter(lost).first() if lost.any() else values.first())
 
 
 class ParquetFrames(FrameFormat):
     """Parquet; large files are read in parts of row groups."""
+
+    title = "Parquet"
 
     def plan(
         self, file: FileInfo, files: FileSystem, part_size: int
@@ -118,6 +150,8 @@ class ParquetFrames(FrameFormat):
 
 class OrcFrames(FrameFormat):
     """ORC."""
+
+    title = "ORC"
 
     def plan(
         self, file: FileInfo, files: FileSystem, part_size: int
@@ -155,6 +189,8 @@ def _read_times(frame: pl.DataFrame, wanted: dict[str, pl.DataType]) -> list[pl.
 
 class AvroFrames(FrameFormat):
     """Avro container files."""
+
+    title = "Avro"
 
     def plan(
         self, file: FileInfo, files: FileSystem, part_size: int
@@ -228,10 +264,8 @@ class LineFrames(LineFormat):
         found = self.rows.deserialize_batch(lines)
         if found.failures:
             index, error = found.failures[0]
-            raise RecordError(
-                "a file cannot be read as rows of the table",
-                detail=f"{path}, at byte {start + sum(map(len, raws[:index]))}: {error}",
-            ) from error
+            offset = start + sum(map(len, raws[:index]))
+            raise bad_record(error, path, offset, lines[index]) from error
         at = [self.names.index(name) for name in self.columns]
         return pl.DataFrame(
             [

@@ -18,6 +18,7 @@ from penstock.table.catalog.tables import MetadataColumn, PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.kafka.options import (
     KAFKA,
+    LOSSES,
     UPSERT_KAFKA,
     end_of,
     properties_of,
@@ -190,6 +191,8 @@ class KafkaTable:
     def _value_format(self) -> MessageFormat:
         kind = self._value_kind()
         prefixes = [f"{kind}.", f"value.{kind}."]
+        if not self._options.get("format"):
+            prefixes.reverse()  # the first one is the one that messages name
         keys = [key for key in self._metadata.values() if key.startswith(_VALUE)]
         return message_format(
             kind,
@@ -239,7 +242,8 @@ class KafkaTable:
             builder = builder.set_topic_pattern(options["topic-pattern"])
         else:
             raise ConfigurationError(f"table {self._name} lacks the option 'topic'")
-        builder = builder.set_starting_offsets(start_of(options, topic, self._name))
+        start = start_of(options, topic, self._name, properties_of(self._given))
+        builder = builder.set_starting_offsets(start)
         end = end_of(options, topic, self._name)
         if end is not None:
             builder = builder.set_bounded(end)
@@ -326,4 +330,6 @@ class KafkaTable:
         )
         if options["sink.transactional-id-prefix"]:
             sink = sink.set_transactional_id_prefix(options["sink.transactional-id-prefix"])
-        return Written(sink.build(), parallelism=options["sink.parallelism"])
+        built = sink.set_ignore_lost_transactions(options[LOSSES]).build()
+        built.loss_hint = f"'{LOSSES}' = 'true'"
+        return Written(built, parallelism=options["sink.parallelism"])

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
+from penstock.connectors.kafka.offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+)
 from penstock.errors import ConfigurationError
-from penstock.table.connectors.options import Option, duration, number, text
+from penstock.table.connectors.options import Option, duration, flag, number, text
 
+LOSSES: Final = "sink.ignore-lost-transactions"
 COMMON: Final = (
     text("properties.bootstrap.servers", required=True),
     number("scan.parallelism"),
@@ -19,9 +24,11 @@ COMMON: Final = (
         choices=("exactly-once", "at-least-once", "none"),
     ),
     text("sink.transactional-id-prefix"),
+    flag(LOSSES),
     text("key.fields-prefix", ""),
     text("value.fields-include", "all", choices=("all", "except_key")),
 )
+_RESET: Final = "properties.auto.offset.reset"
 STARTUP: Final = (
     "earliest-offset",
     "latest-offset",
@@ -77,18 +84,35 @@ def properties_of(options: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def start_of(options: Mapping[str, Any], topic: str | None, table: str) -> KafkaOffsetsInitializer:
-    """Return where reading begins."""
+def start_of(
+    options: Mapping[str, Any], topic: str | None, table: str, properties: Mapping[str, str]
+) -> KafkaOffsetsInitializer:
+    """Return where reading begins. As in Flink, a property of the client says where, if the group has no offset."""
+    reset = properties.get(_RESET.removeprefix("properties."), "none")
     match options.get("scan.startup.mode", "earliest-offset"):
         case "earliest-offset":
             return KafkaOffsetsInitializer.earliest()
         case "latest-offset":
             return KafkaOffsetsInitializer.latest()
         case "group-offsets":
-            return KafkaOffsetsInitializer.committed_offsets()
+            return _at_groups(reset, table)
         case "timestamp":
             return _at_time(options, "scan.startup", table)
     return _at_offsets(options, "scan.startup", topic, table)
+
+
+def _at_groups(reset: str, table: str) -> KafkaOffsetsInitializer:
+    try:
+        strategy = KafkaOffsetResetStrategy[reset.upper()]
+    except KeyError as error:
+        raise ConfigurationError(
+            f"table {table}: '{_RESET}' cannot be '{reset}'", hint="it is earliest, latest or none"
+        ) from error
+    found = KafkaOffsetsInitializer.committed_offsets(strategy)
+    found.reset_hint = (
+        f"set '{_RESET}' to 'earliest' or 'latest', or 'scan.startup.mode' to 'earliest-offset'"
+    )
+    return found
 
 
 def end_of(

@@ -185,6 +185,7 @@ def _watermarks(
     spec = TableSourceSpec(
         scanned.source,
         chosen.strategy(idle_ms),
+        table=str(table.path),
         rowtime=remap(watermark.rowtime, read),
         watermark=remap(watermark.expression, read),
         rows=rows,

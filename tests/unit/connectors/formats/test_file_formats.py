@@ -136,8 +136,15 @@ def test_csv_columns_of_all_kinds(tmp_path):
     [
         pytest.param("a,1\nb\nc,3\n", 4, "1 columns instead of 2", id="too few"),
         pytest.param("a,1\nb,2,3\nc,3\n", 4, "3 columns instead of 2", id="too many"),
-        pytest.param("a,1\nb,two\nc,3\n", 4, "column 'age' is no BIGINT: 'two'", id="not a number"),
-        pytest.param("a,1\nb,\nc,3\n", 4, "column 'age' is no BIGINT: ''", id="empty number"),
+        pytest.param(
+            "a,1\nb,two\nc,3\n",
+            4,
+            "column 'age': 'two' cannot be read as BIGINT",
+            id="not a number",
+        ),
+        pytest.param(
+            "a,1\nb,\nc,3\n", 4, "column 'age': '' cannot be read as BIGINT", id="empty number"
+        ),
         pytest.param('"a",1\n"b"x,2\nc,3\n', 6, "expected after", id="text after a quote"),
         pytest.param(
             '"a",1\n"b,2\nc,3\n', 6, "unexpected end of data", id="a quote that stays open"

@@ -1,0 +1,128 @@
+"""What an SQL user reads when a file of a table cannot be read: the place, the value, and an option of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+import pytest
+
+from penstock.errors import JobExecutionError
+from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.testing import MiniCluster
+from tests.builders.cases import check_all
+from tests.builders.tables import rows
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    with MiniCluster():
+        yield
+
+
+class Unreadable(NamedTuple):
+    """A file of a format, the lines that the message begins with, and its hint."""
+
+    kind: str
+    content: bytes
+    expected: tuple[str, ...]
+    hint: str | None
+
+
+def parquet(**columns: list[object]) -> bytes:
+    import io
+
+    out = io.BytesIO()
+    pl.DataFrame(columns).write_parquet(out)
+    return out.getvalue()
+
+
+TAKE_AWAY = "correct the table's 'format' or 'path', or take the file away"
+CASES = {
+    "CSV": Unreadable(
+        "csv",
+        b"1,a\n2x,b\n",
+        (
+            "a record of a file cannot be read: a CSV message cannot be read as a row: column 'a': '2x' cannot be read as INT",
+            "detail: {path}, at byte 4: b'2x,b'",
+        ),
+        "set 'csv.ignore-parse-errors' = 'true' to leave out such rows",
+    ),
+    "CSV that is not UTF-8": Unreadable(
+        "csv",
+        b"1,a\n2,\xff\n",
+        ("a record of a file cannot be read: a CSV message cannot be read as a row: 'utf-8'",),
+        "set 'csv.ignore-parse-errors' = 'true' to leave out such rows",
+    ),
+    "JSON": Unreadable(
+        "json",
+        b'{"a": 1}\n{"a": "q"}\n',
+        (
+            "a record of a file cannot be read: a JSON message cannot be read as a row: field 'a': 'q' cannot be read as INT",
+            'detail: {path}, at byte 9: b\'{{"a": "q"}}\'',
+        ),
+        "set 'json.ignore-parse-errors' = 'true' to leave out such rows",
+    ),
+    "change events": Unreadable(
+        "debezium-json",
+        b"nonsense\n",
+        (
+            "table `default_catalog`.`default_database`.`t`: a record of a file cannot be read: a message cannot be read as a change event of Debezium:",
+            "detail: at file {path}, offset 0: b'nonsense'",
+        ),
+        "set 'debezium-json.ignore-parse-errors' = 'true' to leave out such rows",
+    ),
+    "Parquet": Unreadable(
+        "parquet",
+        b"junk",
+        ("a file cannot be read as Parquet: ", "detail: file: {path}"),
+        TAKE_AWAY,
+    ),
+    "ORC": Unreadable(
+        "orc", b"junk", ("a file cannot be read as ORC: ", "detail: file: {path}"), TAKE_AWAY
+    ),
+    "Avro": Unreadable(
+        "avro", b"junk", ("a file cannot be read as Avro: ", "detail: file: {path}"), TAKE_AWAY
+    ),
+    "a column of another type": Unreadable(
+        "parquet",
+        parquet(a=["1", "x"], b=["u", "v"]),
+        (
+            "column 'a' of a file cannot be read as INT",
+            "detail: {path}: in the file its type is String, one of its values is 'x'",
+        ),
+        "declare the column with the type that it has in the file",
+    ),
+    "a column that is not there": Unreadable(
+        "parquet",
+        parquet(a=[1]),
+        ("a file lacks column 'b' of the table", "detail: {path}: it has a"),
+        None,
+    ),
+}
+
+
+def test_a_file_that_cannot_be_read_is_told_in_words_of_sql(tmp_path: Path) -> None:
+    def check(case: Unreadable) -> None:
+        directory = tmp_path / str(len(list(tmp_path.iterdir())))
+        directory.mkdir()
+        path = directory / "file"
+        path.write_bytes(case.content)
+        env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        env.execute_sql(
+            f"CREATE TABLE t (a INT, b STRING) WITH ('connector' = 'filesystem', 'path' = '{directory}', 'format' = '{case.kind}')"
+        )
+        with pytest.raises(JobExecutionError) as caught:
+            rows(env.sql_query("SELECT * FROM t"))
+        told = str(caught.value)
+        for line, expected in zip(told.splitlines(), case.expected, strict=False):
+            assert line.startswith(expected.format(path=path)), told
+        hints = [line for line in told.splitlines() if line.startswith("hint: ")]
+        assert hints == ([] if case.hint is None else [f"hint: {case.hint}"]), told
+        assert "in operator 'Source: t[" in told
+        for word in ("on_error", "ignore_parse_errors", "Traceback", "polars"):
+            assert word not in told, told
+
+    check_all(CASES, check)
