@@ -291,11 +291,14 @@ def _condition(node: Operator, spec: Any, lineage: Lineage) -> Text:
 def _join(node: Operator, spec: JoinSpec, lineage: Lineage) -> Parts:
     # An inner join of inserts does not look back at pairs that it has found: the condition is about rows to come.
     forgets = spec.kind == "INNER" and not (spec.left_retracts or spec.right_retracts)
+    # Partners that have expired cannot be counted after a restore.
+    counts = spec.kind != "INNER" and (spec.left_ttl_ms or spec.right_ttl_ms)
     return {
         **_sides(node, spec, lineage),
         "condition": () if forgets else _condition(node, spec, lineage),
         "left expires": _expires(spec.left_ttl_ms),
         "right expires": _expires(spec.right_ttl_ms),
+        "partners": ("counted",) if counts else (),
     }
 
 

@@ -154,7 +154,7 @@ def test_rows_are_inserted_if_their_key_is_new_and_updated_if_it_is_not(before: 
         if any(isinstance(node, Operator) and loses_half(node.spec) for node in plan.nodes):
             return
         run = PlanRun(plan)
-        for table, changes in happenings(1, 40, orders=4):
+        for table, changes in happenings(4, 60, orders=4):
             run.feed(table, *changes)
             run.drain()
         for key in plan.result.traits.keys:

@@ -387,7 +387,12 @@ def test_options_that_decide_how_a_query_runs() -> None:
             "WindowAggregate", windows(TUMBLE), {"table_optimizer_agg__phase__strategy": "TWO_PHASE"}, [],
         ),
         "state that expires": ("GroupAggregate", GROUPS, {"table_exec_state_ttl": "1 h"}, ["expires"]),
-        "a join that expires": ("Join", JOIN, {"table_exec_state_ttl": "1 h"}, ["left expires", "right expires"]),
+        "a join that expires": (
+            "Join", JOIN.replace("LEFT ", ""), {"table_exec_state_ttl": "1 h"}, ["left expires", "right expires"],
+        ),
+        "an outer join that expires": (
+            "Join", JOIN, {"table_exec_state_ttl": "1 h"}, ["left expires", "right expires", "partners"],
+        ),
     }  # fmt: skip
 
     def check(case: tuple[str, str, dict[str, str], list[str]]) -> None:
