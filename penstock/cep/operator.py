@@ -15,6 +15,7 @@ from typing import Any
 
 from penstock.cep.engine import Match
 from penstock.cep.matching import Order, PatternEngine
+from penstock.common.user_errors import UserCodeError
 from penstock.errors import PenstockError, RecordError
 from penstock.graph.keys import for_user
 from penstock.graph.operator_specs import CepSpec, DynamicCepSpec
@@ -23,7 +24,7 @@ from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MAX_WATERMARK, RowBatch
-from penstock.runtime.user_code import UserCodeError, close_functions, open_function
+from penstock.runtime.user_code import close_functions, open_function
 
 
 class MatchContext:

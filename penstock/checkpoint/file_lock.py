@@ -12,7 +12,7 @@ from pathlib import Path
 from penstock.checkpoint.lease_owner import LeaseOwner, fenced, refused
 from penstock.checkpoint.storage import WORDS
 from penstock.errors import CheckpointError, FencedError
-from penstock.files.errors import failure
+from penstock.files.errors import failure, not_writable
 from penstock.files.local import LocalFiles
 
 LOCK_FILE = ".lock"
@@ -57,7 +57,7 @@ class FileLock:
         except LocksNotSupportedError:
             raise
         except OSError as error:
-            raise failure(error, "lock", str(path), WORDS) from error
+            raise not_writable(error, str(directory), WORDS) from error
         try:
             before = os.pread(descriptor, _RECORD_BYTES, 0)
             os.ftruncate(descriptor, 0)
@@ -66,7 +66,7 @@ class FileLock:
             return cls(path, descriptor, owner, contested=_may_live(before))
         except OSError as error:
             os.close(descriptor)
-            raise failure(error, "write", str(path), WORDS) from error
+            raise not_writable(error, str(directory), WORDS) from error
 
     def check(self) -> None:
         """Raise FencedError unless this is still the driver of the job."""
@@ -169,7 +169,14 @@ def _lock(path: Path, *, sync: bool) -> int:
             files.make_directory(path.parent)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except (FileNotFoundError, FileExistsError) as error:
-            cause = error  # somebody released the job meanwhile, and the directory went with it
+            taken = Path(error.filename)
+            if taken.exists() and not taken.is_dir():
+                raise NotADirectoryError(
+                    errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(taken)
+                ) from error
+            cause = (
+                error  # another driver released the job meanwhile, and the directory went with it
+            )
             continue
         try:
             try:

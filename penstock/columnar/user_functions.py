@@ -7,12 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from penstock.runtime.user_code import (
-    FunctionFailedError,
-    call_failed,
-    open_function,
-    shorten,
-)
+from penstock.common.user_errors import FunctionFailedError, call_failed, shorten
+from penstock.runtime.user_code import open_function
 from penstock.table.expressions.nodes import Rex, UserCall, walk
 
 

@@ -16,8 +16,8 @@ from penstock.columnar.bitmaps import normal
 from penstock.columnar.dtypes import dtype_of
 from penstock.common.nanoseconds import from_nanos, to_nanos
 from penstock.common.types import Row
+from penstock.common.user_errors import shorten, shorten_all, shown_name
 from penstock.errors import RecordError
-from penstock.runtime.user_code import shorten, shorten_all, shown_name
 from penstock.table import types as t
 
 Convert = Callable[[Any], Any]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
+from penstock.common.data_frames import refuse_data_frame
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.option_checks import validate
@@ -72,6 +73,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         self, collection: Iterable[Any], type_info: TypeInformation | None = None
     ) -> DataStream:
         """Read the elements of a collection, in one subtask."""
+        refuse_data_frame(collection, "from_collection")
         if isinstance(collection, str | bytes | bytearray | dict) or not isinstance(
             collection, Iterable
         ):

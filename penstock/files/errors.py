@@ -54,6 +54,15 @@ def failure(error: OSError, action: str, where: str, words: Words = FILES) -> Pe
     return words.error(message, detail=str(error), hint=_hint(error, where, words))
 
 
+def not_writable(error: OSError, directory: str, words: Words = FILES) -> PenstockError:
+    """Describe why nothing can be written below a directory."""
+    message = f"cannot write to {words.directory} '{directory}'"
+    if error.errno in _FULL:
+        message = f"{words.storage} is full: {message}"
+    # Files below it have its path in front.
+    return words.error(message, detail=str(error), hint=_hint(error, f"{directory}/", words))
+
+
 def _is_above(error: OSError, where: str) -> bool:
     """Whether the trouble is not with the file itself, but with a directory of its path that cannot be made."""
     return isinstance(error.filename, str) and where.startswith(f"{error.filename.rstrip('/')}/")

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Final, TextIO
 
+from penstock.common.user_errors import UserCodeError
 from penstock.replay.errors import ReplayError
 from penstock.replay.running import (
     Failed,
@@ -31,7 +32,6 @@ from penstock.replay.running import (
 from penstock.runtime.operators.source import SourceOperator
 from penstock.runtime.records import Batch
 from penstock.runtime.task.subtask import Subtask
-from penstock.runtime.user_code import UserCodeError
 
 _PACKAGE: Final = f"{Path(__file__).resolve().parents[1]}/"
 _LIBRARIES: Final = tuple(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from penstock.common import temporary
+from penstock.common.user_errors import UserCodeError
 from penstock.errors import PenstockError
 from penstock.graph.deployment import VertexDeployment
 from penstock.graph.task_id import TaskId
@@ -22,7 +23,7 @@ from penstock.replay.state_check import ReplayStateIO, StateComparison, compare,
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.time.pace import SlotTrace
-from penstock.runtime.user_code import UserCodeError, user_traceback
+from penstock.runtime.user_code import user_traceback
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 from penstock.columnar.pandas_series import as_series
 from penstock.common.repeated_lines import Line, RepeatedLines
 from penstock.common.types import Row
-from penstock.runtime.user_code import call_failed, shorten_all
+from penstock.common.user_errors import call_failed, shorten_all
 from penstock.table.user_functions import (
     AggregateFunction,
     AsyncScalarFunction,

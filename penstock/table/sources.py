@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from penstock.columnar.specs.stateless import RowsToColumnsSpec
+from penstock.common.data_frames import refuse_data_frame
 from penstock.common.time import Instant
 from penstock.common.types import Row
 from penstock.common.watermark_strategy import WatermarkStrategy
@@ -30,6 +31,7 @@ _LONGEST = 2**31 - 1
 
 def rows_of(elements: Iterable[Any]) -> list[Any]:
     """Return elements as a list; refuse what is not a collection of rows."""
+    refuse_data_frame(elements, "from_elements")
     if isinstance(elements, str | bytes | dict) or not isinstance(elements, Iterable):
         raise ArgumentTypeError(
             f"elements must be a list of rows, got {elements!r}", hint="use [(1, 'a'), (2, 'b')]"

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-_FENCE = re.compile(r"^ {0,3}(`{3,})[ ]*(\S*)[^\n]*\n(.*?)^ {0,3}\1`*[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"^ {0,3}(`{3,})[ ]*(\S*)[^\n]*\n(.*?)^ {0,3}\1`*[ \t]*$", re.MULTILINE | re.DOTALL
+)
 _INLINE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"(?<!\\)\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(\s*<?([^)\s>]*)>?[^)]*\)")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)

@@ -167,7 +167,9 @@ _BEGINNINGS = (
 
 @each_page
 def test_options_that_are_mentioned_exist(page: Path) -> None:
-    keys = {span.partition(":")[0].partition("=")[0].strip() for span in code_spans(page.read_text())}
+    keys = {
+        span.partition(":")[0].partition("=")[0].strip() for span in code_spans(page.read_text())
+    }
     wrong = []
     for key in sorted(keys):
         if _KEY.fullmatch(key) and key.startswith(_BEGINNINGS):

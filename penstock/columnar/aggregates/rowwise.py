@@ -17,8 +17,8 @@ from typing import Any, Final
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.pandas_series import is_missing
 from penstock.columnar.values import column_of, decoder, encoder, wrong_result
+from penstock.common.user_errors import FunctionFailedError, call_failed
 from penstock.errors import RecordError, UnsupportedOperationError
-from penstock.runtime.user_code import FunctionFailedError, call_failed
 from penstock.table import types as t
 from penstock.table.expressions.nodes import AggregateCall, Literal, Symbol
 

@@ -15,13 +15,9 @@ from penstock.columnar.values import (
     values_of_series,
     wrong_result,
 )
+from penstock.common.user_errors import FunctionFailedError, call_failed, shown_name
 from penstock.errors import RecordError
-from penstock.runtime.user_code import (
-    FunctionFailedError,
-    call_failed,
-    position_of_failure,
-    shown_name,
-)
+from penstock.runtime.user_code import position_of_failure
 from penstock.table.expressions.nodes import UserCall
 
 if TYPE_CHECKING:

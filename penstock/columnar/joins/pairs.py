@@ -16,7 +16,8 @@ from penstock.columnar.specs.stateless import Types
 from penstock.columnar.store.groups import Numbers
 from penstock.columnar.store.rows import only
 from penstock.columnar.user_functions import open_functions, with_row
-from penstock.runtime.user_code import FunctionFailedError, close_functions
+from penstock.common.user_errors import FunctionFailedError
+from penstock.runtime.user_code import close_functions
 from penstock.table.expressions.nodes import Rex
 
 # So many pairs are put together at once: a row may have any number of partners.

@@ -8,9 +8,10 @@ from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.expressions import compile_expression
 from penstock.columnar.specs.common import KIND, column
 from penstock.columnar.user_functions import open_functions, with_row
+from penstock.common.user_errors import FunctionFailedError
 from penstock.errors import PenstockError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.user_code import FunctionFailedError, close_functions
+from penstock.runtime.user_code import close_functions
 from penstock.table.expressions.nodes import Rex
 
 # What expressions have in common is computed once: Nexmark's q22 (three parts of a link) is 2.9 times as fast, the CASE of q14 (four hours) 5.7 times, for 12 us a batch.

@@ -13,10 +13,10 @@ from penstock.columnar.specs.stateless import RowsToColumnsSpec
 from penstock.columnar.times import millis
 from penstock.columnar.values import fields_of, series_of, values_of_series
 from penstock.common.types import Row, RowKind, make_row
+from penstock.common.user_errors import shorten
 from penstock.errors import RecordError
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.records import RowBatch
-from penstock.runtime.user_code import shorten
 
 _KINDS = tuple(RowKind)
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}

@@ -24,9 +24,10 @@ from penstock.columnar.values import (
     wrong_result,
 )
 from penstock.common.types import Row
+from penstock.common.user_errors import call_failed, shorten, shown_name
 from penstock.errors import RecordError
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.user_code import call_failed, close_functions, shorten, shown_name
+from penstock.runtime.user_code import close_functions
 from penstock.table.types import DataType, MapType, MultisetType, RowType
 
 Made = tuple[Numbers, pl.DataFrame]  # for each row that was made, the row that it was made of

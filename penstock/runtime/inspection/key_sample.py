@@ -7,9 +7,9 @@ import threading
 from collections import Counter
 from typing import Any, Final
 
+from penstock.common.user_errors import shorten
 from penstock.runtime.inspection.requests import FrequentKeys, KeySamples
 from penstock.runtime.records import Batch
-from penstock.runtime.user_code import shorten
 
 # So many keys of a batch are counted: that takes 20 us, where processing a batch of 1000 records takes a millisecond.
 _OF_A_BATCH: Final = 64

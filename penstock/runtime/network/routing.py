@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from penstock.common.pickling import NotPicklableError, is_picklable
+from penstock.common.user_errors import shorten
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 from penstock.graph.deployment import ResultEdge
 from penstock.graph.key_groups import holds_nan, key_group_of, subtask_of
@@ -17,13 +18,7 @@ from penstock.graph.keys import as_key, as_keys
 from penstock.runtime.network.messages import DATA
 from penstock.runtime.network.writers import ResultWriter
 from penstock.runtime.records import Batch
-from penstock.runtime.user_code import (
-    RecordFailedError,
-    close_functions,
-    method_of,
-    open_function,
-    shorten,
-)
+from penstock.runtime.user_code import RecordFailedError, close_functions, method_of, open_function
 
 _ROUTES_KEPT = 200_000
 _MAX_RECORDS = 16_384

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from penstock.common.user_errors import UserCodeError, shorten
 from penstock.runtime.records import Batch
 from penstock.runtime.time.pace import WALL, Pace
-from penstock.runtime.user_code import UserCodeError, shorten
 
 
 class Output(Protocol):

@@ -6,12 +6,12 @@ from operator import itemgetter
 from types import GeneratorType
 from typing import Any, Self
 
+from penstock.common.user_errors import shorten
 from penstock.errors import ArgumentTypeError
 from penstock.runtime.isolation import isolated
 from penstock.runtime.operators.base import OperatorContext, Output
 from penstock.runtime.operators.result_check import ITERATED, ResultCheck
 from penstock.runtime.records import RowBatch
-from penstock.runtime.user_code import shorten
 
 _FLUSH_AT = 4096
 _first = itemgetter(0)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.common.dead_letter import DeadLetter
+from penstock.common.user_errors import shorten
 from penstock.connectors.source import MalformedRecord
 from penstock.errors import RecordError
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.records import RowBatch
-from penstock.runtime.user_code import shorten
 
 _SIDE_OUTPUT: Final = 'to go on without such records, send them to a side output: stream.on_error(OutputTag("dead letters"))'
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from penstock.common.suspicious_records import RESULTS, SuspicionCounter, counted
 from penstock.common.types import Row
-from penstock.runtime.user_code import shorten
+from penstock.common.user_errors import shorten
 
 # What functions return in place of several results, and what becomes a record instead.
 ITERATED: Final[Mapping[type, str]] = {

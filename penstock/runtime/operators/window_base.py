@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.user_errors import UserCodeError
 from penstock.errors import PenstockError
 from penstock.graph.operator_specs import WindowSpec, windows
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
@@ -12,7 +13,7 @@ from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.operators.window_contents import create_contents
 from penstock.runtime.operators.window_contexts import WindowContext
 from penstock.runtime.state.panes import PANE_PREFIX
-from penstock.runtime.user_code import UserCodeError, close_functions, open_function
+from penstock.runtime.user_code import close_functions, open_function
 
 CONTENTS = windows.CONTENTS.name
 PANES = f"{PANE_PREFIX}{CONTENTS}"

@@ -6,17 +6,13 @@ import pickle
 import traceback
 
 from penstock.common.pickling import dumps
+from penstock.common.user_errors import FunctionFailedError, UserCodeError, forget_call
 from penstock.errors import PenstockError, suppresses_restarts
 from penstock.runtime.network.messages import TaskFailure
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.task.subtask import Subtask
 from penstock.runtime.time.pace import SlotTrace
-from penstock.runtime.user_code import (
-    FunctionFailedError,
-    UserCodeError,
-    forget_call,
-    user_traceback,
-)
+from penstock.runtime.user_code import user_traceback
 
 
 def ended_itself(ending: SystemExit) -> UserCodeError:

@@ -10,11 +10,11 @@ from penstock.cep import (
     TimedOutPartialMatchHandler,
     WithinType,
 )
+from penstock.common.user_errors import UserCodeError
 from penstock.datastream import OutputTag
 from penstock.errors import RecordError
 from penstock.graph.key_groups import key_group_of, key_group_range
 from penstock.graph.operator_specs import CepSpec
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 from tests.unit.cep.patterns import Has
 

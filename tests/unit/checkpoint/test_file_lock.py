@@ -300,7 +300,7 @@ def test_a_directory_that_cannot_be_written_is_a_clean_error(storage, monkeypatc
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(file_lock.os, "open", refuse)
-    with pytest.raises(CheckpointError, match=r"\.lock'") as raised:
+    with pytest.raises(CheckpointError, match="cannot write to the checkpoint directory") as raised:
         acquire(storage, "job")
     assert not isinstance(raised.value, FencedError)
     assert hint in raised.value.hint
@@ -308,9 +308,10 @@ def test_a_directory_that_cannot_be_written_is_a_clean_error(storage, monkeypatc
 
 def test_a_file_in_the_place_of_the_directory_is_a_clean_error(storage, tmp_path):
     (tmp_path / "job").write_text("x")
-    with pytest.raises(CheckpointError, match="could not lock") as raised:
+    with pytest.raises(CheckpointError, match="cannot write to the checkpoint directory") as raised:
         acquire(storage, "job")
-    assert "File exists" in raised.value.detail
+    assert "Not a directory" in raised.value.detail
+    assert "a part of the path is a file" in raised.value.hint
 
 
 def test_a_lock_that_cannot_be_written_into_is_given_back(storage, monkeypatch):

@@ -288,14 +288,6 @@ def test_a_source_alone_is_nothing_to_execute(env, stream, executor):
             id="assigned on the way",
         ),
         pytest.param(
-            lambda e: e.from_collection([1]).union(
-                e.from_collection([1]).assign_timestamps_and_watermarks(
-                    WatermarkStrategy.for_monotonous_timestamps()
-                )
-            ),
-            id="assigned in one part of a union",
-        ),
-        pytest.param(
             lambda e: e.from_source(Unknown(), WatermarkStrategy.no_watermarks(), "s"),
             id="a source that may bring timestamps",
         ),

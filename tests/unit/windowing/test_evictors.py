@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Duration, Time
+from penstock.common.user_errors import UserCodeError
 from penstock.errors import ArgumentError, ArgumentTypeError, CheckpointError
 from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.window import create_window_operator
@@ -14,7 +15,6 @@ from penstock.runtime.operators.window_evicting import (
     EvictingMergingWindowOperator,
     EvictingWindowOperator,
 )
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from penstock.windowing import (
     CountEvictor,

@@ -16,6 +16,7 @@ import pyarrow.parquet
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.values import series_of
 from penstock.common.serialization import DeserializationSchema
+from penstock.common.user_errors import shorten
 from penstock.connectors.formats.base import (
     BulkFormat,
     Faults,
@@ -31,7 +32,6 @@ from penstock.connectors.formats.json_fields import LOOKED_AT, FieldNameCheck
 from penstock.errors import PenstockError, RecordError
 from penstock.files.file_info import FileInfo
 from penstock.files.file_system import FileSystem
-from penstock.runtime.user_code import shorten
 from penstock.table.connectors.files.parts import NANOS_OF_MILLI
 from penstock.table.types import DataType, RowField, RowType
 

@@ -12,13 +12,13 @@ import time
 
 import pytest
 
+from penstock.common.user_errors import UserCodeError
 from penstock.datastream import AsyncFunction
 from penstock.datastream.async_retry_predicates import has_exception_predicate
 from penstock.datastream.async_retry_strategies import AsyncRetryStrategy
 from penstock.graph.operator_specs import AsyncWaitSpec
 from penstock.runtime.operators.async_io import IN_FLIGHT, AsyncWaitOperator
 from penstock.runtime.operators.async_loop import StepLoop
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 from tests.unit.runtime.operators.async_services import WM, Service, Slow
 

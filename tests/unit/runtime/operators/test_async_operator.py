@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.common.user_errors import UserCodeError
 from penstock.datastream import AsyncFunction, OutputTag
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.state_descriptors import ValueStateDescriptor
-from penstock.runtime.user_code import UserCodeError
 from tests.unit.runtime.operators.async_services import WM, NothingHappensError, Run, Service, Slow
 
 

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from penstock.common.user_errors import UserCodeError
 from penstock.datastream import AsyncFunction, AsyncRetryStrategy
 from penstock.datastream.async_functions import AsyncBatchFunction
 from penstock.datastream.async_retry_predicates import (
@@ -13,7 +14,6 @@ from penstock.datastream.async_retry_predicates import (
     exception_type_predicate,
     has_exception_predicate,
 )
-from penstock.runtime.user_code import UserCodeError
 from tests.unit.runtime.operators.async_services import WM
 
 

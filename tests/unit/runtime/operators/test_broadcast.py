@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.common.user_errors import UserCodeError
 from penstock.datastream import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
@@ -13,7 +14,6 @@ from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
 from penstock.errors import InvalidProgramError, UnsupportedOperationError
 from penstock.graph.operator_specs import BroadcastProcessSpec, KeyedBroadcastProcessSpec
 from penstock.runtime.state.broadcast import BroadcastState, ReadOnlyBroadcastState
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from tests.builders.two_input_functions import RULES, SUM, Price, Scaled, key_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.common.time_domain import TimeDomain
+from penstock.common.user_errors import UserCodeError
 from penstock.datastream import CoMapFunction, KeyedCoProcessFunction, OutputTag
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.graph.operator_specs import (
@@ -13,7 +14,6 @@ from penstock.graph.operator_specs import (
     CoProcessSpec,
     KeyedCoProcessSpec,
 )
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from tests.builders.two_input_functions import Label, Repeat, SharedSum, Side, key_of
 

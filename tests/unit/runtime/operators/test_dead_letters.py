@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Types, WatermarkStrategy
+from penstock.common.user_errors import UserCodeError
 from penstock.datastream import (
     DeadLetter,
     KeyedProcessFunction,
@@ -30,7 +31,6 @@ from penstock.runtime.operators.process import ProcessOperator
 from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.stateless import MapOperator
 from penstock.runtime.records import RowBatch
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from penstock.windowing._state import InternalDescriptor
 from tests.builders.scripted import environment

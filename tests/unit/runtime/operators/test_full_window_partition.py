@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.common.user_errors import UserCodeError
 from penstock.datastream import Order
 from penstock.datastream.partition_windowed_stream import MapPartition, SortPartition
 from penstock.errors import ArgumentError, ArgumentTypeError, UnsupportedOperationError
 from penstock.graph.operator_specs import FullWindowPartitionSpec
 from penstock.runtime.operators import full_window_partition
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from tests.builders.examples import examples
 from tests.builders.scripted import environment

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.common.user_errors import UserCodeError
 from penstock.errors import RecordError
 from penstock.graph.operator_specs import IntervalJoinSpec
 from penstock.runtime.operators.interval_join import IntervalJoinOperator
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from tests.builders.examples import examples
 

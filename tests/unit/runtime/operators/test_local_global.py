@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.common.user_errors import UserCodeError
 from penstock.errors import InvalidProgramError, RecordError
 from penstock.graph.operator_specs import GlobalAggregateSpec, LocalAggregateSpec, WindowSpec
 from penstock.runtime.operators import local_aggregate
 from penstock.runtime.operators.time_window import TimeWindowOperator
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from tests.builders.examples import examples
 from tests.builders.two_stages import ASSIGNERS, TUMBLING, Total, add_up, key_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from penstock.common.time_domain import TimeDomain
+from penstock.common.user_errors import UserCodeError
 from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction
 from penstock.errors import UnsupportedOperationError
 from penstock.graph.operator_specs import KeyedProcessSpec, ProcessSpec
 from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.records import RowBatch
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 
 MIN, MAX = -(2**63), 2**63 - 1

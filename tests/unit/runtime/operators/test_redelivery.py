@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Duration, WatermarkStrategy
+from penstock.common.user_errors import UserCodeError
 from penstock.connectors.hybrid_source import HybridSource
 from penstock.connectors.source import (
     Boundedness,
@@ -26,7 +27,6 @@ from penstock.connectors.source import (
 from penstock.errors import InvalidProgramError, RecordError
 from penstock.graph.operator_specs import SourceSpec
 from penstock.runtime.operators.redelivery import REDELIVERED, OnceReader, new_part
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 from tests.builders.brokers import WILD, Broker
 from tests.builders.examples import examples

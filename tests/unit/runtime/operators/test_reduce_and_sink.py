@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.common.user_errors import UserCodeError
 from penstock.connectors.sink import Sink, SinkWriter
 from penstock.errors import RecordError
 from penstock.graph.operator_specs import KeyedReduceSpec, SinkSpec
 from penstock.runtime.records import RowBatch
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 
 MIN, MAX = -(2**63), 2**63 - 1

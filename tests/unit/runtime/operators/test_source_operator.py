@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from penstock.common import Duration, WatermarkStrategy
+from penstock.common.user_errors import UserCodeError
 from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.connectors.source import (
     Boundedness,
@@ -19,7 +20,6 @@ from penstock.connectors.source import (
 )
 from penstock.errors import RecordError
 from penstock.graph.operator_specs import SourceSpec
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 
 MIN, MAX = -(2**63), 2**63 - 1

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common.types import Row
+from penstock.common.user_errors import UserCodeError
 from penstock.datastream import OutputTag
 from penstock.graph.operator_specs import FilterSpec, FlatMapSpec, MapSpec
 from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.operators.emission import has_side_outputs
 from penstock.runtime.records import RowBatch
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 
 SIDE = OutputTag("side")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Duration, WatermarkStrategy
+from penstock.common.user_errors import UserCodeError
 from penstock.common.watermark_strategy import WatermarkGenerator
 from penstock.graph.operator_specs import TimestampsAndWatermarksSpec
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import ManualClock, OperatorHarness
 
 MIN, MAX = -(2**63), 2**63 - 1

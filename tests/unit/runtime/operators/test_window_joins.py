@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.common.user_errors import UserCodeError
 from penstock.datastream.co_group import CoGroupAdapter
 from penstock.datastream.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from penstock.datastream.joined_streams import FlatJoinAdapter, JoinAdapter
 from penstock.graph.operator_specs import CoGroupWindowSpec, WindowSpec
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from penstock.windowing import (
     CountEvictor,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.common.user_errors import UserCodeError
 from penstock.errors import CheckpointError, InvalidProgramError, RecordError
 from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.merging_window import MergingWindowOperator
@@ -11,7 +12,6 @@ from penstock.runtime.operators.registry import create_operator
 from penstock.runtime.operators.time_window import TimeWindowOperator
 from penstock.runtime.operators.window import WindowOperator, create_window_operator
 from penstock.runtime.records import RowBatch
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from penstock.windowing import (
     CountTrigger,

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.common.user_errors import UserCodeError
 from penstock.errors import RestoreRefusedError
 from penstock.graph.operator_specs import SinkSpec
 from penstock.runtime.records import RowBatch
 from penstock.runtime.state.operator_state import WRITERS
-from penstock.runtime.user_code import UserCodeError
 from penstock.testing import OperatorHarness
 from tests.builders.remembering_sinks import Merging, Remembering
 from tests.builders.scripted import LOG, _empty_log  # noqa: F401
