@@ -121,7 +121,7 @@ def _start(given: argparse.Namespace) -> int:
     from penstock.cli.run import RunOptions, configuration_of
     from penstock.common.config_file import load_config_file
 
-    options = RunOptions("", options=tuple(given.options), master=given.master, spark=given.spark)
+    options = RunOptions("", options=tuple(given.options), master=given.master)
     defaults, _ = load_config_file(given.config)
     configuration = {**defaults.to_dict(), **configuration_of(options).to_dict()}
     if given.foreground:

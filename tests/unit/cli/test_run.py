@@ -67,7 +67,6 @@ def test_flinks_way_to_write_an_option_works_too(write, capsys):
         (["-D", "paralelism.default=3"], "did you mean parallelism.default?"),
         (["-D", "parallelism.default=x"], "parallelism.default"),
         (["--session=localhost:1"], "--no-spark and --session contradict each other"),
-        (["-m", "local[3]"], "--no-spark and --master contradict each other"),
     ],
 )
 def test_a_wrong_option_is_refused_before_the_program_starts(write, capsys, options, message):
