@@ -67,6 +67,7 @@ ALLOWED = {
     ],
     "read by Python": ["dont_write_bytecode"],
     "read by psycopg": ["nonblocking"],
+    "read by shlex": ["commenters", "whitespace_split"],
     "found by name": ["run_anew"],
     "used by snippets that are text": ["KeyedNothing", "backend_with_paths", "run_without_sink"],
     "asked by tests, which could not see it otherwise": ["completed_epochs"],
