@@ -169,14 +169,13 @@ def _lock(path: Path, *, sync: bool) -> int:
             files.make_directory(path.parent)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except (FileNotFoundError, FileExistsError) as error:
-            taken = Path(error.filename)
-            if taken.exists() and not taken.is_dir():
-                raise NotADirectoryError(
-                    errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(taken)
-                ) from error
             cause = (
                 error  # another driver released the job meanwhile, and the directory went with it
             )
+            if isinstance(error, FileExistsError) and Path(error.filename).is_file():
+                cause = NotADirectoryError(
+                    errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename
+                )
             continue
         try:
             try:
@@ -194,6 +193,8 @@ def _lock(path: Path, *, sync: bool) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)  # it was deleted before it was locked
+    if isinstance(cause, NotADirectoryError):
+        raise cause
     raise CheckpointError(
         f"could not lock '{path}'",
         detail=str(cause or "the lock file disappears as soon as it is made"),
