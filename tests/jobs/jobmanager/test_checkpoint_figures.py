@@ -44,8 +44,10 @@ class Counted(Counting):
 class _CountedReader(SourceReader):
     def read(self, split: SourceSplit, position: int, limits: ReadLimits) -> Iterator[SourceBatch]:
         numbers = list(range(position, position + BATCH))
+        Counted.read += (
+            BATCH  # before the yield: a reader that is asked for other sizes is not resumed
+        )
         yield SourceBatch(numbers, position + BATCH, numbers)
-        Counted.read += BATCH
 
 
 class Taken(MapFunction):
