@@ -12,7 +12,7 @@ from pathlib import Path
 from penstock.checkpoint.lease_owner import LeaseOwner, fenced, refused
 from penstock.checkpoint.storage import WORDS
 from penstock.errors import CheckpointError, FencedError
-from penstock.files.errors import failure
+from penstock.files.errors import directory_failure, failure
 from penstock.files.local import LocalFiles
 
 LOCK_FILE = ".lock"
@@ -167,10 +167,19 @@ def _lock(path: Path, *, sync: bool) -> int:
     for _ in range(_TRIES):
         try:
             files.make_directory(path.parent)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except (FileNotFoundError, FileExistsError) as error:
-            cause = error  # somebody released the job meanwhile, and the directory went with it
+            cause = (
+                error  # perhaps somebody released the job meanwhile, and the directory went with it
+            )
             continue
+        except OSError as error:
+            raise directory_failure(error, str(path.parent), WORDS) from error
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except (FileNotFoundError, FileExistsError):
+            continue
+        except OSError as error:
+            raise failure(error, "write", str(path), WORDS) from error
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -187,9 +196,11 @@ def _lock(path: Path, *, sync: bool) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)  # it was deleted before it was locked
+    if cause is not None:
+        raise directory_failure(cause, str(path.parent), WORDS) from cause
     raise CheckpointError(
         f"could not lock '{path}'",
-        detail=str(cause or "the lock file disappears as soon as it is made"),
+        detail="the lock file disappears as soon as it is made",
         hint="look for what else makes or deletes files in the checkpoint directory",
     )
 
