@@ -56,3 +56,17 @@ def happenings(seed: int, count: int, orders: int = 8) -> list[tuple[str, list[C
 def as_given(changes: list[Change], mode: str) -> list[Change]:
     """What a connector tells of a change: one that gives upserts leaves out former rows."""
     return [change for change in changes if mode == "all" or change[0] != "-U"]
+
+
+def together(rng: random.Random, changes: list[Any]) -> list[Any]:
+    """Changes of the same table that follow each other, in batches of random sizes: what a mini-batch does. Watermarks (numbers) stay where they are."""
+    batches: list[Any] = []
+    for each in changes:
+        last = batches[-1] if batches else None
+        if isinstance(each, int):
+            batches.append(each)
+        elif isinstance(last, tuple) and last[0] == each[0] and rng.random() < 0.5:
+            last[1].extend(each[1])
+        else:
+            batches.append((each[0], list(each[1])))
+    return batches

@@ -111,15 +111,15 @@ class PlanRun:
                 harness.context.output = harness.operator.output = output
                 self._running[place, subtask] = harness
 
-    def feed(self, table: str, *changes: Change, source: int | None = None) -> None:
-        """Let a table send changes: each subtask those of the rows whose first value is its own, in one batch, so that changes of a row stay in order."""
+    def feed(self, table: str, *changes: Change, by: int = 0) -> None:
+        """Let a table send changes: each subtask those of the rows whose value in a column (`by`) is its own, in one batch, so that changes of a row stay in order."""
         for node in self._nodes:
             if isinstance(node, TableScan) and node.table.path.name == table:
                 names = [each.name for each in node.table.columns]
                 chosen = [names.index(field.name) for field in node.schema]
                 parts: dict[int, list[Change]] = {}
                 for kind, row in changes:
-                    subtask = (hash(row[0]) if source is None else source) % self.parallelism
+                    subtask = hash(row[by] or 0) % self.parallelism
                     parts.setdefault(subtask, []).append((kind, tuple(row[at] for at in chosen)))
                 for subtask, rows in parts.items():
                     self.send(node, subtask, batch_of(rows, node.types).frame)

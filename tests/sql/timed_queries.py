@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from tests.builders.timelines import BASE_MS, GAPS, TABLES, WINDOWS
+from tests.builders.timelines import BASE_MS, GAPS, NEVER, TABLES, WINDOWS
+from tests.sql.nested_queries import nested_queries
 
 CHAOS, DRAINED, LATE = "chaos", "drained", "late"
 ALL = frozenset({CHAOS, DRAINED, LATE})
@@ -48,7 +49,10 @@ class Windowed:
 
 
 def _both(template: str, *inputs: Windowed, modes: frozenset[str] = ALL) -> Timed:
-    """Return a query that is the same in both dialects, but for what it reads: {0}, {1}; {start} and {end} are the bounds of windows in seconds."""
+    """Return a query that is the same in both dialects, but for what it reads: {0}, {1}; {start} and {end} are the bounds of windows in seconds.
+
+    Behind a, b and c may stand the bounds themselves: with them, the result of a window has a key.
+    """
     texts = []
     for names, start, end in (
         ([each.ours for each in inputs], _seconds("{}window_start"), _seconds("{}window_end")),
@@ -106,11 +110,6 @@ _grows = st.builds(_window_texts, _growing, _names)
 _sessions = st.builds(
     _session_texts, st.sampled_from(["bids", "asks"]), st.sampled_from(GAPS), st.booleans()
 )
-_keyed_sessions = st.builds(
-    _session_texts, st.sampled_from(["bids", "asks"]), st.sampled_from(GAPS), st.just(True)
-)
-_windowed = st.one_of(_sliced, _sliced, _sessions)
-_unchanging = st.one_of(_grows, _grows, _sessions)
 _CALLS = (
     "SUM(v)", "MAX(v)", "MIN(v)", "CAST(COUNT(v) AS INT)", "CAST(COUNT(DISTINCT v) AS INT)", "SUM(DISTINCT v)",
     "SUM(v) FILTER (WHERE id > 6)", "CAST(COUNT(*) FILTER (WHERE v > 4) AS INT)", "CAST(COUNT(DISTINCT v) FILTER (WHERE id < 15) AS INT)",
@@ -123,14 +122,14 @@ _between = st.sampled_from(_BETWEEN)
 
 def _aggregate(window: Windowed, call: str, where: str, shown: str) -> Timed:
     return _both(
-        f"SELECT {shown}, CAST(COUNT(*) AS INT) AS b, {call} AS c FROM {{0}}{where} GROUP BY window_start, window_end, k",
+        f"SELECT {shown}, CAST(COUNT(*) AS INT) AS b, {call} AS c, window_start, window_end FROM {{0}}{where} GROUP BY window_start, window_end, k",
         window,
     )
 
 
 def _total(window: Windowed, call: str, where: str, shown: str) -> Timed:
     return _both(
-        f"SELECT {shown} AS a, CAST(COUNT(*) AS INT) AS b, {call} AS c FROM {{0}}{where} GROUP BY window_start, window_end",
+        f"SELECT {shown} AS a, CAST(COUNT(*) AS INT) AS b, {call} AS c, window_end FROM {{0}}{where} GROUP BY window_start, window_end",
         window,
     )
 
@@ -165,14 +164,14 @@ def _sets(window: Windowed, call: str) -> Timed:
 
 def _first(window: Windowed, by: str, order: str, shown: str, condition: str) -> Timed:
     return _both(
-        f"SELECT {shown} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY {order}) AS rn FROM {{0}}) WHERE rn {condition}",
+        f"SELECT {shown}, window_start, window_end FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {by} ORDER BY {order}) AS rn FROM {{0}}) WHERE rn {condition}",
         window,
     )
 
 
 def _first_of_groups(window: Windowed, call: str, order: str, condition: str) -> Timed:
     return _both(
-        f"SELECT {{end}} AS a, k AS b, c FROM (SELECT window_start, window_end, k, c, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY {order}) AS rn FROM "
+        f"SELECT {{end}} AS a, k AS b, c, window_end FROM (SELECT window_start, window_end, k, c, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY {order}) AS rn FROM "
         f"(SELECT window_start, window_end, k, {call} AS c FROM {{0}} GROUP BY window_start, window_end, k)) WHERE rn {condition}",
         window,
     )
@@ -197,6 +196,28 @@ def _joined_groups(pair: tuple[Windowed, Windowed], kind: str, call: str) -> Tim
     )
 
 
+def _grouped_pairs(pair: tuple[Windowed, Windowed], kind: str) -> Timed:
+    """Windows of joined rows: those of the side that is preserved. The sides have different columns."""
+    side = "r" if kind == "RIGHT" else "l"
+    return _both(
+        f"SELECT {{end}} AS a, CAST(COUNT(*) AS INT) AS b, MAX(id) AS c, window_end FROM (SELECT {side}.window_start, {side}.window_end, l.id FROM "
+        f"(SELECT * FROM {{0}}) l {kind} JOIN (SELECT window_start, window_end, k, COUNT(*) AS n FROM {{1}} GROUP BY window_start, window_end, k) r "
+        f"ON l.k = r.k AND {_SAME}) GROUP BY window_start, window_end",
+        *pair,
+    )
+
+
+def _plain(table: str, name: str) -> Timed:
+    """Rows with their windows leave at once, whatever the watermark."""
+    windowed = _window_texts(table, name)
+    query = "SELECT id AS a, k AS b, v AS c, window_start, window_end FROM {}"
+    theirs = (
+        f"(SELECT t.*, w.s AS window_start, w.e AS window_end FROM {table} t JOIN windows w ON w.name = '{name}' "
+        f"AND t.ts >= w.s AND t.ts < w.e WHERE t.gone_wm = {NEVER})"
+    )
+    return Timed(query.format(windowed.ours), query.format(theirs))
+
+
 def _chosen(pair: tuple[Windowed, Windowed], negated: str, more: str) -> Timed:
     return _both(
         f"SELECT id AS a, k AS b, {{end}} AS c FROM (SELECT * FROM {{0}}) l WHERE {negated}EXISTS (SELECT 1 FROM (SELECT * FROM {{1}}) r "
@@ -216,29 +237,52 @@ def _pairs() -> st.SearchStrategy[tuple[Windowed, Windowed]]:
 
 _kinds = st.sampled_from(["INNER", "LEFT", "RIGHT", "FULL"])
 _bounds = st.sampled_from(["<= 1", "<= 2", "= 2", "BETWEEN 2 AND 3"])
-_windows = st.one_of(
-    st.builds(
-        _aggregate, _windowed, _calls, _between, st.sampled_from(["k AS a", "{end} AS a", "{start} AS a"])
-    ),
-    st.builds(_total, _windowed, _calls, _between, st.sampled_from(["{start}", "{end}"])),
-    st.builds(
-        _two_levels, _windowed, _calls, _between, st.sampled_from(["MAX(c)", "SUM(c)", "MIN(k)"])
-    ),
-    st.builds(_over_windows, _windowed, _calls),
-    st.builds(_sets, _sliced, _calls),
-    st.builds(
+
+
+def _aggregates(windowed: st.SearchStrategy[Windowed]) -> st.SearchStrategy[Timed]:
+    shown = st.sampled_from(["k AS a", "{end} AS a", "{start} AS a"])
+    outer = st.sampled_from(["MAX(c)", "SUM(c)", "MIN(k)"])
+    return st.one_of(
+        st.builds(_aggregate, windowed, _calls, _between, shown),
+        st.builds(_aggregate, windowed, _calls, _between, shown),
+        st.builds(_total, windowed, _calls, _between, st.sampled_from(["{start}", "{end}"])),
+        st.builds(_two_levels, windowed, _calls, _between, outer),
+        st.builds(_over_windows, windowed, _calls),
+    )
+
+
+def _firsts(windowed: st.SearchStrategy[Windowed]) -> st.SearchStrategy[Timed]:
+    return st.builds(
         _first,
-        _unchanging,
+        windowed,
         st.sampled_from(["window_start, window_end", "window_start, window_end, k"]),
         st.sampled_from(["v DESC, id", "v, id DESC", "ts, id", "ts DESC, id"]),
         st.sampled_from(
-            ["{end} AS a, id AS b, v AS c", "id AS a, CAST(rn AS INT) AS b, v AS c", "k AS a, {start} AS b, id AS c"]
+            [
+                "{end} AS a, id AS b, v AS c",
+                "id AS a, CAST(rn AS INT) AS b, v AS c",
+                "k AS a, {start} AS b, id AS c",
+            ]
         ),
         _bounds,
-    ),
+    )
+
+
+_windows = st.one_of(_aggregates(_sliced), _aggregates(_sliced), st.builds(_sets, _sliced, _calls))
+_session_windows = st.one_of(_aggregates(_sessions), _aggregates(_sessions), _firsts(_sessions))
+_window_firsts = st.one_of(
+    _firsts(_grows),
+    _firsts(_grows),
     st.builds(
-        _first_of_groups, _windowed, _calls, st.sampled_from(["c DESC, k", "k", "c, k DESC"]), _bounds
+        _first_of_groups,
+        _sliced,
+        _calls,
+        st.sampled_from(["c DESC, k", "k", "c, k DESC"]),
+        _bounds,
     ),
+    st.builds(_plain, st.sampled_from(["bids", "stock"]), _names),
+)
+_window_joins = st.one_of(
     st.builds(
         _joined,
         _pairs(),
@@ -246,8 +290,11 @@ _windows = st.one_of(
         st.sampled_from(["", " AND l.v > r.v", " AND l.v > 2", " AND r.id > 8"]),
     ),
     st.builds(_joined_groups, _pairs(), _kinds, _calls),
-    st.builds(_chosen, _pairs(), st.sampled_from(["", "NOT "]), st.sampled_from(["", " AND r.v > l.v"])),
-)  # fmt: skip
+    st.builds(_grouped_pairs, _pairs(), st.sampled_from(["INNER", "LEFT", "RIGHT", "RIGHT"])),
+    st.builds(
+        _chosen, _pairs(), st.sampled_from(["", "NOT "]), st.sampled_from(["", " AND r.v > l.v"])
+    ),
+)
 
 
 # Windows in GROUP BY
@@ -327,6 +374,14 @@ def _lagged(call: str) -> Timed:
     )
 
 
+def _over_changes(call: str, partition: str) -> Timed:
+    """Of rows that change, time is a column like any other: nothing waits, and nothing is late."""
+    query = (
+        f"SELECT id AS a, CAST({call} OVER ({partition}ORDER BY ts) AS INT) AS b, v AS c FROM stock"
+    )
+    return Timed(query, f"{query} WHERE gone_wm = {NEVER}")
+
+
 _OVER = (
     "SUM(v)",
     "COUNT(*)",
@@ -346,6 +401,11 @@ _ordered = st.one_of(
         ),
     ),
     st.builds(_lagged, st.sampled_from(["LAG(v) OVER ({})", "LAG(v, 2) OVER ({})"])),
+    st.builds(
+        _over_changes,
+        st.sampled_from(["SUM(v)", "COUNT(*)", "MAX(v)"]),
+        st.sampled_from(["PARTITION BY k ", ""]),
+    ),
 )
 
 
@@ -368,7 +428,7 @@ _deduplicates = st.builds(
 # Joins in time
 
 
-def _near(kind: str, before: int, after: int, more: str, strict: str) -> Timed:
+def _near(kind: str, before: int, after: int, more: str, strict: tuple[str, str]) -> Timed:
     ours, theirs = "INTERVAL '{}' SECOND", "{} * 1000"
     head = "SELECT l.id AS a, r.id AS b, l.v AS c FROM bids l {} JOIN asks r"
     if kind in {"SEMI", "ANTI"}:
@@ -377,7 +437,7 @@ def _near(kind: str, before: int, after: int, more: str, strict: str) -> Timed:
     texts = []
     for interval in (ours, theirs):
         low, high = interval.format(before), interval.format(after)
-        condition = f"l.k = r.k AND l.ts >= r.ts - {low} AND l.ts <{strict} r.ts + {high}{more}"
+        condition = f"l.k = r.k AND l.ts >{strict[0]} r.ts - {low} AND l.ts <{strict[1]} r.ts + {high}{more}"
         if kind in {"SEMI", "ANTI"}:
             texts.append(f"{head} WHERE {condition})")
         else:
@@ -391,7 +451,7 @@ _intervals = st.builds(
     st.integers(0, 3),
     st.integers(0, 3),
     st.sampled_from(["", "", " AND l.v > r.v"]),
-    st.sampled_from(["=", ""]),
+    st.tuples(st.sampled_from(["=", ""]), st.sampled_from(["=", ""])),
 )
 
 
@@ -420,8 +480,21 @@ _temporals = st.builds(
 )
 
 
+_GROWING = tuple(
+    f"SELECT {columns} FROM {table}"
+    for table in ("bids", "asks")
+    for columns in ("id AS a, k AS b, v AS c", "k AS a, v AS b, id AS c")
+)
+# Tables that only grow, without a look at time: joins and Top-N have ways of their own for them.
+_growing_tables = nested_queries(1, _GROWING).map(lambda query: Timed(query, query))
+
+
 FAMILIES: dict[str, st.SearchStrategy[Timed]] = {
+    "growing tables": _growing_tables,
     "windows": _windows,
+    "sessions": _session_windows,
+    "window Top-N": _window_firsts,
+    "window joins": _window_joins,
     "windows in GROUP BY": _group_windows,
     "OVER": _ordered,
     "deduplication": _deduplicates,

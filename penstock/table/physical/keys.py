@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from penstock.table.expressions.nodes import InputRef, Rex
 from penstock.table.physical.nodes import Key, Keys, WindowColumns
@@ -51,9 +52,7 @@ def project_window(window: WindowColumns | None, projection: Sequence[Rex]) -> W
     where = places(projection)
     if window.start not in where or window.end not in where:
         return None
-    return WindowColumns(
-        where[window.start][0], where[window.end][0], window.zone, rowtime=window.rowtime
-    )
+    return replace(window, start=where[window.start][0], end=where[window.end][0])
 
 
 def shift(keys: Keys, by: int) -> Keys:

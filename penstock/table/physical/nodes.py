@@ -41,12 +41,23 @@ EVERYTHING = Changes(updates=True, deletes=True)
 
 @dataclass(frozen=True, slots=True)
 class WindowColumns:
-    """Where rows carry the window that they belong to. `zone`: the session time zone if windows are over TIMESTAMP_LTZ."""
+    """Where rows carry the window that they belong to. `zone`: the session time zone if windows are over TIMESTAMP_LTZ.
+
+    `starts_differ`, `ends_differ`: two windows never have the same start, or end. Those of CUMULATE share starts; sessions of different keys may share either.
+    """
 
     start: int
     end: int
     zone: str | None = None
     rowtime: bool = True
+    starts_differ: bool = True
+    ends_differ: bool = True
+
+    def keys(self, key: Key) -> list[Key]:
+        """Return by what rows are known that a key and their window tell apart."""
+        bounds = ((self.start, self.starts_differ), (self.end, self.ends_differ))
+        found = [key | {bound} for bound, differs in bounds if differs]
+        return found or [key | {self.start, self.end}]
 
 
 @dataclass(frozen=True, slots=True)

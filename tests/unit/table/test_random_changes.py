@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.builders.changing_tables import Recomputed, as_given, happenings
+from tests.builders.changing_tables import Recomputed, as_given, happenings, together
 from tests.builders.examples import examples
 from tests.builders.plan_runs import (
     Change,
@@ -33,19 +33,6 @@ SEEDS = st.integers(0, 2**16)
 SOAK_S = 7200
 TWO_PHASE = {"table_optimizer_agg__phase__strategy": "TWO_PHASE"}
 SPLIT = {"table_optimizer_distinct__agg_split_enabled": "true"}
-
-
-def together(
-    rng: random.Random, changes: list[tuple[str, list[Change]]]
-) -> list[tuple[str, list[Change]]]:
-    """Changes of the same table that follow each other, in batches of random sizes: what a mini-batch does."""
-    batches: list[tuple[str, list[Change]]] = []
-    for table, rows in changes:
-        if batches and batches[-1][0] == table and rng.random() < 0.5:
-            batches[-1][1].extend(rows)
-        else:
-            batches.append((table, list(rows)))
-    return batches
 
 
 @given(

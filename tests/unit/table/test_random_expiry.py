@@ -63,7 +63,7 @@ def ran(
     for number, each in enumerate(arrivals(seed, changing=changing)):
         if each.second * 1000 > run.clock.now:
             run.pass_time(each.second * 1000 - run.clock.now)
-        run.feed(each.table, (each.kind, each.row), source=each.row[1] or 0)
+        run.feed(each.table, (each.kind, each.row), by=1)
         run.drain()
         if number == 12:
             run.restart(parallelism=parallelism[1])

@@ -128,21 +128,22 @@ def _group_window(
         retracts=below.traits.changes.retracts,
         zone=context.zone,
     )
-    return operator(
-        spec, (sent,), node.schema, _window_traits(node, moved.zone), single=not node.keys
-    )
+    return operator(spec, (sent,), node.schema, _window_traits(node, moved), single=not node.keys)
 
 
-def _window_traits(node: Aggregate, zone: str | None) -> Traits:
+def _window_traits(node: Aggregate, window: WindowDefinition) -> Traits:
     first = len(node.keys) + len(node.aggregates)
     places = {name: first + at for at, name in enumerate(node.properties)}
     keys = frozenset(range(len(node.keys)))
     bounds = [places[each] for each in ("start", "end", "rowtime") if each in places]
     known = frozenset(keys | {bound} for bound in bounds)
-    window = None
+    columns = None
     if "start" in places and "end" in places:
-        window = WindowColumns(places["start"], places["end"], zone, "rowtime" in places)
-    return Traits(keys=known, window=window)
+        differ = window.kind != "SESSION" or not node.keys
+        columns = WindowColumns(
+            places["start"], places["end"], window.zone, "rowtime" in places, differ, differ
+        )
+    return Traits(keys=known, window=columns)
 
 
 def _by_window(
@@ -241,10 +242,12 @@ def _ordered(
     if len(spec.properties) > 2:
         time = next(at for at in node.keys if below.schema[at].window == "time")
         fields.append(below.schema[time])
-    traits = Traits(
-        keys=frozenset([key | {start}, key | {start + 1}]),
-        window=WindowColumns(start, start + 1, window.zone, rowtime=window.rowtime),
-    )
+    columns = replace(window, start=start, end=start + 1)
+    found = columns
+    if spec.window is not None and spec.window.kind == "SESSION":
+        # Sessions of one key: they are grouped by what they were made by.
+        found = replace(columns, starts_differ=True, ends_differ=True)
+    traits = Traits(keys=smallest(found.keys(key)), window=columns)
     whole = operator(spec, (sent,), tuple(fields), traits, single=not keys)
     places = {window.start: start, window.end: start + 1}
     places |= {at: index for index, at in enumerate(keys)}

@@ -11,7 +11,7 @@ from penstock.columnar.specs.stateless import (
     WindowTableFunctionSpec,
 )
 from penstock.table.physical.implement.context import Context
-from penstock.table.physical.keys import project_window
+from penstock.table.physical.keys import project_window, smallest
 from penstock.table.physical.make import calc, exchange, operator
 from penstock.table.physical.nodes import Changes, Physical, Traits, Union, WindowColumns
 from penstock.table.plan.nodes import (
@@ -44,12 +44,20 @@ def implement_window_table(node: WindowTableFunction, context: Context) -> Physi
     if window.kind == "SESSION":
         below = exchange(below, window.partition)
     width = len(below.schema)
-    columns = WindowColumns(width, width + 1, window.zone, rowtime=not node.proctime)
+    session = window.kind == "SESSION"
+    apart = session and bool(window.partition)
+    columns = WindowColumns(
+        width,
+        width + 1,
+        window.zone,
+        rowtime=not node.proctime,
+        starts_differ=window.kind != "CUMULATE" and not apart,
+        ends_differ=not apart,
+    )
     schema = (*below.schema, *node.schema[width:])
     # A row is there once per window, so what it was known by needs the window, too.
-    keys = frozenset(key | {columns.start} for key in below.traits.keys)
+    keys = smallest(each for key in below.traits.keys for each in columns.keys(key))
     traits = replace(below.traits, keys=keys, window=columns)
-    session = window.kind == "SESSION"
     spec = (SessionTableFunctionSpec if session else WindowTableFunctionSpec)(below.types, window)
     return operator(spec, (below,), schema, traits, single=_is_alone(window.kind, window.partition))
 

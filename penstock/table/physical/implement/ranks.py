@@ -107,7 +107,7 @@ def _window_rank(node: Rank, below: Physical) -> Physical:
         window.zone,
     )
     known = frozenset(keys)
-    found = [known | {window.start}, known | {window.end}] if node.start == node.end else []
+    found = window.keys(known) if node.start == node.end else []
     schema = (*below.schema, *((node.schema[-1],) if node.with_rank else ()))
     traits = replace(sent.traits, keys=smallest([*sent.traits.keys, *found]))
     return operator(spec, (sent,), schema, traits, single=not keys)

@@ -296,3 +296,36 @@ def test_without_materialisation_former_rows_are_deletes_by_the_primary_key() ->
         ("+U", (8, 1, 0)),
         ("+U", (8, 1, 9)),
     ]
+
+
+WINDOW = "TABLE({}(TABLE visits{}, DESCRIPTOR(seen), {}))"
+CUMULATE = WINDOW.format("CUMULATE", "", "INTERVAL '1' MINUTE, INTERVAL '5' MINUTE")
+HOP = WINDOW.format("HOP", "", "INTERVAL '1' MINUTE, INTERVAL '5' MINUTE")
+SESSION = WINDOW.format("SESSION", " PARTITION BY person", "INTERVAL '1' MINUTE")
+SESSION_OF_ALL = WINDOW.format("SESSION", "", "INTERVAL '1' MINUTE")
+BOUNDS = ("window_start", "window_end")
+
+
+@pytest.mark.parametrize(
+    ("window", "by", "expected"),
+    [
+        (HOP, ("person",), {("window_start", "person"), ("window_end", "person")}),
+        (CUMULATE, ("person",), {("window_end", "person")}),
+        (CUMULATE, (), {("window_end",)}),
+        (SESSION, ("person",), {("window_start", "person"), ("window_end", "person")}),
+        (SESSION, (), {BOUNDS}),
+        (SESSION, ("page",), {(*BOUNDS, "page")}),
+        (SESSION_OF_ALL, (), {("window_start",), ("window_end",)}),
+    ],
+)
+def test_groups_of_windows_are_known_by_a_bound_that_no_other_window_has(
+    window: str, by: tuple[str, ...], expected: set[tuple[str, ...]]
+) -> None:
+    """Windows of CUMULATE share their start, and sessions of different keys may share both."""
+    columns = ", ".join((*BOUNDS, *by))
+    query = f"SELECT {columns}, COUNT(*) AS n FROM {window} GROUP BY {columns}"
+    assert keys_of(planned(query)) == expected
+    ranked = f"SELECT {columns}, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {columns} ORDER BY id) AS rn FROM {window}) WHERE rn = 1"
+    if window in {HOP, CUMULATE}:
+        assert keys_of(planned(ranked)) == expected
+        assert keys_of(planned(ranked.replace("rn = 1", "rn <= 2"))) == set()

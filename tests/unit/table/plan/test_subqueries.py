@@ -50,6 +50,7 @@ def expected(query: str, tables: dict[str, list[tuple[Any, ...]]]) -> list[tuple
         "SELECT * FROM s WHERE NOT EXISTS (SELECT k FROM t WHERE t.k = s.k ORDER BY w)",
         "SELECT * FROM s WHERE v > 1 AND EXISTS (SELECT 1 FROM t WHERE t.k = s.k) AND k IN (SELECT w FROM t)",
         "SELECT * FROM s WHERE EXISTS (SELECT max(w) FROM t WHERE t.k = s.k GROUP BY t.w HAVING count(*) > 1)",
+        "SELECT * FROM s WHERE v IN (SELECT w FROM t WHERE t.k = s.k GROUP BY w HAVING count(*) > 0)",
         "SELECT * FROM s WHERE EXISTS (SELECT 1 FROM t JOIN s AS u ON t.w = u.k WHERE t.k = s.k AND u.v = s.v)",
         "SELECT * FROM s WHERE EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND EXISTS (SELECT 1 FROM s AS u WHERE u.k = t.w))",
         "SELECT * FROM s WHERE k = (SELECT max(k) FROM t)",
