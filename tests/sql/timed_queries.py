@@ -480,6 +480,21 @@ _temporals = st.builds(
 )
 
 
+def sums_of_windows(table: str, name: str) -> Timed:
+    """The sums of a table's windows."""
+    return _aggregate(_window_texts(table, name), "SUM(v)", "", "{end} AS a")
+
+
+def sums_of_sessions(table: str, gap: int) -> Timed:
+    """The sums of a table's sessions by key."""
+    return _aggregate(_session_texts(table, gap, keyed=True), "SUM(v)", "", "{end} AS a")
+
+
+def versions_of(table: str) -> Timed:
+    """Rows of `bids` with the versions of a table."""
+    return _temporal("LEFT", table, "")
+
+
 _GROWING = tuple(
     f"SELECT {columns} FROM {table}"
     for table in ("bids", "asks")

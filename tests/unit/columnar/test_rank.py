@@ -15,6 +15,7 @@ from penstock.columnar.specs.common import SortKey
 from penstock.columnar.specs.ranks import RankSpec
 from penstock.table.data_types import DataTypes
 from tests.builders.cases import by_name, check_all
+from tests.builders.tight_bounds import tight_bounds
 from tests.unit.columnar.changes import cut, table_of
 from tests.unit.columnar.join_cases import Change, Stopped, shown
 
@@ -260,3 +261,16 @@ def test_of_a_key_with_many_rows_few_are_put_in_order(
     spec = RankSpec(TYPES, (), order, 2, 3, with_rank=True, function=function)
     changes = _changing(120, 12)
     assert table_of(_run(spec, changes, "hashmap", 12)) == _expected(changes, spec)
+
+
+def test_keys_that_get_other_numbers_keep_their_limits() -> None:
+    """With every batch half of the keys go to disk, and the others are numbered anew: a limit belongs to its key, not to the number."""
+    spec = RankSpec(TYPES, (0,), (SortKey(3),), end=1, strategy="APPEND")
+    rng = random.Random(5)
+    rows = [(rng.choice("abcdef"), None, None, rng.randrange(1000), 0) for _ in range(80)]
+    with tight_bounds():
+        running = Stopped(spec, "rocksdb", seed=0, stops=0)
+        for row in rows:
+            running.send([("+I", row)], TYPES)
+        found = table_of(running.changes())
+    assert found == _expected([("+I", row) for row in rows], spec)
