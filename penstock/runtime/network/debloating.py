@@ -4,8 +4,9 @@ Buffers have a size in bytes, and a slow function may need minutes for what a fe
 many records of an input it processes while it has any, and lets its senders have as much under way as it processes in a target time. Fast subtasks
 come to the largest size at once, which is what there is without this.
 
-An input begins with little under way, since nothing is known yet. What was measured at first counts as it is. After that a rate may double with
-each measurement, and falls as an exponential average of the last ones.
+An input begins with little under way, since nothing is known yet: even a fast subtask may have a slow one behind it, which holds it up only when the channels
+between them are full. So a rate may no more than double with each measurement, of which there is one as soon as all that may be under way was processed.
+The first measurement may bring it down as far as it likes; later ones do so as an exponential average.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from penstock.graph.stage import DebloatSettings
 
 #: How many buffers fit into what may be under way in a channel: so the receiver works on one while others come
 BUFFERS: Final = 4
-#: What may be under way to an input before anything was measured
-FIRST_RECORDS: Final = 1024
-FIRST_BYTES: Final = 16_384
+#: What may be under way to an input before anything was measured. What was allowed is not taken back: for a function that takes 20 ms it is 2.5 s of work
+FIRST_RECORDS: Final = 128
+FIRST_BYTES: Final = 1024
 _MOST: Final = 2**31 - 1
 _SHORTEST_S: Final = 1e-6
 
@@ -39,18 +40,18 @@ class BufferDebloater:
 
     >>> debloater = BufferDebloater(DebloatSettings(), channels=1, clock=0.0)
     >>> debloater.size.records
-    256
+    32
     >>> debloater.weigh(100, 400)
     >>> debloater.took(0, 100)
     >>> debloater.is_due(0.1), debloater.is_due(0.2)
     (False, True)
-    >>> debloater.measure(0.2)  # 500 records a second, of 4 bytes each
-    BufferSize(window=2000, records=125)
+    >>> debloater.measure(0.2)  # 500 records a second, of 4 bytes each; that is more than twice as many as may be under way
+    BufferSize(window=1024, records=64)
     """
 
     __slots__ = (
         "_bytes",
-        "_channels",
+        "_measured",
         "_rate",
         "_senders",
         "_settings",
@@ -65,10 +66,12 @@ class BufferDebloater:
     def __init__(self, settings: DebloatSettings, channels: int, clock: float) -> None:
         self._settings = settings
         self._since = clock
-        self._rate: float | None = None  # records a second
+        self._rate = FIRST_RECORDS / settings.target_s  # records a second
+        self._measured = False
         self._taken = 0  # records since the last measurement
         self._senders: set[int] = set()  # who sent them
-        self._weight = 0.0  # bytes of a record
+        # Bytes of a record: a guess until one has come from another slot, since no channel may have room for any number of them meanwhile.
+        self._weight = FIRST_BYTES / FIRST_RECORDS
         self._weighed = self._bytes = 0  # records and bytes since the last measurement
         self._under_way = FIRST_RECORDS
         self.size = _size(FIRST_RECORDS, FIRST_BYTES, channels)
@@ -96,7 +99,7 @@ class BufferDebloater:
         if self._weighed:
             self._weight = self._bytes / self._weighed
         records = self._rate * self._settings.target_s
-        size = _size(records, records * self._weight or _MOST, len(self._senders))
+        size = _size(records, records * self._weight, len(self._senders))
         self._under_way = max(1, int(records))
         self._taken = self._weighed = self._bytes = 0
         self._senders.clear()
@@ -106,11 +109,12 @@ class BufferDebloater:
         return size
 
     def _averaged(self, rate: float) -> float:
-        before = self._rate
-        if before is None:
-            return rate
+        before, first = self._rate, not self._measured
+        self._measured = True
         if rate > before:
             return min(rate, 2 * before)
+        if first:
+            return rate
         return before + (rate - before) * 2 / (self._settings.samples + 1)
 
     def _differs(self, size: BufferSize) -> bool:

@@ -336,6 +336,10 @@ class LiveTask:
         if self.shares.state != BUSY:
             self.shares.enter(BUSY, moment)
             self._times.begin()
+        # Receivers may want less than when the last batch was read, which may be long ago.
+        if (wanted := self._wanted_downstream()) < self._batch:
+            self._batch = wanted
+            source.limit_batches(wanted)
         before, chain_s = source.records, source.chain_s
         polled = self.subtask.poll()
         read = source.records - before

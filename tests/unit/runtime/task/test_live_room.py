@@ -82,6 +82,26 @@ def test_a_slow_chain_after_a_source_lets_it_read_few_records_at_once(slow):
         assert list(range(100)) == SEEN
 
 
+def test_a_source_is_asked_for_what_its_receivers_want_now(monkeypatch):
+    asked = []
+    read = pipes.Numbers.create_reader(None).read
+
+    def noting(reader, split, position, limits):
+        asked.append(limits.batch_size)
+        return read(split, position, limits)
+
+    monkeypatch.setattr(pipes.Numbers().create_reader().__class__, "read", noting)
+    with stages.Stepped(reading(splits=[[(1, 1)]])) as slot:
+        task = slot.task(0)
+        slot.turn()
+        asked.clear()
+        for channel in task.subtask.output_channels():
+            channel.most_records = 16  # a credit has come
+        slot.tell(Assign(TaskId("v0", 0), (SplitProgress(SourceSplit("more", [(2, 2)], 0), 0),)))
+        slot.turn()
+        assert max(asked) == 16
+
+
 def test_channels_are_read_by_turns():
     with stages.Stepped(summing(2)) as slot:
         for source in (0, 1):
