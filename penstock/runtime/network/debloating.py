@@ -5,12 +5,15 @@ many records of an input it processes while it has any, and lets its senders hav
 come to the largest size at once, which is what there is without this.
 
 An input begins with little under way, since nothing is known yet: even a fast subtask may have a slow one behind it, which holds it up only when the channels
-between them are full. So a rate may no more than double with each measurement, of which there is one as soon as all that may be under way was processed.
-The first measurement may bring it down as far as it likes; later ones do so as an exponential average.
+between them are full. So what may be under way no more than doubles with each measurement, of which there is one as soon as all of it was processed.
+
+The rate is that of the last seconds: records by time, both of which are forgotten exponentially. An average of rates would be that of the bursts in which a
+subtask works that is held up again and again.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 from penstock.graph.stage import DebloatSettings
@@ -51,8 +54,9 @@ class BufferDebloater:
 
     __slots__ = (
         "_bytes",
-        "_measured",
         "_rate",
+        "_records",
+        "_seconds",
         "_senders",
         "_settings",
         "_since",
@@ -66,8 +70,8 @@ class BufferDebloater:
     def __init__(self, settings: DebloatSettings, channels: int, clock: float) -> None:
         self._settings = settings
         self._since = clock
-        self._rate = FIRST_RECORDS / settings.target_s  # records a second
-        self._measured = False
+        self._rate = FIRST_RECORDS / max(settings.target_s, _SHORTEST_S)  # records a second
+        self._records = self._seconds = 0.0  # of the last seconds
         self._taken = 0  # records since the last measurement
         self._senders: set[int] = set()  # who sent them
         # Bytes of a record: a guess until one has come from another slot, since no channel may have room for any number of them meanwhile.
@@ -94,7 +98,7 @@ class BufferDebloater:
         """Return the new size, if it differs enough from the last one."""
         if not self._taken:
             return None  # what came since then took time, and counts with the next records
-        self._rate = self._averaged(self._taken / max(clock - self._since, _SHORTEST_S))
+        self._rate = min(self._averaged(max(clock - self._since, _SHORTEST_S)), 2 * self._rate)
         self._since = clock
         if self._weighed:
             self._weight = self._bytes / self._weighed
@@ -108,14 +112,13 @@ class BufferDebloater:
         self.size = size
         return size
 
-    def _averaged(self, rate: float) -> float:
-        before, first = self._rate, not self._measured
-        self._measured = True
-        if rate > before:
-            return min(rate, 2 * before)
-        if first:
-            return rate
-        return before + (rate - before) * 2 / (self._settings.samples + 1)
+    def _averaged(self, seconds: float) -> float:
+        """Return the records of a second, those of the last `samples` periods first of all."""
+        span = max(self._settings.samples * self._settings.period_s, _SHORTEST_S)
+        kept = math.exp(-2 * seconds / span)
+        self._records = self._records * kept + self._taken
+        self._seconds = self._seconds * kept + seconds
+        return self._records / self._seconds
 
     def _differs(self, size: BufferSize) -> bool:
         return any(

@@ -95,6 +95,14 @@ def test_a_subtask_that_gets_slower_comes_down_within_its_samples() -> None:
     assert subtask.under_way <= 1500
 
 
+def test_a_subtask_that_is_held_up_works_in_bursts_and_is_slow() -> None:
+    subtask = Subtask()
+    for _ in range(50):
+        subtask.process(200, 1_000_000)
+        subtask.clock += 0.2  # no room for what it emits
+    assert 600 <= subtask.under_way <= 1400
+
+
 def test_a_small_difference_changes_nothing() -> None:
     subtask = Subtask()
     subtask.process(2000, 1000)
