@@ -12,7 +12,7 @@ from pathlib import Path
 from penstock.checkpoint.lease_owner import LeaseOwner, fenced, refused
 from penstock.checkpoint.storage import WORDS
 from penstock.errors import CheckpointError, FencedError
-from penstock.files.errors import failure, not_writable
+from penstock.files.errors import directory_failure, failure
 from penstock.files.local import LocalFiles
 
 LOCK_FILE = ".lock"
@@ -57,7 +57,7 @@ class FileLock:
         except LocksNotSupportedError:
             raise
         except OSError as error:
-            raise not_writable(error, str(directory), WORDS) from error
+            raise directory_failure(error, str(directory), WORDS, "write to") from error
         try:
             before = os.pread(descriptor, _RECORD_BYTES, 0)
             os.ftruncate(descriptor, 0)
@@ -66,7 +66,7 @@ class FileLock:
             return cls(path, descriptor, owner, contested=_may_live(before))
         except OSError as error:
             os.close(descriptor)
-            raise not_writable(error, str(directory), WORDS) from error
+            raise directory_failure(error, str(directory), WORDS, "write to") from error
 
     def check(self) -> None:
         """Raise FencedError unless this is still the driver of the job."""
@@ -167,15 +167,16 @@ def _lock(path: Path, *, sync: bool) -> int:
     for _ in range(_TRIES):
         try:
             files.make_directory(path.parent)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except (FileNotFoundError, FileExistsError) as error:
-            cause = (
-                error  # another driver released the job meanwhile, and the directory went with it
-            )
-            if isinstance(error, FileExistsError) and Path(error.filename).is_file():
-                cause = NotADirectoryError(
-                    errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename
-                )
+            # Another driver may have released the job meanwhile, and the directory went with it.
+            cause = error
+            continue
+        except OSError as error:
+            raise directory_failure(error, str(path.parent), WORDS) from error
+        cause = None
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except (FileNotFoundError, FileExistsError):
             continue
         try:
             try:
@@ -193,11 +194,11 @@ def _lock(path: Path, *, sync: bool) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)  # it was deleted before it was locked
-    if isinstance(cause, NotADirectoryError):
-        raise cause
+    if cause is not None:
+        raise directory_failure(cause, str(path.parent), WORDS) from cause
     raise CheckpointError(
         f"could not lock '{path}'",
-        detail=str(cause or "the lock file disappears as soon as it is made"),
+        detail="the lock file disappears as soon as it is made",
         hint="look for what else makes or deletes files in the checkpoint directory",
     )
 

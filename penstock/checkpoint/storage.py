@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from penstock.errors import ArgumentError, CheckpointError
-from penstock.files.errors import Action, Words
+from penstock.files.errors import Action, Words, directory_failure
 from penstock.files.file_system import Driver, FileSystem, open_driver
 from penstock.files.paths import is_absolute, is_local, join_path, normalize
 
@@ -20,6 +22,24 @@ WORDS = Words(
     error=CheckpointError,
     missing_error=CheckpointError,
 )
+SAVEPOINT_WORDS = replace(
+    WORDS,
+    file="savepoint file",
+    storage="the storage of the savepoint",
+    directory="the directory of the savepoint",
+    elsewhere="give another directory for the savepoint",
+    exists="give another directory for the savepoint",
+    missing="the savepoint was moved or deleted, or the path is misspelt",
+)
+HIGH_AVAILABILITY_WORDS = replace(
+    WORDS,
+    file="file",
+    storage="the storage of high availability",
+    directory="high-availability.storageDir",
+    elsewhere="set another high-availability.storageDir",
+    exists="check that no other cluster has this high-availability.cluster-id",
+    missing="it was moved or deleted, or high-availability.storageDir is misspelt",
+)
 
 
 class CheckpointStorage(FileSystem):
@@ -27,12 +47,10 @@ class CheckpointStorage(FileSystem):
 
     `base` is a local path or a URI that pyarrow or fsspec open (`s3://bucket/checkpoints`). A relative local path is made
     absolute, so the object means the same place after it was pickled to a task. What is read may be named by an absolute path
-    or a URI as well.
+    or a URI as well. `words` are those of its errors.
     """
 
-    words = WORDS
-
-    def __init__(self, base: str, *, sync: bool = True) -> None:
+    def __init__(self, base: str, *, sync: bool = True, words: Words = WORDS) -> None:
         if not base:
             raise ArgumentError(
                 "the directory of checkpoint storage is empty",
@@ -40,17 +58,18 @@ class CheckpointStorage(FileSystem):
             )
         self.base = normalize(base)
         self.sync = sync
+        self.words = words
         self._opened: tuple[Driver, str] | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopen, (self.base, self.sync)
+        return _reopen, (self.base, self.sync, self.words)
 
     def __repr__(self) -> str:
         return f"CheckpointStorage({self.base!r})"
 
     def child(self, name: str) -> CheckpointStorage:
         """Return the storage of a directory below this one."""
-        return CheckpointStorage(self.path(name), sync=self.sync)
+        return CheckpointStorage(self.path(name), sync=self.sync, words=self.words)
 
     def path(self, name: str) -> str:
         """Return the full path or URI of a name."""
@@ -60,6 +79,19 @@ class CheckpointStorage(FileSystem):
                 hint="names are relative and have no '..' in them",
             )
         return join_path(self.base, name) if name else self.base
+
+    def probe(self) -> None:
+        """Write a file and delete it: raises CheckpointError if that cannot be done."""
+        name = f".probe-{uuid.uuid4().hex}"
+        try:
+            self.write_atomic(name, b"")
+            self.delete(name)
+        except CheckpointError as error:
+            if not isinstance(error.__cause__, OSError):
+                raise
+            raise directory_failure(
+                error.__cause__, self.base, self.words, "write to"
+            ) from error.__cause__
 
     @property
     def local_directory(self) -> Path | None:
@@ -117,5 +149,5 @@ def _visible(files: Driver, directory: str, start: str) -> Iterator[str]:
             yield name
 
 
-def _reopen(base: str, sync: bool) -> CheckpointStorage:
-    return CheckpointStorage(base, sync=sync)
+def _reopen(base: str, sync: bool, words: Words) -> CheckpointStorage:
+    return CheckpointStorage(base, sync=sync, words=words)

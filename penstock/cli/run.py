@@ -20,7 +20,7 @@ from penstock.common.option_checks import check_setting, find_option, validate
 from penstock.common.python_dependencies import add_to_import_path, split_python_files
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ArgumentError, JobExecutionError, PenstockError
-from penstock.runtime.user_code import is_users
+from penstock.runtime.user_code import is_users, users_frames
 
 _WHERE = "command line"
 
@@ -186,4 +186,7 @@ def _format(error: BaseException) -> str:
     if isinstance(error, PenstockError):
         frames = [frame for frame in shown.stack if is_users(frame.filename)]
         shown.stack = traceback.StackSummary.from_list(frames)
+        # Of what it was raised from, it tells what matters, unless that is the user's.
+        if shown.__cause__ is not None and not users_frames(shown.__cause__.stack):
+            shown.__cause__, shown.__suppress_context__ = None, True
     return "".join(shown.format())

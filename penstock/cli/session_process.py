@@ -11,6 +11,7 @@ from typing import Any
 from penstock.common import options
 from penstock.common.configuration import Configuration
 from penstock.common.logs.setup import log_in_jobmanager
+from penstock.errors import ConfigurationError
 from penstock.jobmanager.high_availability.services import HighAvailability
 from penstock.jobmanager.launcher import spark_of
 from penstock.jobmanager.resources.resource_manager import resource_manager
@@ -68,7 +69,11 @@ def thread_place(configuration: Configuration) -> Place:
 def main() -> int:
     """Run the session that standard input describes, until it is shut down."""
     given = json.load(sys.stdin)
-    return run(given["options"], spark=given["spark"])
+    try:
+        return run(given["options"], spark=given["spark"])
+    except ConfigurationError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
 
 
 def run(given: dict[str, str], *, spark: bool) -> int:

@@ -49,18 +49,43 @@ def failure(error: OSError, action: str, where: str, words: Words = FILES) -> Pe
         message = f"could not list the {words.file}s of '{where}'"
     if isinstance(error, FileExistsError) and not _is_above(error, where):
         message = f"{words.file} '{where}' exists already"
-    elif error.errno in _FULL:
-        message = f"{words.storage} is full: {message}"
+    else:
+        message = _with_reason(message, error, where, words)
     return words.error(message, detail=str(error), hint=_hint(error, where, words))
 
 
-def not_writable(error: OSError, directory: str, words: Words = FILES) -> PenstockError:
-    """Describe why nothing can be written below a directory."""
-    message = f"cannot write to {words.directory} '{directory}'"
+def directory_failure(
+    error: OSError, directory: str, words: Words = FILES, action: str = "create"
+) -> PenstockError:
+    """Describe why a directory could not be made or used."""
+    # The trouble is with the directory itself or with one above it.
+    where = f"{directory.rstrip('/')}/"
+    message = f"could not {action} {words.directory} '{directory}'"
+    message = _with_reason(message, error, where, words)
+    return words.error(message, detail=str(error), hint=_hint(error, where, words))
+
+
+def is_lasting(error: OSError) -> bool:
+    """Whether a place cannot be used as it is: permissions, a file in the place of a directory, a mount for reading."""
+    kinds = (PermissionError, NotADirectoryError, FileExistsError)
+    return isinstance(error, kinds) or error.errno == errno.EROFS
+
+
+def _with_reason(message: str, error: OSError, where: str, words: Words) -> str:
+    """Return a message with the reason, where it is a common one; the detail has it in the words of the operating system."""
     if error.errno in _FULL:
-        message = f"{words.storage} is full: {message}"
-    # Files below it have its path in front.
-    return words.error(message, detail=str(error), hint=_hint(error, f"{directory}/", words))
+        return f"{words.storage} is full: {message}"
+    if error.errno == errno.EROFS:
+        return f"{message}: the file system is read-only"
+    if isinstance(error, PermissionError):
+        return f"{message}: permission denied"
+    if isinstance(error, NotADirectoryError) and error.filename != where:
+        return f"{message}: a part of the path is a file, not a directory"
+    if isinstance(error, NotADirectoryError) or (
+        isinstance(error, FileExistsError) and _is_above(error, where)
+    ):
+        return f"{message}: '{error.filename}' is a file, not a directory"
+    return message
 
 
 def _is_above(error: OSError, where: str) -> bool:
@@ -78,7 +103,7 @@ def _hint(error: OSError, where: str, words: Words) -> str:
     if isinstance(error, PermissionError):
         return f"let the user that runs the job read and write {words.directory}"
     if isinstance(error, NotADirectoryError | FileExistsError):
-        return f"a part of the path is a file: delete that or {words.elsewhere}"
+        return f"delete the file or {words.elsewhere}"
     if error.errno == errno.EROFS:
         return f"the file system is mounted read-only: mount it for writing or {words.elsewhere}"
     if error.errno in _FULL:

@@ -73,6 +73,7 @@ def start(create: CreateMaster, configuration: Configuration) -> LocalJobControl
     if services is None:
         controller = LocalJobController(create(configuration, None, None))
     else:
+        services.check_storage()
         campaign = campaign_of(services, lambda found: serve(found, configuration))
         controller = stand_by(campaign, create, configuration)
     publish(controller, configuration)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import re
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.signing import Signer
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import SAVEPOINT_WORDS, CheckpointStorage
 from penstock.errors import ArgumentError
 from penstock.jobmanager.requests import SavepointRequest
 from penstock.savepoint.operator_states import operator_states
@@ -96,11 +95,8 @@ class SavepointService:
     @staticmethod
     def check_target(request: SavepointRequest) -> Exception | None:
         """Return why no files can be written where the savepoint is wanted, or None if they can."""
-        name = f".probe-{uuid.uuid4().hex}"
         try:
-            storage = CheckpointStorage(request.target)
-            storage.write_atomic(name, b"")
-            storage.delete(name)
+            CheckpointStorage(request.target, words=SAVEPOINT_WORDS).probe()
         except Exception as error:  # noqa: BLE001 - whoever asked is told; the job is not concerned
             return error
         return None

@@ -20,8 +20,9 @@ _NOT_THE_USERS: Final = (
 
 
 # Libraries that Penstock calls by itself, or that call the user's code. Behind frames of the user's, theirs tell what the user called.
+_STANDARD_LIBRARY: Final = (f"{Path(concurrent.futures.__file__).parents[2]}/", "<frozen ")
 _LIBRARIES: Final = re.compile(
-    r".*/(site-packages|python3\.\d+)/(asyncio|pyarrow|pandas|numpy|fsspec|s3fs|botocore|sqlalchemy|psycopg|kafka|"
+    r".*/site-packages/(pyarrow|pandas|numpy|fsspec|s3fs|botocore|sqlalchemy|psycopg|kafka|"
     r"confluent_kafka|redis|fastavro|deltalake|pyiceberg)/.*|(pyarrow|pandas)/.*\.(pyx|pxi)"
 )
 
@@ -43,7 +44,7 @@ def user_traceback(error: BaseException) -> str:
     parts = [shown]
     while (before := parts[-1].__cause__ or parts[-1].__context__) is not None:
         parts.append(before)
-    own = [_users_frames(part.stack) for part in parts]
+    own = [users_frames(part.stack) for part in parts]
     if isinstance(error, PenstockError) and not any(own):
         return f"{error}\n"
     for part, frames in zip(parts, own, strict=True):
@@ -53,9 +54,16 @@ def user_traceback(error: BaseException) -> str:
     return "".join(shown.format())
 
 
-def _users_frames(stack: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+def users_frames(stack: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    """Return the frames of the user's code, and of the libraries that it called."""
     frames = (frame for frame in stack if is_users(frame.filename))
-    return list(itertools.dropwhile(lambda each: _LIBRARIES.fullmatch(each.filename), frames))
+    return list(itertools.dropwhile(lambda each: _is_library(each.filename), frames))
+
+
+def _is_library(filename: str) -> bool:
+    if filename.startswith(_STANDARD_LIBRARY):
+        return "/site-packages/" not in filename
+    return _LIBRARIES.fullmatch(filename) is not None
 
 
 def method_of(function: Any, name: str) -> Callable[..., Any]:

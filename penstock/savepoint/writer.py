@@ -16,7 +16,7 @@ from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.pickled import Pickled
 from penstock.checkpoint.signing import Signer
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import SAVEPOINT_WORDS, CheckpointStorage
 from penstock.errors import CheckpointError
 from penstock.runtime.state.backends import read_chain
 from penstock.runtime.state.table import TableDelta
@@ -52,7 +52,7 @@ def write_savepoint(
             hint="this is an error in Penstock, which aligns the checkpoints of savepoints: please report it",
         )
     name = f"savepoint-{manifest.job_id[:6]}-{uuid.uuid4().hex[:12]}"
-    storage = CheckpointStorage(target).child(name)
+    storage = CheckpointStorage(target, words=SAVEPOINT_WORDS).child(name)
     items = [
         _Item(operator_id, operator.uid or operator.name, subtask, chain, operator.max_parallelism)
         for operator_id, operator in manifest.operators.items()

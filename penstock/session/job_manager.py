@@ -61,6 +61,7 @@ class JobManager:
         self._keeps_jobs = False
         services = HighAvailability.from_configuration(configuration)
         if services is not None:
+            services.check_storage()
             configuration = services.with_shared_checkpoints(configuration)
         self._dispatcher = Dispatcher(
             _store(services), self._endpoint.services.jobs, place.create_cluster, configuration

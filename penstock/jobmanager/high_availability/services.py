@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 
-from penstock.checkpoint.storage import CheckpointStorage
+from penstock.checkpoint.storage import HIGH_AVAILABILITY_WORDS, CheckpointStorage
 from penstock.common import options
 from penstock.common.configuration import Configuration
-from penstock.errors import ConfigurationError
+from penstock.errors import CheckpointError, ConfigurationError
+from penstock.files.errors import is_lasting
 from penstock.jobmanager.high_availability.election import LeaderElection
 
 NONE = "NONE"
@@ -16,6 +18,7 @@ _TOKEN = "rest-token"  # noqa: S105 - the name of a file
 STORAGE = "storage"
 ZOOKEEPER = "zookeeper"
 
+_log = logging.getLogger(__name__)
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -46,8 +49,19 @@ class HighAvailability:
                 f"high-availability.cluster-id is '{cluster}', which cannot be the name of a directory",
                 hint="use letters, digits, '-', '_' and '.'",
             )
-        storage = CheckpointStorage(directory).child(cluster)
+        storage = CheckpointStorage(directory, words=HIGH_AVAILABILITY_WORDS).child(cluster)
         return cls(kind, cluster, storage, configuration)
+
+    def check_storage(self) -> None:
+        """Raise an error if the JobManager can never write to the storage; one that is away may come back."""
+        try:
+            self.storage.probe()
+        except CheckpointError as error:
+            if isinstance(error.__cause__, OSError) and is_lasting(error.__cause__):
+                raise ConfigurationError(
+                    error.message, detail=error.detail, hint=error.hint
+                ) from error.__cause__
+            _log.warning("the storage of high availability does not answer: %s", error)
 
     @property
     def warm(self) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from penstock.checkpoint.heartbeat_lease import HeartbeatLease, current_claim
 from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.storage import CheckpointStorage
+from penstock.common.repeated_lines import RepeatedLines
 from penstock.errors import ArgumentError, CheckpointError, FencedError
 from penstock.jobmanager.high_availability.election import Candidate
 from penstock.jobmanager.high_availability.election_thread import ElectionThread
@@ -26,6 +27,7 @@ _BEATS = 4  # renewals in the time after which others may take over
 _CERTAIN = 0.75  # for what part of that time a leader that cannot renew goes on
 
 _log = logging.getLogger(__name__)
+_log.addFilter(RepeatedLines())
 
 
 class StorageElection(ElectionThread):

@@ -98,6 +98,22 @@ def test_a_savepoint_that_cannot_be_written_leaves_the_job_running(tmp_path: Pat
     assert isinstance(ask.answers[0].exception(0), CheckpointError)
 
 
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_directory_that_cannot_hold_a_savepoint_is_told_as_such(
+    tmp_path: Path, stops: bool
+) -> None:
+    place = tmp_path / "savepoints"
+    place.write_text("a file")
+    ask = Ask(place, 2, stops=stops)
+    run(totals, both(ask, cancel_at(4)))
+    with pytest.raises(CheckpointError) as caught:
+        ask.answers[0].result(60)
+    assert caught.value.message.startswith("could not write ")
+    assert "savepoint" in caught.value.message
+    assert caught.value.message.endswith(f": '{place}' is a file, not a directory")
+    assert caught.value.hint == "delete the file or give another directory for the savepoint"
+
+
 def test_without_a_directory_there_is_no_savepoint(tmp_path: Path) -> None:
     def act(master: JobMaster, epoch: int) -> None:
         with pytest.raises(ArgumentError, match="needs a directory"):

@@ -20,6 +20,7 @@ from penstock.checkpoint.lease import acquire
 from penstock.checkpoint.lease_owner import LeaseOwner
 from penstock.checkpoint.storage import CheckpointStorage
 from penstock.errors import ArgumentError, CheckpointError, FencedError
+from tests.builders.unwritable import unwritable_directory
 
 HOLDER = """
 import sys
@@ -300,18 +301,41 @@ def test_a_directory_that_cannot_be_written_is_a_clean_error(storage, monkeypatc
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(file_lock.os, "open", refuse)
-    with pytest.raises(CheckpointError, match="cannot write to the checkpoint directory") as raised:
+    with pytest.raises(
+        CheckpointError, match="could not create the checkpoint directory"
+    ) as raised:
         acquire(storage, "job")
     assert not isinstance(raised.value, FencedError)
+    assert "lock" not in raised.value.message
     assert hint in raised.value.hint
 
 
-def test_a_file_in_the_place_of_the_directory_is_a_clean_error(storage, tmp_path):
+def test_a_file_in_the_place_of_the_directory_is_named(storage, tmp_path):
     (tmp_path / "job").write_text("x")
-    with pytest.raises(CheckpointError, match="cannot write to the checkpoint directory") as raised:
+    with pytest.raises(CheckpointError) as raised:
         acquire(storage, "job")
-    assert "Not a directory" in raised.value.detail
-    assert "a part of the path is a file" in raised.value.hint
+    assert raised.value.message == (
+        f"could not create the checkpoint directory '{tmp_path}/job': '{tmp_path}/job' is a file, not a directory"
+    )
+    assert raised.value.hint == "delete the file or set another execution.checkpointing.dir"
+
+
+def test_a_directory_that_may_not_be_made_is_named():
+    with unwritable_directory() as place, pytest.raises(CheckpointError) as raised:
+        acquire(CheckpointStorage(str(place)).child("job"), "job")
+    assert raised.value.message == (
+        f"could not create the checkpoint directory '{place}/job': permission denied"
+    )
+    assert raised.value.hint == (
+        "let the user that runs the job read and write the checkpoint directory"
+    )
+
+
+def test_a_directory_that_cannot_be_made_at_all_is_named():
+    with pytest.raises(CheckpointError) as raised:
+        acquire(CheckpointStorage("/proc/nowhere/job"), "job")
+    assert raised.value.message == "could not create the checkpoint directory '/proc/nowhere/job'"
+    assert "'/proc/nowhere' cannot be made there" in raised.value.hint
 
 
 def test_a_lock_that_cannot_be_written_into_is_given_back(storage, monkeypatch):

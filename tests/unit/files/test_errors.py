@@ -22,7 +22,7 @@ def os_error(number, path):
             os_error(errno.EEXIST, "/a/b/c"), FileError, "exists already", "delete it", id="it exists"
         ),
         pytest.param(
-            os_error(errno.EEXIST, "/a/b"), FileError, "could not write", "is a file", id="a file above"
+            os_error(errno.EEXIST, "/a/b"), FileError, "'/a/b' is a file, not a directory", "delete the file", id="a file above"
         ),
         pytest.param(
             os_error(errno.ENOENT, "/a/b/c"), MissingFileError, "not exist", "moved", id="it is missing"
@@ -33,6 +33,18 @@ def os_error(number, path):
             "could not write",
             "'/a/b' cannot be made there",
             id="no directory can be made",
+        ),
+        pytest.param(
+            os_error(errno.ENOTDIR, "/a/b/c"), FileError, "'/a/b/c' is a file, not a directory", "delete the file", id="it is a file"
+        ),
+        pytest.param(
+            os_error(errno.EACCES, "/a"), FileError, "'/a/b/c': permission denied", "let the user", id="not allowed"
+        ),
+        pytest.param(
+            os_error(errno.EROFS, "/a"), FileError, "'/a/b/c': the file system is read-only", "mount it", id="read-only"
+        ),
+        pytest.param(
+            os_error(errno.ENOSPC, "/a"), FileError, "the file system is full: could not write", "free space", id="full"
         ),
     ],
 )  # fmt: skip

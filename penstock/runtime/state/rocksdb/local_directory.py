@@ -19,13 +19,20 @@ import stat
 import tempfile
 import time
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from penstock.common import temporary
 from penstock.errors import ConfigurationError
+from penstock.files.errors import FILES, directory_failure, is_lasting
 
 _ROOT: Final = "penstock-rocksdb"
+_WORDS: Final = replace(
+    FILES,
+    directory="the directory for state databases",
+    elsewhere="set another state.backend.rocksdb.localdir",
+)
 _OTHERS_MAY_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _FORGOTTEN_S: Final = 24 * 3600.0
 
@@ -112,6 +119,15 @@ def _own_directory(root: str) -> Path:
 
 def _claim(directory: Path) -> None:
     """Make a directory for this user alone; refuse one that somebody else could have put files into."""
+    try:
+        _make(directory)
+    except OSError as error:
+        if is_lasting(error):
+            raise directory_failure(error, str(directory.parent), _WORDS) from error
+        raise  # on another machine, or later, it may work
+
+
+def _make(directory: Path) -> None:
     directory.parent.mkdir(parents=True, exist_ok=True)
     try:
         directory.mkdir(mode=0o700)

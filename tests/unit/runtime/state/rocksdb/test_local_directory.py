@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import stat
@@ -11,7 +12,7 @@ import time
 import pytest
 
 from penstock.common import temporary
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, FileError
 from penstock.graph.state_descriptors import ValueStateDescriptor
 from penstock.runtime.state.rocksdb import local_directory
 from penstock.runtime.state.rocksdb.backend import RocksDBStateBackend
@@ -168,3 +169,24 @@ def test_a_backend_for_tests_leaves_nothing(tmp_path, monkeypatch):
     del backend
     gc.collect()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_the_directory_is_told_with_the_option(tmp_path):
+    (tmp_path / "state").write_text("x")
+    with pytest.raises(FileError) as caught:
+        LocalDirectory((str(tmp_path / "state"),), "job", "0.0", 0).new()
+    assert caught.value.message == (
+        f"could not create the directory for state databases '{tmp_path}/state': "
+        f"'{tmp_path}/state' is a file, not a directory"
+    )
+    assert caught.value.hint == "delete the file or set another state.backend.rocksdb.localdir"
+
+
+def test_a_disk_that_is_full_may_not_be_on_another_machine(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(local_directory, "_make", full)
+    with pytest.raises(OSError, match="no space left") as caught:
+        LocalDirectory((str(tmp_path),), "job", "0.0", 0).new()
+    assert type(caught.value) is OSError  # Spark tries the task again, perhaps elsewhere
