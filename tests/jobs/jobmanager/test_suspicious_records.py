@@ -29,7 +29,14 @@ from penstock.datastream.functions import (
 )
 from penstock.jobmanager.diagnosis.figures import read_figures
 from penstock.jobmanager.diagnosis.rules.suspicious import suspicious_records
-from penstock.table import EnvironmentSettings, TableEnvironment
+from penstock.table import (
+    DataTypes,
+    EnvironmentSettings,
+    Schema,
+    StreamTableEnvironment,
+    TableEnvironment,
+)
+from penstock.table.expressions import col
 from penstock.testing.mini_cluster import MiniCluster
 from penstock.windowing import TumblingEventTimeWindows
 from tests.builders.cases import check_all
@@ -152,6 +159,24 @@ def test_a_rowtime_of_seconds_is_mentioned_once(tmp_path: Any) -> None:
         assert all("1700000000 is 1970-01-20 16:13:20, but 2023-11-14" in line for line in said)
 
     check_all(cases, check)
+
+
+def test_a_rowtime_of_seconds_over_a_stream_is_mentioned_once() -> None:
+    schema = (
+        Schema.new_builder()
+        .column("x", DataTypes.BIGINT())
+        .column_by_expression("t", "TO_TIMESTAMP_LTZ(x, 3)")
+        .watermark("t", "t - INTERVAL '5' SECOND")
+        .build()
+    )
+    with Warnings() as said, MiniCluster():
+        env = _environment()
+        kind = Types.ROW_NAMED(["x"], [Types.LONG()])
+        stream = env.from_collection([Row(each) for each in SECONDS], kind)
+        tables = StreamTableEnvironment.create(env)
+        assert len(rows(tables.from_data_stream(stream, schema).select(col("x")))) == 10
+    (line,) = said
+    assert "1700000000 is 1970-01-20 16:13:20, but 2023-11-14" in line
 
 
 # Results
