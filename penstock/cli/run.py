@@ -186,7 +186,7 @@ def _format(error: BaseException) -> str:
     if isinstance(error, PenstockError):
         frames = [frame for frame in shown.stack if is_users(frame.filename)]
         shown.stack = traceback.StackSummary.from_list(frames)
-        # Of what it was raised from, it tells what matters, unless that is the user's.
+        # The message already says what matters of its cause, unless the cause is in the user's code.
         if shown.__cause__ is not None and not users_frames(shown.__cause__.stack):
-            shown.__cause__, shown.__suppress_context__ = None, True
+            shown.__cause__ = shown.__context__ = None
     return "".join(shown.format())
