@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from penstock.checkpoint.storage import HIGH_AVAILABILITY_WORDS, CheckpointStorage
 from penstock.common import options
 from penstock.common.configuration import Configuration
+from penstock.common.file_errors import is_lasting
 from penstock.errors import CheckpointError, ConfigurationError
-from penstock.files.errors import is_lasting
 from penstock.jobmanager.high_availability.election import LeaderElection
 
 NONE = "NONE"

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Final
 
 from penstock.common import temporary
+from penstock.common.file_errors import FILES, directory_failure, is_lasting
 from penstock.errors import ConfigurationError
-from penstock.files.errors import FILES, directory_failure, is_lasting
 
 _ROOT: Final = "penstock-rocksdb"
 _WORDS: Final = replace(

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
+from penstock.common.file_errors import failure
 from penstock.errors import FileError, MissingFileError
-from penstock.files.errors import failure
 
 
 def os_error(number, path):
