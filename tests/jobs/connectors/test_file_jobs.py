@@ -110,4 +110,5 @@ def test_a_sink_that_cannot_make_its_directory_says_so(tmp_path):
     (tmp_path / "out").write_text("a file")
     with pytest.raises(FileError, match=f"could not list the files of '{tmp_path}/out'") as raised:
         copy_lines(tmp_path, ON_CHECKPOINT)
-    assert "a part of the path is a file" in (raised.value.hint or "")
+    assert raised.value.message.endswith("is a file, not a directory")
+    assert raised.value.hint == "delete the file or choose another path"
