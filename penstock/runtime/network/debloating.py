@@ -2,13 +2,13 @@
 
 Buffers have a size in bytes, and a slow function may need minutes for what a few of them hold: every barrier waits behind that. So a subtask measures how
 many records of an input it processes while it has any, and lets its senders have as much under way as it processes in a target time. Fast subtasks
-come to the largest size at once, which is what there is without this.
+soon come to the largest size, which is what there is without this.
 
-An input begins with little under way, since nothing is known yet: even a fast subtask may have a slow one behind it, which holds it up only when the channels
-between them are full. So what may be under way no more than doubles with each measurement, of which there is one as soon as all of it was processed.
+An input begins with little under way, since nothing is known yet. Even a fast subtask may have a slow one behind it, and notices that only when the channels
+between them are full. So each measurement at most doubles what may be under way. A subtask measures as soon as it has processed that much.
 
-The rate is that of the last seconds: records by time, both of which are forgotten exponentially. An average of rates would be that of the bursts in which a
-subtask works that is held up again and again.
+The rate is that of the last seconds: it divides records by time, and forgets both exponentially. An average of rates would be wrong for a subtask that is held
+up again and again: it works in short bursts, and each of them is fast.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from penstock.graph.stage import DebloatSettings
 
 #: How many buffers fit into what may be under way in a channel: so the receiver works on one while others come
 BUFFERS: Final = 4
-#: What may be under way to an input before anything was measured. What was allowed is not taken back: for a function that takes 20 ms it is 2.5 s of work
+#: What may be under way to an input before anything was measured. Senders keep what they were allowed: 2.5 s of work for a function that takes 20 ms
 FIRST_RECORDS: Final = 128
 FIRST_BYTES: Final = 1024
+#: How many records a sender puts into a buffer before the receiver has told anything
+FIRST_BUFFER: Final = FIRST_RECORDS // BUFFERS
 _MOST: Final = 2**31 - 1
 _SHORTEST_S: Final = 1e-6
 
@@ -48,7 +50,7 @@ class BufferDebloater:
     >>> debloater.took(0, 100)
     >>> debloater.is_due(0.1), debloater.is_due(0.2)
     (False, True)
-    >>> debloater.measure(0.2)  # 500 records a second, of 4 bytes each; that is more than twice as many as may be under way
+    >>> debloater.measure(0.2)  # 500 records a second, of 4 bytes each; but what may be under way only doubles
     BufferSize(window=1024, records=64)
     """
 
@@ -74,7 +76,7 @@ class BufferDebloater:
         self._records = self._seconds = 0.0  # of the last seconds
         self._taken = 0  # records since the last measurement
         self._senders: set[int] = set()  # who sent them
-        # Bytes of a record: a guess until one has come from another slot, since no channel may have room for any number of them meanwhile.
+        # Bytes of a record. It is a guess until one comes from another slot: without it, channels from there would have no bound.
         self._weight = FIRST_BYTES / FIRST_RECORDS
         self._weighed = self._bytes = 0  # records and bytes since the last measurement
         self._under_way = FIRST_RECORDS
@@ -113,11 +115,12 @@ class BufferDebloater:
         return size
 
     def _averaged(self, seconds: float) -> float:
-        """Return the records of a second, those of the last `samples` periods first of all."""
+        """Return the records of a second. The last `samples` periods count most, and a longer time counts as one of that length."""
         span = max(self._settings.samples * self._settings.period_s, _SHORTEST_S)
         kept = math.exp(-2 * seconds / span)
-        self._records = self._records * kept + self._taken
-        self._seconds = self._seconds * kept + seconds
+        share = min(1.0, span / seconds)  # else a stall of minutes would be remembered for long
+        self._records = self._records * kept + self._taken * share
+        self._seconds = self._seconds * kept + seconds * share
         return self._records / self._seconds
 
     def _differs(self, size: BufferSize) -> bool:

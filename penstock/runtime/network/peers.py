@@ -18,7 +18,7 @@ from penstock.runtime.network.channels import (
     Outputs,
 )
 from penstock.runtime.network.credits import ITEM_OVERHEAD, ReceiveWindow, SendWindow
-from penstock.runtime.network.debloating import BUFFERS, FIRST_RECORDS, UNLIMITED, BufferSize
+from penstock.runtime.network.debloating import UNLIMITED, BufferSize
 from penstock.runtime.network.messages import DATA
 
 # What is to go to one slot is sent together at the next `pump`; a message of this size is sent at once, so that the other side can
@@ -76,7 +76,13 @@ class RemoteOutput:
 
     __slots__ = ("_full", "_key", "_outputs", "_peer", "_queue", "_window", "id", "most_records")
 
-    def __init__(self, channel: ChannelId, peer: Peer, outputs: Outputs) -> None:
+    def __init__(
+        self,
+        channel: ChannelId,
+        peer: Peer,
+        outputs: Outputs,
+        most_records: int = UNLIMITED.records,
+    ) -> None:
         self.id = channel
         self._key = frames.channel_key(channel)
         self._peer = peer
@@ -84,7 +90,7 @@ class RemoteOutput:
         self._window = SendWindow()
         self._queue: deque[tuple[Item, Any]] = deque()  # with the message that was encoded
         self._full = False
-        self.most_records = FIRST_RECORDS // BUFFERS  # until the receiver tells
+        self.most_records = most_records  # until the receiver tells another number
 
     def send(self, kind: int, content: Any) -> int:
         """Encode and send, or queue."""

@@ -103,6 +103,35 @@ def test_a_subtask_that_is_held_up_works_in_bursts_and_is_slow() -> None:
     assert 600 <= subtask.under_way <= 1400
 
 
+def test_a_long_stall_is_soon_forgotten() -> None:
+    subtask = Subtask()
+    subtask.process(2_000_000, 100_000)
+    subtask.clock += 600
+    subtask.process(1, 100_000)
+    subtask.process(600_000, 100_000)
+    assert subtask.under_way >= 80_000
+
+
+def test_a_measurement_comes_as_soon_as_all_that_may_be_under_way_was_processed() -> None:
+    debloater = BufferDebloater(DebloatSettings(), 1, 0.0)
+    allowed, clock = FIRST_RECORDS, 0.0
+    while allowed < 100_000:
+        debloater.took(0, allowed - 1)
+        assert not debloater.is_due(clock)
+        debloater.took(0, 1)
+        clock += 1e-5
+        assert debloater.is_due(clock)
+        assert debloater.measure(clock) is not None
+        allowed *= 2
+        assert debloater.size.records * BUFFERS == allowed
+
+
+def test_records_larger_than_the_first_window_make_it_larger() -> None:
+    subtask = Subtask(bytes_per_record=100_000)
+    subtask.process(FIRST_RECORDS, 1000)
+    assert subtask.debloater.size.window >= FIRST_RECORDS * 100_000
+
+
 def test_a_small_difference_changes_nothing() -> None:
     subtask = Subtask()
     subtask.process(2000, 1000)

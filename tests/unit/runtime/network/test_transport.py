@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 import zmq
 
-from penstock.graph.stage import NetworkSettings
+from penstock.graph.stage import DebloatSettings, NetworkSettings
 from penstock.runtime.network import frames, transport
 from penstock.runtime.network.buffers import decode
 from penstock.runtime.network.channels import ChannelId, Inputs, Outputs
 from penstock.runtime.network.credits import ITEM_OVERHEAD
+from penstock.runtime.network.debloating import FIRST_BUFFER, UNLIMITED, BufferSize
 from penstock.runtime.network.frames import ChannelError
 from penstock.runtime.network.keys import identify, make_keys
 from penstock.runtime.network.messages import BARRIER, DATA, WATERMARK, BarrierMessage
@@ -131,6 +132,29 @@ def test_an_item_larger_than_any_window_gets_through(small: Slots) -> None:
         sender.send(DATA, batch(size))
     taken = small.take(receiver, 3)
     assert [len(decode(item.content).values[0]) for item in taken] == [5_000_000, 10, 3_000_000]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("enabled", "most"), [(True, FIRST_BUFFER), (False, UNLIMITED.records)])
+def test_senders_begin_with_small_buffers_only_if_those_are_debloated(
+    enabled: bool, most: int
+) -> None:
+    slots = Slots(2, NetworkSettings(debloat=DebloatSettings(enabled=enabled)))
+    sender, _ = slots.channel()
+    assert sender.most_records == most
+    slots.close()
+
+
+def test_records_larger_than_the_first_window_get_through_one_after_another(slots: Slots) -> None:
+    sender, receiver = slots.channel()
+    receiver.fit(BufferSize(1, 1))
+    for number in range(5):
+        sender.send(DATA, RowBatch([bytes([number]) * 100_000]))
+    taken = []
+    for _ in range(5):
+        slots.until(lambda: receiver.items)
+        assert len(receiver.items) <= 2
+        taken.append(decode(receiver.take().content).values[0][0])
+    assert taken == list(range(5))
 
 
 def test_a_full_channel_does_not_hold_up_another_between_the_same_slots(small: Slots) -> None:
