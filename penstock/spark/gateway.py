@@ -18,11 +18,14 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from penstock.common import temporary
 from penstock.common.standard_output import write_out
 from penstock.errors import PenstockError
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
 
 _MAIN_CLASS = "org.apache.spark.api.python.PythonGatewayServer"
 _START_TIMEOUT_S = 60.0
@@ -53,6 +56,8 @@ _JVM_NOISE = (
     "SLF4J",
     "[warning][cds",
 )
+_UNCAUGHT = 'Exception in thread "main" '
+_LAST_LINES = 5
 
 
 class JavaNotFoundError(PenstockError, RuntimeError):
@@ -133,6 +138,47 @@ def java_command(properties: Mapping[str, str], extra: list[str] | None = None) 
         *(f"-D{key}={value}" for key, value in properties.items()),
         _MAIN_CLASS,
     ]
+
+
+class SubmitError(PenstockError, RuntimeError):
+    """spark-submit ended before there was a JVM to talk to. The message is what it said."""
+
+
+def launch_by_submit(conf: SparkConf) -> Any:
+    """Start the JVM through spark-submit and return the gateway to it."""
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    # A pipe of our own: PySpark keeps the process to itself, and what it said, if it ends at once.
+    reading, writing = os.pipe()
+    errors = os.fdopen(reading, "rb")
+    try:
+        gateway = launch_gateway(conf, popen_kwargs={"stderr": writing})
+    except PySparkRuntimeError as error:
+        os.close(writing)
+        with errors:
+            text = errors.read().decode(errors="replace")
+        raise SubmitError(_submit_reason(text) or str(error)) from error
+    except BaseException:
+        os.close(writing)
+        errors.close()
+        raise
+    os.close(writing)
+    relay_output(errors)
+    return gateway
+
+
+def _submit_reason(text: str) -> str:
+    """Return why spark-submit ended, from what it wrote: the sentence of its exception, else its last lines."""
+    lines = [
+        line
+        for line in text.splitlines()
+        if line and not any(noise in line for noise in _JVM_NOISE)
+    ]
+    for line in lines:
+        if line.startswith(_UNCAUGHT):
+            return line.removeprefix(_UNCAUGHT).removeprefix("org.apache.spark.SparkException: ")
+    return "\n".join(lines[-_LAST_LINES:])
 
 
 class LocalJvm:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from penstock.errors import PenstockError
 
 STANDALONE = "spark://"
+MASTER_FORMS = "local[4], spark://host:7077, yarn, k8s://https://host:port"
 _PATIENCE_S = 5.0
 
 

@@ -15,10 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.common import cloudpickling, temporary
-from penstock.errors import PenstockError
+from penstock.errors import ConfigurationError, PenstockError
 from penstock.spark.application_watch import end_process, say_if_slow, watch_application
-from penstock.spark.gateway import LocalJvm, quiet_java_options, relay_output, stopping
-from penstock.spark.masters import check_master
+from penstock.spark.gateway import (
+    LocalJvm,
+    SubmitError,
+    launch_by_submit,
+    quiet_java_options,
+    stopping,
+)
+from penstock.spark.masters import MASTER_FORMS, check_master
 from penstock.spark.worker_sockets import socket_options
 
 if TYPE_CHECKING:
@@ -53,6 +59,8 @@ _LOCAL_DEFAULTS = {
 }
 # A worker process that dies is no reason to fail the epoch: Spark tries the task again. One executor is all that there is.
 _DEFAULT_MASTER = "local[{cores},4]"
+# How Spark says that a master's address has none of the forms that it knows: spark-submit, and the context
+_NO_MASTER = ("Master must either be", "Could not parse Master URL", "Invalid master URL")
 
 _lock = threading.Lock()
 
@@ -140,7 +148,6 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
     jvm = LocalJvm(properties, java_options) if is_local else None
     # Importing pyspark takes 0.2 s, in which the JVM starts.
     from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
 
     process = None if jvm is None else jvm.process
     try:
@@ -152,9 +159,8 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
             own = properties.get("spark.driver.extraJavaOptions", "")
             properties["spark.driver.extraJavaOptions"] = " ".join([*quiet_java_options(), own])
             conf.setAll(list(properties.items()))
-            gateway = launch_gateway(conf, popen_kwargs={"stderr": subprocess.PIPE})
+            gateway = launch_by_submit(conf)
             process = gateway.proc
-            relay_output(process.stderr)
         conf.setAll(list(properties.items()))
         with say_if_slow(master):
             context = SparkContext(conf=conf, gateway=gateway)
@@ -162,7 +168,9 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
         reason = _reason(error)  # a JVM tells it, so before that is ended
         _forget_gateway()
         code = None if process is None else _end(process)
-        if isinstance(error, PenstockError) or not isinstance(error, Exception):
+        if not isinstance(error, Exception):
+            raise
+        if isinstance(error, PenstockError) and not isinstance(error, SubmitError):
             raise
         raise _not_started(master, code, reason) from _cause(error)
     if is_local:
@@ -193,6 +201,8 @@ def _end(process: subprocess.Popen[bytes]) -> int | None:
 
 def _reason(error: BaseException) -> str:
     """Return why no context could be made, in the words of the innermost exception of the JVM if it was one of its own."""
+    if isinstance(error, SubmitError):
+        return error.message
     java = getattr(error, "java_exception", None)
     try:
         while java is not None and java.getCause() is not None:
@@ -203,8 +213,8 @@ def _reason(error: BaseException) -> str:
 
 
 def _cause(error: Exception) -> Exception | None:
-    """Return an error as the cause of another; None for one of the JVM, which can no longer be asked for its text."""
-    return None if hasattr(error, "java_exception") else error
+    """Return an error as the cause of another; None for one that tells nothing more, or of the JVM, which can no longer be asked."""
+    return None if hasattr(error, "java_exception") or isinstance(error, SubmitError) else error
 
 
 def _not_started(master: str, code: int | None, reason: str) -> PenstockError:
@@ -212,6 +222,18 @@ def _not_started(master: str, code: int | None, reason: str) -> PenstockError:
         return PenstockError(
             f"the JVM for Spark ended while the context was made, with exit code {code}",
             detail=reason,
+        )
+    if any(words in reason for words in _NO_MASTER):
+        return ConfigurationError(
+            f"'{master}' is not a Spark master",
+            detail=reason,
+            hint=f"set option -m of 'penstock run', or spark.master, to one of these: {MASTER_FORMS}",
+        )
+    if "HADOOP_CONF_DIR" in reason:
+        return ConfigurationError(
+            f"Spark cannot start on master '{master}': it has no Hadoop configuration",
+            detail=reason,
+            hint="set HADOOP_CONF_DIR to the directory with the cluster's core-site.xml and yarn-site.xml",
         )
     return PenstockError(
         f"Spark cannot start on master '{master}'",

@@ -88,6 +88,42 @@ def test_options_that_spark_refuses_are_told_in_its_words():
     assert after == "10"
 
 
+NO_MASTER = """
+from penstock.errors import ConfigurationError
+from penstock.spark.session import get_context
+
+for master in "nonsense://x", "local[x]", "yarn":
+    try:
+        get_context({"spark.master": master})
+    except ConfigurationError as error:  # no restart helps
+        print(error.message, "|", error.detail, "|", error.hint)
+print(get_context({"spark.master": "local[1]"}).parallelize(range(5), 1).sum())
+"""
+
+
+def test_a_master_that_spark_does_not_know_is_refused_in_its_words():
+    hadoop = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "HADOOP_HOME")
+    environment = {key: value for key, value in os.environ.items() if key not in hadoop}
+    ran = subprocess.run(
+        [sys.executable, "-c", NO_MASTER],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env={**environment, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
+    )
+    unknown, unreadable, yarn, after = ran.stdout.splitlines()
+    assert unknown.startswith("'nonsense://x' is not a Spark master | Master must either be"), (
+        unknown
+    )
+    assert "-m" in unknown
+    assert unreadable.startswith("'local[x]' is not a Spark master | "), unreadable
+    assert "Could not parse Master URL" in unreadable
+    assert "it has no Hadoop configuration | When running with master 'yarn'" in yarn
+    assert "set HADOOP_CONF_DIR" in yarn
+    assert after == "10"
+
+
 KILLED_WHILE_ITS_JVM_STARTS = """
 import os, signal, sys
 from pathlib import Path
