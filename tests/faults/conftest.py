@@ -13,17 +13,12 @@ from fault_harness import LedgerRun, NewRun
 from fault_log import KillLog
 
 from tests.builders.modes import WAYS, Way
-from tests.builders.patience import be_patient
 
 DEFAULT_SEED = "7"
 HERE = Path(__file__).parent
 
 _log = KillLog()
 _left_out: list[str] = []
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    be_patient(items, HERE)
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:

@@ -90,7 +90,6 @@ def test_each_message_counts_once_whatever_is_killed(
     assert len(run.faults) >= len(faults)
 
 
-@pytest.mark.timeout(900)
 def test_each_message_counts_once_when_executors_are_killed(
     broker: KafkaBroker, new_run: NewRun, rng: random.Random, seed: str
 ) -> None:

@@ -27,7 +27,6 @@ def run(
     )
 
 
-@pytest.mark.timeout(900)
 def test_rocksdb_holds_more_state_than_a_worker_has_memory(tmp_path):
     done = run(tmp_path, "rocksdb")
     assert done.returncode == 0, done.stderr[-3000:]

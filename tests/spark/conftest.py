@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.spark.session import get_context
-from tests.builders.patience import be_patient
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    be_patient(items, Path(__file__).parent)
 
 
 @pytest.fixture(scope="session", autouse=True)
