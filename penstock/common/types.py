@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from penstock.errors import ArgumentError, ArgumentTypeError
@@ -143,8 +144,11 @@ class Row:
         return dict(zip(self._fields, values, strict=True))
 
     def stable_key(self) -> tuple[Any, ...]:
-        """Return what identifies this row, for use as a key of a stream."""
-        return tuple(self._values)
+        """Return what identifies this row, for use as a key of a stream: equal rows may have their names in another order."""
+        names = self._fields
+        if names is None:
+            return tuple(self._values)
+        return tuple(value for _, value in sorted(zip(names, self._values, strict=True), key=itemgetter(0)))
 
     def _index(self, name: object) -> int:
         try:
@@ -209,7 +213,7 @@ class Row:
         return self._values == other.get_fields_by_names(mine)
 
     def __hash__(self) -> int:
-        return hash(tuple(self._values))
+        return hash(self.stable_key())
 
     def __reduce__(self) -> tuple[Any, ...]:
         kind = self._row_kind

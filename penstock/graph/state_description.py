@@ -14,18 +14,18 @@ from typing import Any, Final, NamedTuple
 
 # Of the way in which descriptions are written. State with another one is restored without a comparison: raise it when the
 # same query is described in other words than before.
-VERSION: Final = 1
+VERSION: Final = 2
 _LONGEST: Final = 600  # letters of one text
 
 
 class ColumnOrigin(NamedTuple):
-    """A column of a table that a query reads."""
+    """A column of a table that a query reads, or the whole table."""
 
     table: str
-    column: str
+    column: str = ""
 
     def __str__(self) -> str:
-        return f"{self.table}.{self.column}"
+        return f"{self.table}.{self.column}" if self.column else self.table
 
 
 # Words, and the columns that they are about: a column that was renamed is still the same.

@@ -40,7 +40,8 @@ def check_queries(job: Job, manifest: Manifest) -> Manifest:
     for operator, new in _described(job, manifest):
         old = manifest.operators[operator].description
         if old is None or old.version != VERSION:
-            unknown.append(operator)
+            if operator not in manifest.sources:  # of which a job has one for most tables
+                unknown.append(operator)
         elif parts := changed_parts(old, new):
             changed.append(_Changed(operator, old, new, parts))
     if unknown:
@@ -78,7 +79,8 @@ def _described(job: Job, manifest: Manifest) -> Iterator[tuple[str, StateDescrip
         return
     held = operator_states(manifest)
     for operator, description in described.items():
-        if manifest.operators[operator].is_stateful or operator in held:
+        is_stateful = manifest.operators[operator].is_stateful or operator in manifest.sources
+        if is_stateful or operator in held:
             yield operator, description
 
 
@@ -165,7 +167,10 @@ def _without(manifest: Manifest, dropped: Collection[str]) -> Manifest:
         else operator
         for name, operator in manifest.operators.items()
     }
-    return without_operator_states(replace(manifest, operators=operators), dropped)
+    sources = {name: each for name, each in manifest.sources.items() if name not in dropped}
+    return without_operator_states(
+        replace(manifest, operators=operators, sources=sources), dropped
+    )
 
 
 def operator_label(manifest: Manifest, operator_id: str) -> str:

@@ -308,7 +308,8 @@ class BoundedOverOperator(_TimedOver):
         side, now = self._rows, self.context.clock()
         slots, affected, at, rows = self._find(frame)
         groups = np.concatenate((at, np.searchsorted(affected, slots)))
-        seen = frame.select(self._names).with_columns(pl.Series(_AT, times, pl.Int64))
+        # COUNT(*) without PARTITION BY reads no columns: the times tell how many rows there are.
+        seen = pl.DataFrame([*map(frame.get_column, self._names), pl.Series(_AT, times, pl.Int64)])
         if len(rows):
             seen = pl.concat([only(side.store.gather(rows), side.schema), seen])
         moments = seen[_AT].to_numpy()

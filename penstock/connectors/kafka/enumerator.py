@@ -46,6 +46,18 @@ class KafkaSourcePlan:
     options: SourceOptions
 
 
+def find_stops(plan: KafkaSourcePlan, partition: KafkaTopicPartition) -> Offsets:
+    """Return where a partition ends, and all others that are there: they are asked for together."""
+    assert plan.stopping is not None
+    cluster = Cluster(plan.options)
+    try:
+        topics = cluster.topics(plan.options.start_timeout_s)
+        there = plan.subscription.select(topics, plan.options.servers)
+        return plan.stopping.resolve({*there, partition}, cluster, stops=True)
+    finally:
+        cluster.close()
+
+
 class KafkaEnumerator(SplitEnumerator):
     """Finds partitions when the job begins, and new ones while it runs.
 
@@ -91,7 +103,7 @@ class KafkaEnumerator(SplitEnumerator):
         new = there - set(self.starts)
         self.starts |= plan.starting.resolve(new, cluster)
         if plan.stopping is not None:
-            self.stops |= plan.stopping.resolve(there - set(self.stops), cluster)
+            self.stops |= plan.stopping.resolve(there - set(self.stops), cluster, stops=True)
         first = plan.starting.is_earliest
         return [self._split(each, from_earliest=first) for each in sorted(there)]
 
@@ -113,7 +125,9 @@ class KafkaEnumerator(SplitEnumerator):
         if not new:
             return []
         starts = cluster.earliest(new - set(self.starts))
-        stops = {} if plan.stopping is None else plan.stopping.resolve(new, cluster)
+        stops: Offsets = {}
+        if plan.stopping is not None:
+            stops = plan.stopping.resolve(new, cluster, stops=True)
         self.starts = {**starts, **self.starts}
         self.stops = {**stops, **self.stops}
         _log.info("new partitions: %s", ", ".join(map(str, sorted(new))))

@@ -153,8 +153,14 @@ class KafkaOffsetsInitializer:
             else (KafkaOffsetResetStrategy.NONE)
         )
 
-    def resolve(self, partitions: Iterable[KafkaTopicPartition], lookup: OffsetLookup) -> Offsets:
-        """Return an offset for each partition."""
+    def resolve(
+        self,
+        partitions: Iterable[KafkaTopicPartition],
+        lookup: OffsetLookup,
+        *,
+        stops: bool = False,
+    ) -> Offsets:
+        """Return an offset for each partition; `stops` may lie beyond the records that are there now."""
         wanted = sorted(partitions)
         if not wanted:
             return {}
@@ -166,15 +172,21 @@ class KafkaOffsetsInitializer:
         if kind == "timestamp":
             found = lookup.at(wanted, self._rule.timestamp)
             return {**lookup.latest([each for each in wanted if each not in found]), **found}
-        return self._known_or_reset(wanted, lookup)
+        return self._known_or_reset(wanted, lookup, stops=stops)
 
-    def _known_or_reset(self, wanted: list[KafkaTopicPartition], lookup: OffsetLookup) -> Offsets:
+    def _known_or_reset(
+        self, wanted: list[KafkaTopicPartition], lookup: OffsetLookup, *, stops: bool
+    ) -> Offsets:
         found = {each: offset for each, offset in self._rule.given.items() if each in wanted}
         missing = [each for each in wanted if each not in found]
         if missing and lookup.group_id is not None:
             found |= lookup.committed(missing)
         first, end = lookup.earliest(wanted), lookup.latest(wanted)
-        bad = [each for each in wanted if not first[each] <= found.get(each, -1) <= end[each]]
+        bad = [
+            each
+            for each in wanted
+            if not (stops and each in found) and not first[each] <= found.get(each, -1) <= end[each]
+        ]
         if bad and self._rule.strategy is KafkaOffsetResetStrategy.NONE:
             raise self._no_offset(bad[0], found.get(bad[0]), first[bad[0]], end[bad[0]], lookup)
         ends = end if self._rule.strategy is KafkaOffsetResetStrategy.LATEST else first

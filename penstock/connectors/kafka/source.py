@@ -9,11 +9,12 @@ from typing import Any
 
 from penstock.common.not_implemented import not_implemented
 from penstock.common.serialization import DeserializationSchema
-from penstock.connectors.kafka.enumerator import KafkaEnumerator, KafkaSourcePlan
+from penstock.connectors.kafka.enumerator import KafkaEnumerator, KafkaSourcePlan, find_stops
 from penstock.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
+    Offsets,
 )
 from penstock.connectors.kafka.properties import check_properties
 from penstock.connectors.kafka.reader import KafkaReader
@@ -24,7 +25,13 @@ from penstock.connectors.kafka.source_options import (
     source_options,
 )
 from penstock.connectors.kafka.subscription import Subscription
-from penstock.connectors.source import Boundedness, Source, SourceReader, SplitEnumerator
+from penstock.connectors.source import (
+    Boundedness,
+    Source,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
 from penstock.errors import ArgumentError, ArgumentTypeError, InvalidProgramError
 
 Schema = DeserializationSchema | KafkaRecordDeserializationSchema
@@ -55,6 +62,7 @@ class KafkaSource(Source):
             )
         self._plan = j_kafka_source.plan
         self._schema = j_kafka_source.schema
+        self._stops: Offsets = {}  # of partitions that another job has read without an end
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
@@ -76,6 +84,21 @@ class KafkaSource(Source):
     def create_reader(self) -> SourceReader:
         """Create a reader, with a consumer of its own."""
         return KafkaReader(self._plan.options, self._schema)
+
+    def adopt_split(self, split: SourceSplit) -> SourceSplit:
+        """Let a partition that another job has read end where this source ends, or go on if it does not end."""
+        payload, stopping = split.payload, self._plan.stopping
+        if (payload.stop is None) == (stopping is None):
+            return split
+        stop = None if stopping is None else self._stop_of(payload.partition)
+        return dataclasses.replace(
+            split, payload=dataclasses.replace(payload, stop=stop), bounded=stop is not None
+        )
+
+    def _stop_of(self, partition: KafkaTopicPartition) -> int:
+        if partition not in self._stops:
+            self._stops |= find_stops(self._plan, partition)
+        return self._stops[partition]
 
     def __repr__(self) -> str:
         return f"KafkaSource({self._plan.subscription} at {self._plan.options.servers})"

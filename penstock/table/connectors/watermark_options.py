@@ -24,7 +24,7 @@ WATERMARK_OPTIONS: Final[tuple[Option, ...]] = (
     text(_GROUP),
     duration(_DRIFT),
     duration(_INTERVAL, 1000),
-    duration(_IDLE, 0),
+    duration(_IDLE),
 )
 
 
@@ -33,7 +33,7 @@ class WatermarkOptions:
     """What the options of one table say. `gap`: a watermark follows every so many rows of a split; None: it is emitted periodically."""
 
     gap: int | None = None
-    idle_timeout_ms: int = 0
+    idle_timeout_ms: int | None = None  # 0: splits are never idle; None: as the session says
     alignment: tuple[str, int, int] | None = None  # group, drift and interval in milliseconds
 
     def strategy(self, default_idle_ms: int) -> WatermarkStrategy:
@@ -42,7 +42,7 @@ class WatermarkOptions:
         The source operator computes the watermarks themselves from columns.
         """
         strategy = WatermarkStrategy.for_generator(NoWatermarks)
-        idle_ms = self.idle_timeout_ms or default_idle_ms
+        idle_ms = self._idle_ms(default_idle_ms)
         if idle_ms:
             strategy = strategy.with_idleness(Duration.of_millis(idle_ms))
         if self.alignment is not None:
@@ -52,9 +52,12 @@ class WatermarkOptions:
             )
         return strategy
 
+    def _idle_ms(self, default_idle_ms: int) -> int:
+        return default_idle_ms if self.idle_timeout_ms is None else self.idle_timeout_ms
+
     def shown(self, default_idle_ms: int) -> list[str]:
         """Return the texts that EXPLAIN shows beside the watermark."""
-        idle_ms = self.idle_timeout_ms or default_idle_ms
+        idle_ms = self._idle_ms(default_idle_ms)
         parts = [f"idletimeout=[{idle_ms}]"] if idle_ms else []
         if self.gap is None:
             parts.append("watermarkEmitStrategy=[on-periodic]")

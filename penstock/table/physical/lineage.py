@@ -79,8 +79,7 @@ class Lineage:
             case Rows():
                 return self._table("VALUES", node)
             case Union():
-                # Which inputs there are is a matter of rows, not of columns.
-                return self._table("UNION", node)
+                return self._union(node)
             case Operator():
                 return self._operator(node, node.spec)
         return self.columns(node.inputs[0])
@@ -89,6 +88,13 @@ class Lineage:
         names = [field.name for field in node.schema]
         self.tables[name] = tuple(dict.fromkeys([*self.tables.get(name, ()), *declared, *names]))
         return [(ColumnOrigin(name, each),) for each in names]
+
+    def _union(self, node: Union) -> list[Text]:
+        branches = [self.columns(each) for each in node.inputs]
+        return [
+            text_of("UNION(", joined(list(column), " | "), ")")
+            for column in zip(*branches, strict=True)
+        ]
 
     def _operator(self, node: Operator, spec: Any) -> list[Text]:
         make = _MADE.get(type(spec))

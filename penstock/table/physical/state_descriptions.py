@@ -48,7 +48,7 @@ from penstock.table.physical.lineage import (
     text_of_window,
     window_of,
 )
-from penstock.table.physical.nodes import Operator, Physical
+from penstock.table.physical.nodes import Operator, Physical, TableScan
 from penstock.table.physical.texts import show_millis
 from penstock.table.plan.nodes import PatternNode
 
@@ -74,6 +74,17 @@ def describe_state(node: Operator, lineage: Lineage) -> StateDescription | None:
     # Of other tables it is enough to know that they are there.
     tables = {name: of if name in read else () for name, of in lineage.tables.items()}
     return StateDescription(kind, parts, tables)
+
+
+def describe_source(node: TableScan, scans: Sequence[TableScan]) -> StateDescription:
+    """Return which table the positions of a source belong to; `scans` are all sources of the query."""
+    tables = {_path(each): () for each in scans}
+    return StateDescription("Source", {"table": (ColumnOrigin(_path(node)),)}, tables)
+
+
+def _path(node: TableScan) -> str:
+    path = node.table.path
+    return f"{path.catalog}.{path.database}.{path.name}"
 
 
 def _typed(node: Physical, columns: Sequence[int], lineage: Lineage) -> Text:

@@ -35,7 +35,7 @@ from penstock.table.physical.nodes import (
 )
 from penstock.table.physical.placement import is_placed
 from penstock.table.physical.planner import PhysicalPlan
-from penstock.table.physical.state_descriptions import describe_state
+from penstock.table.physical.state_descriptions import describe_source, describe_state
 from penstock.table.types import IntType
 
 
@@ -62,8 +62,11 @@ class _Translator:
         self._widths: dict[int, int | None] = {}
         # All tables are known before the first operator is described.
         self._lineage = Lineage()
+        self._scans: list[TableScan] = []
         for node in inputs_first(plan.roots):
             self._lineage.columns(node)
+            if isinstance(node, TableScan):
+                self._scans.append(node)
 
     def add(self, node: Physical) -> None:
         """Translate one node."""
@@ -151,6 +154,7 @@ class _Translator:
             [],
             name=f"Source: {node.table.path.name}[{self._number}]",
             kind="source",
+            state_description=describe_source(node, self._scans),
         )
 
     def _rows(self, node: Rows) -> Transformation:

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.common import Duration, WatermarkStrategy
 from penstock.datastream import ProcessFunction
-from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer
+from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaTopicPartition
 from penstock.errors import JobExecutionError
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.kafka_jobs import (
@@ -212,6 +212,35 @@ def test_a_savepoint_goes_on_with_another_parallelism_and_new_partitions(
     until(lambda: len(values(name)) + len(values(f"{name}-2")) >= 4000)
     client.cancel().result(PATIENCE_S)
     assert sorted(values(name) + values(f"{name}-2")) == sorted(numbers(4000))
+
+
+def test_a_job_goes_on_to_its_end_from_a_savepoint_of_one_without(kafka, mode, name, tmp_path):
+    kafka.create_topic(name, 2)
+    produce(kafka, name, numbers(100))
+    client = start(environment(mode, tmp_path), source(kafka, name).build(), name)
+    wait_for(name, 100)
+    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
+    produce(kafka, name, numbers(100, 600))
+    env = environment(mode, tmp_path, **{"execution.state-recovery.path": path})
+    found = run(env, source(kafka, name).set_bounded(LATEST).build(), f"{name}-2")
+    assert sorted(values(name) + found) == sorted(numbers(600))
+
+
+def test_a_job_without_an_end_goes_on_from_a_savepoint_of_one_with(kafka, mode, name, tmp_path):
+    kafka.create_topic(name, 2)
+    produce(kafka, name, numbers(100))
+    # The stops lie beyond the records that are there: the job waits for more.
+    ends = {KafkaTopicPartition(name, partition): 100 for partition in range(2)}
+    bounded = source(kafka, name).set_bounded(KafkaOffsetsInitializer.offsets(ends)).build()
+    client = start(environment(mode, tmp_path), bounded, name)
+    wait_for(name, 100)
+    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
+    produce(kafka, name, numbers(100, 600))
+    env = environment(mode, tmp_path, **{"execution.state-recovery.path": path})
+    client = start(env, source(kafka, name).build(), f"{name}-2")
+    until(lambda: len(values(name)) + len(values(f"{name}-2")) >= 600)
+    client.cancel().result(PATIENCE_S)
+    assert sorted(values(name) + values(f"{name}-2")) == sorted(numbers(600))
 
 
 def test_nothing_is_lost_or_read_twice_when_the_broker_is_away_for_a_while(

@@ -63,6 +63,9 @@ def tables(directory: Path, way: Way, recovery: str | None, **options: str) -> T
         f"""CREATE TABLE orders (name STRING, id BIGINT, at AS TO_TIMESTAMP_LTZ(id, 0), WATERMARK FOR at AS at) WITH
         ('connector' = 'filesystem', 'path' = '{directory / "in"}', 'format' = 'csv', 'source.monitor-interval' = '20 ms')"""
     )
+    found.execute_sql(
+        f"CREATE TABLE others WITH ('path' = '{directory / 'others'}') LIKE orders (OVERWRITING OPTIONS)"
+    )
     return found
 
 
@@ -98,9 +101,9 @@ def run(
     return rows, path
 
 
-def add(directory: Path, name: str, lines: str) -> None:
-    (directory / "in").mkdir(exist_ok=True)
-    (directory / "in" / name).write_text(lines)
+def add(directory: Path, name: str, lines: str, to: str = "in") -> None:
+    (directory / to).mkdir(exist_ok=True)
+    (directory / to / name).write_text(lines)
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -164,6 +167,24 @@ def test_a_query_with_other_operators_is_refused_or_starts_without_their_state(
     assert "penstock.recovery.on-changed-query" in (refused.value.hint or "")
     (line,) = (each for each in caplog.messages if "is left behind" in each)
     assert "GlobalGroupAggregate" in line
+
+
+@pytest.mark.parametrize("name", ["epochs", "pipelined, rescaled"])
+def test_tables_that_change_places_do_not_take_over_positions(name: str, tmp_path: Path) -> None:
+    way = WAYS[name]
+    both = "SELECT name, id FROM orders UNION ALL SELECT name, id + 10 FROM others"
+    swapped = "SELECT name, id + 10 FROM others UNION ALL SELECT name, id FROM orders"
+    for directory in ("in", "others"):
+        add(tmp_path, "1.csv", "ann,1\nmark,1\n", directory)
+    with MiniCluster():
+        _, start = run(tmp_path, way, both)
+        with pytest.raises(RestoreRefusedError, match="state of another query") as refused:
+            run(tmp_path, way, swapped, start)
+        allowed = {"penstock.recovery.on-changed-query": "restart-operator"}
+        rows, _ = run(tmp_path, way, swapped, start, **allowed)
+    assert rows["mark"] in (1, 11)  # both are read from their start
+    assert "  state: Source(table=[default_catalog.default_database.orders])" in str(refused.value)
+    assert "  query: Source(table=[default_catalog.default_database.others])" in str(refused.value)
 
 
 class Total(AggregateFunction):
@@ -232,6 +253,8 @@ def test_a_snapshot_shows_what_the_state_was_made_for(tmp_path: Path) -> None:
     add(tmp_path, "1.csv", "ann,1\nann,2\nmark,1\n")
     with MiniCluster():
         _, start = run(tmp_path, WAYS["epochs"], SUM)
-    (found,) = (each for each in state.read(start).operators if each.description is not None)
+    described = [each for each in state.read(start).operators if each.description is not None]
+    source, found = sorted(described, key=lambda each: "GroupAggregate" in str(each.description))
+    assert str(source.description) == "Source(table=[default_catalog.default_database.orders])"
     assert "aggregates=[SUM(orders.id BIGINT) AS BIGINT]" in str(found.description)
     assert f"made for {found.description}" in str(state.read(start))

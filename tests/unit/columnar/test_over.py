@@ -377,6 +377,14 @@ def test_places_by_time() -> None:
     _run_by_time(spec, _by_time(120, 7), "hashmap")
 
 
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_rows_are_counted_without_reading_a_column(frame: tuple[bool, int | None]) -> None:
+    spec = OverAggregateSpec(
+        TYPES, (), TIME, AGGREGATES[:1], rowtime=True, rows=frame[0], preceding=frame[1]
+    )
+    _run_by_time(spec, _by_time(60, 5), "hashmap")
+
+
 @pytest.mark.parametrize("frame", [(True, None), (True, 3), (False, 2000)])
 def test_rows_on_disk_count_too(
     frame: tuple[bool, int | None], monkeypatch: pytest.MonkeyPatch

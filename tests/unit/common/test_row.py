@@ -205,6 +205,8 @@ def test_a_row_without_names_holds_its_values_in_order(fields):
 
 def test_rows_are_equal_as_in_pyflink() -> None:
     assert Row(a=1, b=2) == Row(b=2, a=1)
+    assert hash(Row(a=1, b=2)) == hash(Row(b=2, a=1))
+    assert stable_hash(Row(a=1, b=2)) == stable_hash(Row(b=2, a=1))
     assert Row(a=1, b=2) != Row(a=2, b=1)
     assert Row(a=1) != Row(b=1)
     assert Row(a=1) != Row(1)

@@ -13,11 +13,13 @@ from penstock.checkpoint.handles import StateChain
 from penstock.checkpoint.manifest import (
     Manifest,
     OperatorSnapshot,
+    SourceSnapshot,
     SubtaskSnapshot,
     VertexSnapshot,
     decode,
     encode,
 )
+from penstock.checkpoint.pickled import Pickled
 from penstock.errors import RestoreRefusedError
 from penstock.graph.compiler import compile_program
 from penstock.graph.deployment import JobSettings
@@ -57,20 +59,27 @@ def job(query: str, *, restarts: bool = False) -> Job:
 
 def written(query: str, *, keyed: bool = True, local: Any = None, **changed: Any) -> Manifest:
     """The last checkpoint of a query, read back: every operator with a description has state."""
-    operators, vertices = {}, {}
+    operators, vertices, sources = {}, {}, {}
     for vertex in job(query).plan.vertices:
         for each in vertex.operators:
             if each.state_description is None:
                 continue
-            chain = StateChain((full("shared/state", 10),) if keyed else ())
+            if each.kind == "source":
+                sources[each.operator_id] = SourceSnapshot(Pickled.of(None), (Pickled.of(()),) * 2)
+            of_keys = keyed and each.kind != "source"
+            chain = StateChain((full("shared/state", 10),) if of_keys else ())
             operators[each.operator_id] = replace(
                 OperatorSnapshot(None, each.name, vertex.id, 128, (chain,) * 2),
                 **{"description": each.state_description, **changed},
             )
+            if each.kind == "source":
+                continue
             held = {"operators": {each.operator_id: {} if local is None else {WAITING: local}}}
             subtask = SubtaskSnapshot(local=pickle.dumps(held))
             vertices[vertex.id] = VertexSnapshot((subtask, subtask))
-    manifest = Manifest("b" * 32, "query", 7, 0, vertices=vertices, operators=operators)
+    manifest = Manifest(
+        "b" * 32, "query", 7, 0, vertices=vertices, operators=operators, sources=sources
+    )
     return decode(encode(manifest), "manifest")
 
 
@@ -117,6 +126,33 @@ def test_state_that_cannot_be_compared_is_restored_with_one_warning(
         assert check_queries(job(MAX), before) is before
     (line,) = caplog.messages
     assert "has no description that this version reads" in line
+
+
+BOTH = "SELECT auction, price FROM bids UNION ALL SELECT auction, price FROM asks"
+SWAPPED = "SELECT auction, price FROM asks UNION ALL SELECT auction, price FROM bids"
+
+
+def test_positions_of_another_table_of_the_query_are_refused() -> None:
+    with pytest.raises(RestoreRefusedError) as refused:
+        check_queries(job(SWAPPED), written(BOTH))
+    lines = (refused.value.detail or "").splitlines()
+    assert [line.strip() for line in lines[1:3]] == [
+        "state: Source(table=[default_catalog.default_database.bids])",
+        "query: Source(table=[default_catalog.default_database.asks])",
+    ]
+
+
+def test_a_source_of_another_table_starts_anew_where_that_is_allowed() -> None:
+    before = written(f"{BOTH} UNION ALL SELECT id, price FROM moments")
+    new = job(f"{SWAPPED} UNION ALL SELECT id, price FROM moments", restarts=True)
+    left = check_queries(new, before)
+    assert len(before.sources) == 3
+    assert len(left.sources) == 1
+
+
+def test_a_source_whose_table_has_another_name_goes_on() -> None:
+    before = written("SELECT auction, price FROM bids")
+    assert check_queries(job("SELECT auction, price FROM asks"), before) is before
 
 
 def test_records_in_flight_belong_to_the_old_query() -> None:

@@ -152,6 +152,7 @@ GIVEN: dict[str, tuple[dict[str, str], WatermarkOptions]] = {
         WatermarkOptions(alignment=("g", 2000, 1000)),
     ),
     "idle": ({"idle-timeout": "2 min"}, WatermarkOptions(idle_timeout_ms=120_000)),
+    "never idle": ({"idle-timeout": "0 s"}, WatermarkOptions(idle_timeout_ms=0)),
 }
 REFUSED: dict[str, tuple[dict[str, str], str]] = {
     "unknown": ({"idel-timeout": "1 s"}, "did you mean 'scan.watermark.idle-timeout'"),
@@ -201,6 +202,8 @@ def test_a_strategy_says_who_is_idle_and_who_waits() -> None:
     assert strategy.alignment == WatermarkAlignment("g", 20, 10)
     assert WatermarkOptions().strategy(5).idle_timeout_ms == 5
     assert WatermarkOptions().strategy(0).idle_timeout_ms is None
+    assert WatermarkOptions(idle_timeout_ms=0).strategy(5).idle_timeout_ms is None
+    assert not any("idle" in each for each in WatermarkOptions(idle_timeout_ms=0).shown(5))
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,19 @@ def _replaced(operator: str, old: str, new: str, *parts: str) -> Change:
 
 
 GROUPS = QUERIES["GroupAggregate"]
+UNITED = (
+    "SELECT a, SUM(p) FROM (SELECT auction AS a, price AS p FROM bids UNION ALL SELECT auction, price FROM asks) GROUP BY a"
+)
 CHANGED = {
+    "one branch of a union": Change(
+        "GroupAggregate", UNITED, UNITED.replace("price FROM asks", "price * 2 FROM asks"), ("aggregates",)
+    ),
+    "key of a branch": Change(
+        "GroupAggregate", UNITED, UNITED.replace("auction, price FROM asks", "seller, price FROM asks"), ("keys",)
+    ),
+    "one more branch": Change(
+        "GroupAggregate", UNITED, UNITED.replace(") GROUP", " UNION ALL SELECT id, price FROM moments) GROUP"), ("keys", "aggregates")
+    ),
     # Aggregates, keys, types
     "another function": _replaced("GroupAggregate", "SUM", "MAX", "aggregates"),
     "one more function": _replaced("GroupAggregate", "SUM(price) AS total", "SUM(price), COUNT(*)", "aggregates"),
@@ -309,12 +321,8 @@ SAME = {
     "a subquery": Change(
         "GroupAggregate", GROUPS, "SELECT a, SUM(p) FROM (SELECT auction AS a, price AS p FROM bids) GROUP BY a"
     ),
-    "one more branch": Change(
-        "GroupAggregate",
-        "SELECT a, SUM(p) FROM (SELECT auction AS a, price AS p FROM bids UNION ALL SELECT auction, price FROM asks) GROUP BY a",
-        "SELECT a, SUM(p) FROM (SELECT auction AS a, price AS p FROM asks UNION ALL SELECT auction, price FROM bids "
-        "UNION ALL SELECT id, price FROM moments) GROUP BY a",
-    ),
+    "one more branch behind": Change("GroupAggregate", GROUPS, f"{GROUPS} UNION ALL SELECT auction, price FROM asks"),
+    "a filter in a branch": Change("GroupAggregate", UNITED, UNITED.replace("FROM asks", "FROM asks WHERE price > 3")),
     "a computed result": _replaced("WindowAggregate", "SUM(price) AS total", "SUM(price) * 2 AS twice"),
     "bounds of the window": _replaced("WindowAggregate", "SUM(price) AS total", "SUM(price) AS total, window_end"),
     "a filter before a window": Change(
