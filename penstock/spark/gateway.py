@@ -16,7 +16,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -52,12 +53,15 @@ _OPENED_PACKAGES = (
 _JVM_NOISE = (
     "WARNING: Using incubator modules",
     "Picked up JAVA_TOOL_OPTIONS",
+    "Picked up _JAVA_OPTIONS",
     "Using Spark's default log4j",
     "SLF4J",
     "[warning][cds",
 )
 _UNCAUGHT = 'Exception in thread "main" '
 _LAST_LINES = 5
+_HELD_LINES = 1000  # enough for the stack trace of any exception
+_ENDS_S = 10.0  # how long the output of a process that has ended is waited for
 
 
 class JavaNotFoundError(PenstockError, RuntimeError):
@@ -151,28 +155,65 @@ def launch_by_submit(conf: SparkConf) -> Any:
 
     # A pipe of our own: PySpark keeps the process to itself, and what it said, if it ends at once.
     reading, writing = os.pipe()
-    errors = os.fdopen(reading, "rb")
+    output = _SubmitOutput(os.fdopen(reading, "rb"))
     try:
         gateway = launch_gateway(conf, popen_kwargs={"stderr": writing})
     except PySparkRuntimeError as error:
         os.close(writing)
-        with errors:
-            text = errors.read().decode(errors="replace")
-        raise SubmitError(_submit_reason(text) or str(error)) from error
+        raise SubmitError(_submit_reason(output.wait()) or str(error)) from error
     except BaseException:
         os.close(writing)
-        errors.close()
         raise
     os.close(writing)
-    relay_output(errors)
+    output.release()
     return gateway
 
 
-def _submit_reason(text: str) -> str:
+class _SubmitOutput:
+    """What spark-submit writes to its standard error. It is read from the start: once the pipe is full, the JVM stops until somebody reads.
+
+    The lines are held back until the JVM answers. If it never does, they say why.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+        #: The last lines that were held back; None once they are passed on
+        self._held: deque[str] | None = deque()
+        self._thread = threading.Thread(target=self._run, name="penstock-submit", daemon=True)
+        self._thread.start()
+
+    def release(self) -> None:
+        """Pass on the lines that were held back, and all that follow."""
+        with self._lock:
+            for line in self._held or ():
+                _relay(line)
+            self._held = None
+
+    def wait(self) -> list[str]:
+        """Return the last lines of a process that has ended."""
+        self._thread.join(_ENDS_S)
+        with self._lock:
+            return list(self._held or ())
+
+    def _run(self) -> None:
+        for line in iter(self._stream.readline, b""):
+            text = line.decode(errors="replace")
+            with self._lock:
+                if self._held is None:
+                    _relay(text)
+                    continue
+                self._held.append(text)
+                if len(self._held) > _HELD_LINES:
+                    _relay(self._held.popleft())
+        self._stream.close()
+
+
+def _submit_reason(output: Sequence[str]) -> str:
     """Return why spark-submit ended, from what it wrote: the sentence of its exception, else its last lines."""
     lines = [
         line
-        for line in text.splitlines()
+        for line in map(str.rstrip, output)
         if line and not any(noise in line for noise in _JVM_NOISE)
     ]
     for line in lines:
@@ -251,14 +292,14 @@ def relay_output(stream: IO[bytes]) -> None:
 
     def run() -> None:
         for line in iter(stream.readline, b""):
-            text = line.decode(errors="replace")
-            if not stopping.is_set() and not any(noise in text for noise in _JVM_NOISE):
-                _write(text)
+            _relay(line.decode(errors="replace"))
 
     threading.Thread(target=run, name="penstock-worker-output", daemon=True).start()
 
 
-def _write(text: str) -> None:
+def _relay(text: str) -> None:
+    if stopping.is_set() or any(noise in text for noise in _JVM_NOISE):
+        return
     try:
         write_out(sys.stdout, [text])
     except (ValueError, OSError):

@@ -124,6 +124,32 @@ def test_a_master_that_spark_does_not_know_is_refused_in_its_words():
     assert after == "10"
 
 
+TALKATIVE = """
+from pyspark import SparkConf
+from penstock.spark.gateway import launch_by_submit
+
+conf = SparkConf().set("spark.master", "local[1]")
+conf.set("spark.driver.extraJavaOptions", "-Xlog:class+load=info:stderr")
+gateway = launch_by_submit(conf)
+print("answers", gateway.jvm.java.lang.Math.abs(-7))
+gateway.shutdown()
+"""
+
+
+def test_a_jvm_that_writes_much_before_it_answers_does_not_wait_for_a_reader():
+    ran = subprocess.run(
+        [sys.executable, "-c", TALKATIVE],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env={**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
+    )
+    said = ran.stdout.splitlines()
+    assert "answers 7" in said, ran.stderr
+    assert any("org.apache.spark" in line for line in said), "what it wrote is passed on"
+
+
 KILLED_WHILE_ITS_JVM_STARTS = """
 import os, signal, sys
 from pathlib import Path
