@@ -44,7 +44,7 @@ def explain_failure(
         message = explain_exception(cause)
     else:
         message = error.detail or error.message
-    detail = f"{error.message} of job '{job.name}' ({job.job_id})"
+    detail = f"job '{job.name}' ({job.job_id}): {error.message}"
     if verdict:
         detail += f"; {verdict}"
     explained = JobExecutionError(message, detail=detail)

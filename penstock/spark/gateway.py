@@ -16,19 +16,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from penstock.common import temporary
 from penstock.common.standard_output import write_out
-from penstock.errors import PenstockError
+from penstock.errors import ConfigurationError, PenstockError
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
 
 _MAIN_CLASS = "org.apache.spark.api.python.PythonGatewayServer"
 _START_TIMEOUT_S = 60.0
+# Without it, the JVM writes some reasons why it cannot start to its standard output.
+ERRORS_TOGETHER = "-XX:+DisplayVMOutputToStderr"
 _LOG_PROPERTIES = Path(__file__).with_name("log4j2.properties")
 
 # Spark on Java 17 and later reaches into these packages (org.apache.spark.launcher.JavaModuleOptions).
@@ -52,12 +55,22 @@ _OPENED_PACKAGES = (
 _JVM_NOISE = (
     "WARNING: Using incubator modules",
     "Picked up JAVA_TOOL_OPTIONS",
+    "Picked up _JAVA_OPTIONS",
     "Using Spark's default log4j",
     "SLF4J",
     "[warning][cds",
 )
+# How Java, and Spark's readers of options, say that an option has a wrong value
+_WRONG_OPTIONS = (
+    "Could not create the Java Virtual Machine",
+    "Too small maximum heap",
+    "IllegalArgumentException",
+    "NumberFormatException",
+)
 _UNCAUGHT = 'Exception in thread "main" '
 _LAST_LINES = 5
+_HELD_LINES = 1000  # enough for the stack trace of any exception
+_ENDS_S = 10.0  # how long the output of a process that has ended is waited for
 
 
 class JavaNotFoundError(PenstockError, RuntimeError):
@@ -126,6 +139,7 @@ def java_command(properties: Mapping[str, str], extra: list[str] | None = None) 
         find_java(),
         "-cp",
         _class_path(),
+        ERRORS_TOGETHER,
         f"-Xmx{properties.get('spark.driver.memory', '1g')}",
         "-XX:+IgnoreUnrecognizedVMOptions",
         *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
@@ -151,28 +165,67 @@ def launch_by_submit(conf: SparkConf) -> Any:
 
     # A pipe of our own: PySpark keeps the process to itself, and what it said, if it ends at once.
     reading, writing = os.pipe()
-    errors = os.fdopen(reading, "rb")
+    output = _Output(os.fdopen(reading, "rb"))
     try:
         gateway = launch_gateway(conf, popen_kwargs={"stderr": writing})
     except PySparkRuntimeError as error:
         os.close(writing)
-        with errors:
-            text = errors.read().decode(errors="replace")
-        raise SubmitError(_submit_reason(text) or str(error)) from error
+        raise SubmitError(_reason(output.wait()) or str(error)) from error
     except BaseException:
         os.close(writing)
-        errors.close()
         raise
     os.close(writing)
-    relay_output(errors)
+    output.release()
     return gateway
 
 
-def _submit_reason(text: str) -> str:
-    """Return why spark-submit ended, from what it wrote: the sentence of its exception, else its last lines."""
+class _Output:
+    """What a JVM writes to its standard error. It is read from the start: once the pipe is full, the JVM stops until somebody reads.
+
+    The lines are held back until the JVM answers. If it never does, they say why. What Python workers print arrives there too, and is passed on.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+        #: The last lines that were held back; None once they are passed on
+        self._held: deque[str] | None = deque()
+        self._thread = threading.Thread(
+            target=self._run, name="penstock-worker-output", daemon=True
+        )
+        self._thread.start()
+
+    def release(self) -> None:
+        """Pass on the lines that were held back, and all that follow."""
+        with self._lock:
+            for line in self._held or ():
+                _relay(line)
+            self._held = None
+
+    def wait(self) -> list[str]:
+        """Return the last lines of a process that has ended."""
+        self._thread.join(_ENDS_S)
+        with self._lock:
+            return list(self._held or ())
+
+    def _run(self) -> None:
+        for line in iter(self._stream.readline, b""):
+            text = line.decode(errors="replace")
+            with self._lock:
+                if self._held is None:
+                    _relay(text)
+                    continue
+                self._held.append(text)
+                if len(self._held) > _HELD_LINES:
+                    _relay(self._held.popleft())
+        self._stream.close()
+
+
+def _reason(output: Sequence[str]) -> str:
+    """Return why a JVM ended, from what it wrote: the sentence of its exception, else its last lines."""
     lines = [
         line
-        for line in text.splitlines()
+        for line in map(str.rstrip, output)
         if line and not any(noise in line for noise in _JVM_NOISE)
     ]
     for line in lines:
@@ -204,13 +257,14 @@ class LocalJvm:
         )
         assert self.process.stderr is not None
         stopping.clear()
-        relay_output(self.process.stderr)
+        self._output = _Output(self.process.stderr)
 
     def connect(self) -> Any:
         """Wait until the JVM answers and return the gateway to it."""
         from pyspark.java_gateway import launch_gateway
 
         port, secret = self._wait_for_connection()
+        self._output.release()
         os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
         os.environ["PYSPARK_GATEWAY_SECRET"] = secret
         try:
@@ -229,36 +283,42 @@ class LocalJvm:
                     port, length = struct.unpack("!ii", data[:8])
                     return port, data[8 : 8 + length].decode()
                 if self.process.poll() is not None:
-                    raise PenstockError(
-                        f"the JVM for Spark ended at once with exit code {self.process.returncode}",
-                        hint="check the options spark.driver.memory and spark.driver.extraJavaOptions",
-                    )
+                    raise self._ended(self.process.returncode)
                 time.sleep(0.005)
         finally:
             shutil.rmtree(self._directory, ignore_errors=True)
         self.process.kill()
         raise PenstockError(f"the JVM for Spark did not answer within {_START_TIMEOUT_S:.0f} s")
 
+    def _ended(self, code: int) -> PenstockError:
+        reason = _reason(self._output.wait())
+        kind = ConfigurationError if has_wrong_options(reason) else PenstockError
+        return kind(
+            f"the JVM for Spark ended at once with exit code {code}",
+            detail=reason or None,
+            hint="check the options spark.driver.memory and spark.driver.extraJavaOptions",
+        )
+
+
+def has_wrong_options(reason: str) -> bool:
+    """Whether a JVM ended because of its options, so that it would end again.
+
+    >>> has_wrong_options("Error: Could not create the Java Virtual Machine."), has_wrong_options("java.net.UnknownHostException: x")
+    (True, False)
+    """
+    return any(words in reason for words in _WRONG_OPTIONS)
+
 
 stopping = threading.Event()  # set before Spark is stopped: what its processes say then is dropped
 
 
-def relay_output(stream: IO[bytes]) -> None:
-    """Pass on what Python workers print; keep the JVM's own lines away from the terminal.
+def _relay(text: str) -> None:
+    """Pass on a line that Python workers print; keep the JVM's own lines away from the terminal.
 
     An idle worker that loses its connection while Spark stops says so with a traceback: that is no news.
     """
-
-    def run() -> None:
-        for line in iter(stream.readline, b""):
-            text = line.decode(errors="replace")
-            if not stopping.is_set() and not any(noise in text for noise in _JVM_NOISE):
-                _write(text)
-
-    threading.Thread(target=run, name="penstock-worker-output", daemon=True).start()
-
-
-def _write(text: str) -> None:
+    if stopping.is_set() or any(noise in text for noise in _JVM_NOISE):
+        return
     try:
         write_out(sys.stdout, [text])
     except (ValueError, OSError):

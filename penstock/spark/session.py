@@ -18,8 +18,10 @@ from penstock.common import cloudpickling, temporary
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.spark.application_watch import end_process, say_if_slow, watch_application
 from penstock.spark.gateway import (
+    ERRORS_TOGETHER,
     LocalJvm,
     SubmitError,
+    has_wrong_options,
     launch_by_submit,
     quiet_java_options,
     stopping,
@@ -60,7 +62,12 @@ _LOCAL_DEFAULTS = {
 # A worker process that dies is no reason to fail the epoch: Spark tries the task again. One executor is all that there is.
 _DEFAULT_MASTER = "local[{cores},4]"
 # How Spark says that a master's address has none of the forms that it knows: spark-submit, and the context
-_NO_MASTER = ("Master must either be", "Could not parse Master URL", "Invalid master URL")
+_NO_MASTER = (
+    "Master must either be",
+    "Could not parse Master URL",
+    "Invalid master URL",
+    "Asked to run locally with",
+)
 
 _lock = threading.Lock()
 
@@ -157,7 +164,8 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
         else:
             conf = SparkConf()
             own = properties.get("spark.driver.extraJavaOptions", "")
-            properties["spark.driver.extraJavaOptions"] = " ".join([*quiet_java_options(), own])
+            java = [*quiet_java_options(), ERRORS_TOGETHER, own]
+            properties["spark.driver.extraJavaOptions"] = " ".join(java)
             conf.setAll(list(properties.items()))
             gateway = launch_by_submit(conf)
             process = gateway.proc
@@ -235,7 +243,8 @@ def _not_started(master: str, code: int | None, reason: str) -> PenstockError:
             detail=reason,
             hint="set HADOOP_CONF_DIR to the directory with the cluster's core-site.xml and yarn-site.xml",
         )
-    return PenstockError(
+    kind = ConfigurationError if has_wrong_options(reason) else PenstockError
+    return kind(
         f"Spark cannot start on master '{master}'",
         detail=reason,
         hint="check the spark.* options ('penstock config --key spark'); on YARN, the application's diagnostics say more"

@@ -87,13 +87,18 @@ def _is_local(properties: Mapping[str, str]) -> bool:
 
 def _java_directories(properties: Mapping[str, str]) -> list[str]:
     """Return Java's temporary directories of the driver and of the executors, as far as they are known."""
-    here = [os.environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")]
-    driver = _directory_of([*here, *_java_options(properties, "driver")])
+    before = _of_environment("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+    behind = _of_environment("_JAVA_OPTIONS")  # which goes before the command line
+    driver = _directory_of([*before, *_java_options(properties, "driver"), *behind])
     if _is_local(properties):
         return [driver]
     if properties["spark.master"].startswith("yarn"):  # whatever the options say
         return [driver, _OF_A_CONTAINER]
     return [driver, _directory_of(_java_options(properties, "executor"))]
+
+
+def _of_environment(*names: str) -> list[str]:
+    return [os.environ.get(name, "") for name in names]
 
 
 def _java_options(properties: Mapping[str, str], role: str) -> list[str]:

@@ -62,18 +62,19 @@ def test_a_driver_whose_jvm_dies_at_the_start_recovers():
 
 
 REFUSED = """
-from penstock.errors import PenstockError
+from penstock.errors import ConfigurationError
 from penstock.spark.session import get_context
 
-try:
-    get_context({"spark.master": "local[1]", "spark.driver.memory": "100m"})
-except PenstockError as error:
-    print(error.message, "|", " ".join(error.detail.split()))
-    print(get_context({"spark.master": "local[1]"}).parallelize(range(5), 1).sum())
+for memory in "100m", "banana", "5":
+    try:
+        get_context({"spark.master": "local[1]", "spark.driver.memory": memory})
+    except ConfigurationError as error:  # no restart helps
+        print(error.message, "|", " ".join(error.detail.split()), "|", error.hint)
+print(get_context({"spark.master": "local[1]"}).parallelize(range(5), 1).sum())
 """
 
 
-def test_options_that_spark_refuses_are_told_in_its_words():
+def test_options_that_spark_and_java_refuse_are_told_in_their_words():
     ran = subprocess.run(
         [sys.executable, "-c", REFUSED],
         capture_output=True,
@@ -82,9 +83,14 @@ def test_options_that_spark_refuses_are_told_in_its_words():
         timeout=240,
         env={**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
     )
-    told, after = ran.stdout.splitlines()
-    assert told.startswith("Spark cannot start on master 'local[1]' | "), told
-    assert "Insufficient driver memory" in told
+    by_spark, no_number, too_small, after = ran.stdout.splitlines()
+    assert by_spark.startswith("Spark cannot start on master 'local[1]' | "), by_spark
+    assert "Insufficient driver memory" in by_spark
+    ended = "the JVM for Spark ended at once with exit code 1"
+    assert no_number.startswith(f"{ended} | Invalid maximum heap size: -Xmxbanana"), no_number
+    assert "spark.driver.memory" in no_number
+    assert too_small.startswith(ended), too_small
+    assert "Too small maximum heap" in too_small
     assert after == "10"
 
 
@@ -92,7 +98,7 @@ NO_MASTER = """
 from penstock.errors import ConfigurationError
 from penstock.spark.session import get_context
 
-for master in "nonsense://x", "local[x]", "yarn":
+for master in "nonsense://x", "local[x]", "local[0]", "yarn":
     try:
         get_context({"spark.master": master})
     except ConfigurationError as error:  # no restart helps
@@ -112,16 +118,43 @@ def test_a_master_that_spark_does_not_know_is_refused_in_its_words():
         timeout=240,
         env={**environment, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
     )
-    unknown, unreadable, yarn, after = ran.stdout.splitlines()
+    unknown, unreadable, empty, yarn, after = ran.stdout.splitlines()
     assert unknown.startswith("'nonsense://x' is not a Spark master | Master must either be"), (
         unknown
     )
     assert "-m" in unknown
     assert unreadable.startswith("'local[x]' is not a Spark master | "), unreadable
     assert "Could not parse Master URL" in unreadable
+    assert empty.startswith("'local[0]' is not a Spark master | "), empty
     assert "it has no Hadoop configuration | When running with master 'yarn'" in yarn
     assert "set HADOOP_CONF_DIR" in yarn
     assert after == "10"
+
+
+TALKATIVE = """
+from pyspark import SparkConf
+from penstock.spark.gateway import launch_by_submit
+
+conf = SparkConf().set("spark.master", "local[1]")
+conf.set("spark.driver.extraJavaOptions", "-Xlog:class+load=info:stderr")
+gateway = launch_by_submit(conf)
+print("answers", gateway.jvm.java.lang.Math.abs(-7))
+gateway.shutdown()
+"""
+
+
+def test_a_jvm_that_writes_much_before_it_answers_does_not_wait_for_a_reader():
+    ran = subprocess.run(
+        [sys.executable, "-c", TALKATIVE],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env={**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])},
+    )
+    said = ran.stdout.splitlines()
+    assert "answers 7" in said, ran.stderr
+    assert any("org.apache.spark" in line for line in said), "what it wrote is passed on"
 
 
 KILLED_WHILE_ITS_JVM_STARTS = """

@@ -14,6 +14,7 @@ import pytest
 from penstock.errors import PenstockError
 from penstock.spark.worker_sockets import DIRECTORY, ENABLED, fits, socket_options
 
+JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "_JAVA_OPTIONS")
 LONG = "/data/" + 90 * "x"
 
 
@@ -25,7 +26,7 @@ def options(master: str, **more: str) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def no_java_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"):
+    for name in JAVA_OPTIONS:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -69,9 +70,20 @@ def test_a_local_master_gets_a_directory_that_only_its_user_can_enter() -> None:
     assert fits(str(place))
 
 
-def test_java_options_of_the_environment_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JDK_JAVA_OPTIONS", f"-Djava.io.tmpdir={LONG}")
+@pytest.mark.parametrize("name", JAVA_OPTIONS)
+def test_java_options_of_the_environment_count(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, f"-Djava.io.tmpdir={LONG}")
     assert DIRECTORY in socket_options(options("local"))
+
+
+def test_java_options_of_the_command_line_count_more_than_most_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = options("local", spark_driver_extraJavaOptions="-Djava.io.tmpdir=/var/tmp")
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", f"-Djava.io.tmpdir={LONG}")
+    assert socket_options(given) == {}
+    monkeypatch.setenv("_JAVA_OPTIONS", f"-Djava.io.tmpdir={LONG}")
+    assert DIRECTORY in socket_options(given)
 
 
 def test_without_a_short_directory_workers_use_tcp_and_a_line_says_so(
