@@ -561,3 +561,38 @@ def test_at_the_end_of_the_input_all_rows_leave() -> None:
     running.harness.operator.finish()
     assert {kind for kind, _ in running.changes()} == {"+I"}
     assert table_of(running.changes()) == _expected(_rows_left(changes), spec)
+
+
+@pytest.mark.parametrize("nulls_first", [True, False])
+@pytest.mark.parametrize("ascending", [True, False])
+def test_a_range_of_numbers_has_null_only_around_null(ascending: bool, nulls_first: bool) -> None:
+    types = (DataTypes.INT(),)
+    values = [9, 2, None, 1, 3, None, 2]
+    wanted: dict[tuple[int | None, int | None], dict[int | None, int]] = {
+        (1, 1): {None: 2, 1: 3, 2: 4, 3: 3, 9: 1},
+        (2, -1): {None: 0, 1: 0, 2: 1, 3: 3, 9: 0},
+        (None, 0): {None: 2, 1: 1, 2: 3, 3: 4, 9: 5},
+    }
+    if not ascending:
+        wanted[2, -1] = {None: 0, 1: 3, 2: 1, 3: 0, 9: 0}
+        wanted[None, 0] = {None: 2, 9: 1, 3: 2, 2: 4, 1: 5}
+    before = wanted[None, 0]
+    for value in before:
+        if (value is None) != nulls_first:
+            before[value] += 5 if value is None else 2
+    for (preceding, following), counts in wanted.items():
+        spec = OverAggregateSpec(
+            types,
+            (),
+            (SortKey(0, ascending, nulls_first),),
+            (_call("COUNT", result=BIG),),
+            rowtime=False,
+            rows=False,
+            preceding=preceding,
+            following=following,
+            mode="END",
+        )
+        running = Stopped(spec, "hashmap")
+        running.send([(value,) for value in values], types)
+        running.harness.operator.finish()
+        assert [row for _, row in running.changes()] == [(each, counts[each]) for each in values]
