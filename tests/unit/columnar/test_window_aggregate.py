@@ -286,6 +286,21 @@ def test_a_row_that_comes_when_the_clock_has_ended_a_window_comes_after_its_resu
     assert driver.changes == [("+I", ("a", 1, at(1_100))), ("+I", ("a", 1, at(1_200)))]
 
 
+@pytest.mark.parametrize("kind", ["TUMBLE", "SESSION"])
+def test_distinct_values_are_listed_in_the_order_in_which_they_came(kind: str) -> None:
+    window = WindowDefinition(kind, 1000, gap=1000, time=2)
+    listed = call("LISTAGG", 0, type=VarCharType(1000), distinct=True)
+    names = [f"n{number}" for number in range(40)]
+    random.Random(1).shuffle(names)
+    for stop in (False, True):
+        driver = ColumnDriver(WindowAggregateSpec(TYPES, (), (listed,), window), TYPES)
+        for start in range(0, 40, 8):
+            driver.feed([(name, 1, at(number)) for number, name in enumerate(names[: start + 8])])
+            driver = driver.restarted() if stop else driver
+        driver.harness.finish()
+        assert [row[0] for _, row in driver.changes] == [",".join(names)]
+
+
 def test_a_window_without_aggregates_has_its_keys() -> None:
     window = WindowDefinition("TUMBLE", 10, time=2)
     driver = ColumnDriver(WindowAggregateSpec(TYPES, (0,), (), window), TYPES)
