@@ -29,24 +29,3 @@ def millis(series: pl.Series) -> pl.Series:
 def millis_array(series: pl.Series) -> Millis:
     """Return a column of times without NULLs as an array of epoch milliseconds."""
     return millis(series).to_numpy()
-
-
-def local_to_epoch(series: pl.Series, zone: str) -> Millis:
-    """Return a column of local times without NULLs as epoch milliseconds.
-
-    Of two instants with the same local time it is the later one, so that nothing that waits for it comes too early; a local time that is left out when
-    clocks are put forward is the instant an hour later.
-
-    >>> local_to_epoch(pl.Series([0], dtype=pl.Datetime("ms")), "Europe/Berlin").tolist()
-    [-3600000]
-    """
-    if zone == "UTC":
-        return millis_array(series)
-    local = series.cast(pl.Datetime("ms"))
-    placed = local.dt.replace_time_zone(zone, ambiguous="latest", non_existent="null")
-    if placed.has_nulls():
-        later = local.dt.offset_by("1h").dt.replace_time_zone(
-            zone, ambiguous="latest", non_existent="null"
-        )
-        placed = later.zip_with(placed.is_null(), placed)
-    return placed.to_physical().to_numpy()

@@ -22,6 +22,7 @@ from penstock.errors import UnsupportedOperationError
 from penstock.runtime.records import MAX_WATERMARK
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
+_HOUR: Final = 3_600_000
 _UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "UCT", "Zulu"})
 
 
@@ -64,13 +65,38 @@ class LocalTime:
         local = (_EPOCH + dt.timedelta(milliseconds=millis)).replace(tzinfo=self._zone)
         return (local - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
 
+    def timer(self, millis: int) -> int:
+        """Return when a local time is over, in epoch milliseconds, as Flink sets its timers.
+
+        A time that is there twice is over after the second one, so that windows wait for the rows of both. One that is left out when clocks are put forward
+        is over at that moment.
+
+        >>> twice = 1_729_997_999_999  # 2024-10-27 02:59:59.999
+        >>> LocalTime("Europe/Berlin").timer(twice) - twice
+        -3600000
+        """
+        if self._zone is None:
+            return millis
+        first, following = self.to_epoch(millis), self.to_epoch(millis + _HOUR)
+        if following == first:
+            return first - first % _HOUR
+        return first + _HOUR if following - first > _HOUR else first
+
+    def timers_of(self, ends: pl.Series) -> Millis:
+        """Return when the last moments of windows are over, by the windows' local ends."""
+        last = millis_array(ends) - 1
+        if self._zone is None:
+            return last
+        distinct, places = np.unique(last, return_inverse=True)
+        return np.array([self.timer(each) for each in distinct.tolist()], np.int64)[places]
+
     def ended(self, ends: range, time: int) -> int:
         """Return how many of these ascending ends of windows are reached when the time (a watermark) has come."""
         if time == MAX_WATERMARK:
             return len(ends)
         if self._zone is None:
             return bisect_right(ends, time + 1)
-        return bisect_right(ends, time, key=lambda end: self.to_epoch(end - 1))
+        return bisect_right(ends, time, key=lambda end: self.timer(end - 1))
 
 
 class Slices:

@@ -44,6 +44,7 @@ class DistinctState:
         self._values = [column(at) for at in range(len(group.values))]
         self._masks = [column(len(group.values) + at) for at in range(len(group.filters))]
         self._keys = [f"k{at}" for at in range(len(plan.keys))]
+        self._in_order = bool(group.rows)  # whether it matters which value came first
 
     def add(self, frame: pl.DataFrame, partial: pl.DataFrame, now: int) -> pl.DataFrame:
         """Return the folded batch with the accumulators of the calls that want distinct values."""
@@ -83,12 +84,16 @@ class DistinctState:
         there = pl.all_horizontal([pl.col(name).is_not_null() for name in self._values])
         return frame.select(*keys, *values, *extra).filter(there)
 
+    def _grouped(self, rows: pl.DataFrame) -> Any:
+        return rows.group_by(*self._keys, *self._values, maintain_order=self._in_order)
+
     def _marked(self, frame: pl.DataFrame, now: int) -> pl.DataFrame:
         """Return values that a call has not had before."""
         filters = self._group.filters
         if all(each is None for each in filters):
             every = (1 << len(filters)) - 1
-            rows = self._selected(frame, []).unique().with_columns(pl.lit(every).alias(_BITS))
+            rows = self._selected(frame, []).unique(maintain_order=self._in_order)
+            rows = rows.with_columns(pl.lit(every).alias(_BITS))
         else:
             bits = [
                 pl.lit(1 << at)
@@ -98,7 +103,7 @@ class DistinctState:
             ]
             marked = pl.sum_horizontal(bits).cast(pl.Int64).alias(_BITS)
             rows = self._selected(frame, [marked]).filter(pl.col(_BITS) != 0)
-            rows = rows.group_by(*self._keys, *self._values).agg(pl.col(_BITS).bitwise_or())
+            rows = self._grouped(rows).agg(pl.col(_BITS).bitwise_or())
         new = self._newly_marked(rows, now)
         changed = np.flatnonzero(new)
         fresh = rows if len(changed) == rows.height else rows[changed]
@@ -129,10 +134,8 @@ class DistinctState:
             )
             for each, name in zip(self._group.filters, self._masks, strict=True)
         ]
-        rows = (
-            self._selected(frame, counts)
-            .group_by(*self._keys, *self._values)
-            .agg(pl.col(name).sum() for name in self._masks)
+        rows = self._grouped(self._selected(frame, counts)).agg(
+            pl.col(name).sum() for name in self._masks
         )
         entries = self._entries(rows)
         size = len(self._masks)

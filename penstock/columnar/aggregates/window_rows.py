@@ -107,7 +107,9 @@ class DistinctRows(RowSet):
         return self._summed(rows, [*self.keys, *extra])
 
     def _summed(self, rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-        return rows.group_by(*keys, *self._values).agg(pl.col(name).sum() for name in self._masks)
+        # Functions that are computed row by row may ask which value came first.
+        grouped = rows.group_by(*keys, *self._values, maintain_order=bool(self._group.rows))
+        return grouped.agg(pl.col(name).sum() for name in self._masks)
 
     def merge(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Add counts up."""

@@ -189,13 +189,13 @@ class Side:
         frame, at = self.spilled.fetch(keys)
         self._reach()
         self._cold.values[slots] = False
+        if take:  # those that have expired, too: nobody would ask for them again
+            self.spilled.forget([keys[position] for position in np.unique(at).tolist()])
         if self.ttl_ms and frame.height:
             fresh = frame[TIME].to_numpy() > now - self.ttl_ms
             frame, at = frame.filter(pl.Series(fresh)), at[fresh]
         if not frame.height:
             return np.empty(0, np.int64)
-        if take:
-            self.spilled.forget([keys[position] for position in np.unique(at).tolist()])
         return self.add(frame, slots[at], now, loaded=not take)
 
     def expire(self, now: int) -> None:

@@ -78,7 +78,7 @@ class _AnyOver(StreamOperator):
         )
 
     def _times(self, ordered: pl.DataFrame) -> Numbers:
-        """Return the column that RANGE counts from, as ascending numbers."""
+        """Return the column that RANGE counts from, as ascending numbers. NULL is near NULL only."""
         key = self.spec.order[0]
         series = ordered[column(key.index)]
         if series.dtype == pl.Date:
@@ -87,8 +87,10 @@ class _AnyOver(StreamOperator):
         lowest = key.nulls_first == key.ascending
         values = numbers.cast(pl.Int64)
         if values.has_nulls():
-            bound = values.min() if lowest else values.max()
-            values = values.fill_null(int(bound) if isinstance(bound, int) else 0)
+            beyond = 1 + max(abs(each or 0) for each in (self.spec.preceding, self.spec.following))
+            end = values.min() if lowest else values.max()
+            nearest = end if isinstance(end, int) else 0
+            values = values.fill_null(nearest - beyond if lowest else nearest + beyond)
         found = values.to_numpy()
         return found if key.ascending else -found
 

@@ -125,7 +125,7 @@ class SessionAggregateOperator(StreamOperator):
     def next_wakeup(self) -> int | None:
         """Return when the next session may end by the clock."""
         end = self._store.first_end() if self._by_clock else None
-        return None if end is None else self._local.to_epoch(end)
+        return None if end is None else self._local.timer(end - 1) + 1
 
     def advance_processing_time(self, now: int) -> None:
         """Emit the sessions that end by the clock."""

@@ -162,7 +162,7 @@ class SessionTableFunctionOperator(StreamOperator):
         """Return when the next session may end by the clock."""
         if not self._by_clock or self._next is None:
             return None
-        return self._local.to_epoch(self._next)
+        return self._local.timer(self._next - 1) + 1
 
     def advance_processing_time(self, now: int) -> None:
         """Give the rows of sessions that end by the clock."""

@@ -233,7 +233,7 @@ class WindowAggregateOperator(StreamOperator):
 
     def _drop(self, ends: Millis, watermark: int) -> None:
         """Count rows as late by the last moments of their slices."""
-        last = {end: self._local.to_epoch(end - 1) for end in np.unique(ends).tolist()}
+        last = {end: self._local.timer(end - 1) for end in np.unique(ends).tolist()}
         self._late.drop(map(last.__getitem__, ends.tolist()), watermark)
 
     def _add(self, part: Part) -> None:
@@ -301,7 +301,7 @@ class WindowAggregateOperator(StreamOperator):
         """Return when the next window ends by the clock."""
         if not self._by_clock or self._next is None:
             return None
-        return self._local.to_epoch(self._next)
+        return self._local.timer(self._next - 1) + 1
 
     def advance_processing_time(self, now: int) -> None:
         """Emit the windows that end by the clock."""

@@ -13,7 +13,7 @@ from penstock.columnar.specs.common import column
 from penstock.columnar.specs.joins import WindowJoinSpec
 from penstock.columnar.store.rows import only
 from penstock.columnar.store.waiting import WaitingRows
-from penstock.columnar.times import local_to_epoch
+from penstock.columnar.windows import LocalTime
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.late_records import LateRecords
 
@@ -38,6 +38,7 @@ class WindowJoinOperator(StreamOperator):
                 ("left", "right"), self._schemas, (spec.left_keys, spec.right_keys), strict=True
             )
         )
+        self._local = LocalTime(spec.zone)
         self._windows = (spec.left_window, spec.right_window)
         self._keys = (
             (*spec.left_keys, *spec.left_window),
@@ -50,7 +51,7 @@ class WindowJoinOperator(StreamOperator):
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
         """Keep rows whose window has not ended."""
         frame = only(batch.frame, self._schemas[input_index])
-        due = local_to_epoch(frame[column(self._windows[input_index][1])], self.spec.zone) - 1
+        due = self._local.timers_of(frame[column(self._windows[input_index][1])])
         watermark = self.context.timers.watermark
         timely = due > watermark
         if not timely.all():

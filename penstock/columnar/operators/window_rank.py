@@ -17,7 +17,7 @@ from penstock.columnar.store.groups import Numbers
 from penstock.columnar.store.index import Slots
 from penstock.columnar.store.rows import only
 from penstock.columnar.store.waiting import WaitingRows
-from penstock.columnar.times import local_to_epoch
+from penstock.columnar.windows import LocalTime
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MAX_WATERMARK
@@ -38,6 +38,7 @@ class WindowRankOperator(StreamOperator):
         spec = self.spec
         self._schema = schema_of(spec.input_types)
         self._ordering = Ordering(spec.order)
+        self._local = LocalTime(spec.zone)
         self._groups = (*spec.keys, *spec.window)
         self._waiting = WaitingRows(
             context.keyed_state.table("ranked", namespaced=True),
@@ -65,8 +66,7 @@ class WindowRankOperator(StreamOperator):
             self._worth_it = 2 * len(self._waiting) + _ENOUGH
 
     def _due(self, frame: pl.DataFrame) -> Numbers:
-        ends = frame[column(self.spec.window[1])]
-        return local_to_epoch(ends, self.spec.zone or "UTC") - 1
+        return self._local.timers_of(frame[column(self.spec.window[1])])
 
     def _number(self, frame: pl.DataFrame) -> tuple[Numbers, Numbers]:
         """Return the positions of rows, window after window, each in order, and the numbers they have there."""

@@ -74,13 +74,15 @@ def _reach(fresh: Numbers, times: Numbers | None, distance: int, side: str) -> N
     assert times is not None, "the bounds of RANGE need numbers"
     if not len(times):
         return np.zeros(0, np.int64)
-    past = times - times.min()
-    width = int(past.max()) + abs(distance) + 2
+    # Partitions are so far apart that no distance leads from one to another.
+    past = times - times.min() + abs(distance)
+    width = int(past.max()) + abs(distance) + 1
     if len(times) * width >= 1 << 62:
         return _reach_each(fresh, times, distance, side)
-    base = (np.cumsum(fresh) - 1) * width
-    wanted = base + np.clip(past + distance, 0, width - 1)
-    found: Numbers = np.searchsorted(base + past, wanted, "left" if side == "left" else "right")
+    places = (np.cumsum(fresh) - 1) * width + past
+    found: Numbers = np.searchsorted(
+        places, places + distance, "left" if side == "left" else "right"
+    )
     return found
 
 

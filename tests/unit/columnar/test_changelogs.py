@@ -63,6 +63,27 @@ def test_what_is_told_twice_is_told_once() -> None:
     assert running.changes() == [("+I", ("a", 1, None)), ("-D", ("a", 1, None))]
 
 
+def test_null_and_a_value_differ() -> None:
+    running = Stopped(ChangelogNormalizeSpec(TYPES, (0,), update_before=False), "hashmap")
+    for value in (1, None, None, 2):
+        running.send([("+U", ("a", value, None))], TYPES)
+    assert running.changes() == [
+        ("+I", ("a", 1, None)),
+        ("+U", ("a", None, None)),
+        ("+U", ("a", 2, None)),
+    ]
+
+
+def test_each_change_of_a_key_within_a_batch_is_told_if_that_is_wanted() -> None:
+    changes = [("+I", 1), ("+U", 2), ("-D", 2), ("+I", 2), ("+U", 2), ("+U", 3)]
+    rows = [(kind, ("a", value, None)) for kind, value in changes]
+    for every, told in ((True, ["+I1", "+U2", "-D2", "+I2", "+U3"]), (False, ["+I3"])):
+        spec = ChangelogNormalizeSpec(TYPES, (0,), update_before=False, every=every)
+        running = Stopped(spec, "hashmap")
+        running.send(rows, TYPES)
+        assert [f"{kind}{row[1]}" for kind, row in running.changes()] == told
+
+
 def test_a_key_that_was_not_told_of_for_long_is_new() -> None:
     running = Stopped(ChangelogNormalizeSpec(TYPES, (0,), ttl_ms=1000), "hashmap")
     for advance in (0, 900, 900, 1100):

@@ -67,3 +67,20 @@ def test_a_key_that_has_expired_is_new() -> None:
         running.clock.advance(advance)
         running.send([("+I", ("a", 1, _moment(0)))], TYPES)
     assert [kind for kind, _ in running.changes()] == ["+I", "+I"]
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_each_row_that_was_kept_for_a_while_is_told_if_that_is_wanted(last: bool) -> None:
+    """Versions of a table: what a key had between two rows of a batch counts, too."""
+    seconds = (3, 1, 4, 4, 2, 0)
+    rows = [("a", number, _moment(second)) for number, second in enumerate(seconds)]
+    kept = (0, 2, 3) if last else (0, 1, 5)
+    for batches in ([rows], [[row] for row in rows]):
+        running = Stopped(DeduplicateSpec(TYPES, (0,), 2, last, every=True), "hashmap")
+        for batch in batches:
+            running.send(batch, TYPES)
+        told = [row[1] for kind, row in running.changes() if kind != "-U"]
+        assert told == list(kept)
+    running = Stopped(DeduplicateSpec(TYPES, (0,), 2, last), "hashmap")
+    running.send(rows, TYPES)
+    assert [row[1] for _, row in running.changes()] == [kept[-1]]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from decimal import Decimal
 from typing import Any
 
+import polars as pl
 import pytest
 
 from penstock.columnar.batch import ColumnBatch
@@ -243,11 +245,11 @@ def test_each_function_takes_rows_and_takes_them_back(
     place = aggregate.operands[0]
     assert isinstance(place, InputRef)
     rows = [(1, value, 0) if place.index == 1 else (1, "x", value) for value in values]
-    for retracts in (False, True):
+    for retracts, batches in itertools.product((False, True), ([[row] for row in rows], [rows])):
         spec = GroupAggregateSpec(TYPES, (0,), (aggregate,), retracts=retracts)
         driver = ColumnDriver(spec, TYPES)
-        for row in rows:
-            driver.feed([row])
+        for batch in batches:
+            driver.feed(batch)
         assert driver.changes[-1][1][1] == pytest.approx(expected)
         if retracts:
             driver = driver.restarted()
@@ -256,6 +258,87 @@ def test_each_function_takes_rows_and_takes_them_back(
             driver.feed([("-D", row) for row in rows[2:]])
             assert driver.changes[-1][0] == "-D"
             assert driver.harness.state_entries() == {}
+
+
+FEW: list[tuple[AggregateCall, list[Any], Any]] = [
+    # a call, values, and the result: of one value, or of none that the call wants
+    (call("VAR_SAMP", 2, type=DoubleType()), [4], None),
+    (call("STDDEV_SAMP", 2, type=DoubleType()), [4, None], None),
+    (call("VAR_POP", 2, type=DoubleType()), [4], 0.0),
+    (call("VAR_POP", 2, type=DoubleType()), [None], None),
+    (call("COLLECT", 2, type=MultisetType(BigIntType()), filter=LARGE), [1], []),
+    (call("ARRAY_AGG", 2, type=ArrayType(BigIntType()), filter=LARGE), [1], None),
+    (call("LISTAGG", 1, type=TEXT, filter=LARGE), [1], None),
+    (call("JSON_ARRAYAGG", 2, type=TEXT, filter=LARGE), [1], "[]"),
+    (call("BIT_OR", 2, filter=LARGE), [1], None),
+    (call("FIRST_VALUE", 2, filter=LARGE), [1], None),
+]
+
+
+@pytest.mark.parametrize(("aggregate", "values", "expected"), FEW, ids=str)
+def test_a_new_group_may_have_too_few_values_for_a_function(
+    aggregate: AggregateCall, values: list[Any], expected: Any
+) -> None:
+    for retracts in (False, True):
+        spec = GroupAggregateSpec(TYPES, (0,), (aggregate, call("COUNT")), retracts=retracts)
+        driver = ColumnDriver(spec, TYPES)
+        driver.feed([(1, "x", value) for value in values])
+        assert driver.changes == [("+I", (1, expected, len(values)))]
+
+
+def test_a_sum_of_no_rows_is_null_though_its_column_is_not() -> None:
+    types = (IntType(False), BigIntType(False), BooleanType(False))
+    total = AggregateCall(
+        "SUM", (InputRef(types[1], 1),), BigIntType(False), filter=InputRef(types[2], 2)
+    )
+    driver = ColumnDriver(GroupAggregateSpec(types, (0,), (total,)), types)
+    driver.feed([(1, 5, False)])
+    driver.feed([(1, 7, True)])
+    assert [row for _, row in driver.changes] == [(1, None), (1, None), (1, 7)]
+
+
+def test_a_row_may_be_taken_back_before_it_comes() -> None:
+    """The rows of a key may come over several ways: as in Flink the retraction is remembered."""
+    calls = (
+        call("COUNT"),
+        call("MIN", 2),
+        call("MAX", 2),
+        call("COUNT", 2, distinct=True),
+        call("COLLECT", 2, type=MultisetType(BigIntType())),
+    )
+    driver = ColumnDriver(GroupAggregateSpec(TYPES, (0,), calls, retracts=True), TYPES)
+    driver.feed([(1, "a", 3), (1, "a", 4)])
+    for value in (5, 1):
+        driver.feed([("-U", (1, "a", value))])
+        assert driver.changes[-1][1][2:4] == (3, 4)
+        driver.feed([("+U", (1, "a", value))])
+    assert shown(driver.changes)[-1] == ("+U", (1, 2, 3, 4, 2, [(3, 1), (4, 1)]))
+
+
+def test_the_first_value_is_that_of_the_first_part() -> None:
+    calls = tuple(call(f"{name}_VALUE", 2) for name in ("FIRST", "LAST"))
+    local = ColumnDriver(LocalAggregateSpec(TYPES, (0,), calls), TYPES)
+    for rows in ([(1, "a", None)], [(1, "a", 4), (1, "a", 5)], [(1, "a", 6)], [(1, "a", None)]):
+        local.feed(rows)
+    for frames in (local.out.frames, [pl.concat(local.out.frames)]):
+        merged = ColumnDriver(GroupAggregateSpec(TYPES, (0,), calls, merges=True), TYPES)
+        for frame in frames:
+            merged.harness.process_batch(ColumnBatch(frame))
+        assert merged.changes[-1][1] == (1, 4, 6)
+
+
+@pytest.mark.parametrize("more", [{}, {"filter": LARGE}], ids=["all", "filtered"])
+@pytest.mark.parametrize("retracts", [False, True])
+def test_distinct_values_are_listed_in_the_order_in_which_they_came(
+    retracts: bool, more: dict[str, Any]
+) -> None:
+    listed = call("LISTAGG", 1, type=TEXT, distinct=True, **more)
+    names = [f"n{number}" for number in range(40)]
+    random.Random(1).shuffle(names)
+    driver = ColumnDriver(GroupAggregateSpec(TYPES, (0,), (listed,), retracts=retracts), TYPES)
+    for start in range(0, 40, 20):
+        driver.feed([(1, name, 7) for name in names[: start + 20]])
+    assert driver.changes[-1][1] == (1, ",".join(names))
 
 
 def test_averages_of_decimals_are_rounded_half_up() -> None:
@@ -271,6 +354,12 @@ def test_averages_of_decimals_are_rounded_half_up() -> None:
     kind, row = driver.changes[-1]
     assert kind == "+U"
     assert [str(each) for each in row[1:]] == ["0.006667", "0.02"]
+    average = AggregateCall("AVG", (operand,), DecimalType(38, 2))
+    driver = ColumnDriver(GroupAggregateSpec(types, (0,), (average,)), types)
+    driver.feed(
+        [(sign, Decimal(sign) * Decimal(each) / 100) for sign in (1, -1) for each in (0, 1)]
+    )
+    assert sorted(str(row[1]) for _, row in driver.changes) == ["-0.01", "0.01"]
 
 
 def test_sums_wrap_around_as_in_java() -> None:

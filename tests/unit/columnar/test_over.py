@@ -9,15 +9,19 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 
 from penstock.columnar.joins import room
+from penstock.columnar.ordering import fresh_groups
+from penstock.columnar.over.frames import frames_of
 from penstock.columnar.specs.aggregates import OverAggregateSpec
 from penstock.columnar.specs.common import SortKey
 from penstock.runtime.records import MAX_WATERMARK
 from penstock.table import types as t
 from penstock.table.data_types import DataTypes
 from penstock.table.expressions.nodes import AggregateCall, InputRef, Literal
+from tests.builders.tight_bounds import tight_bounds
 from tests.unit.columnar.changes import cut, table_of
 from tests.unit.columnar.join_cases import Change, Stopped, shown
 
@@ -397,6 +401,36 @@ def test_rows_on_disk_count_too(
     _run_by_time(spec, _by_time(100, 8), "rocksdb")
 
 
+@pytest.mark.parametrize("frame", [(True, None), (True, 3), (False, 2000)])
+def test_bounds_of_memory_change_no_value(frame: tuple[bool, int | None]) -> None:
+    spec = OverAggregateSpec(
+        TYPES, (0,), TIME, AGGREGATES, rowtime=True, rows=frame[0], preceding=frame[1]
+    )
+    with tight_bounds():
+        _run_by_time(spec, _by_time(60, 10), "hashmap")
+
+
+@pytest.mark.parametrize("distances", [(2, 0), (1, 1), (3, -1), (-1, 3)], ids=str)
+@pytest.mark.parametrize("unit", [1, 2**58], ids=["narrow", "wide"])
+def test_a_range_reaches_from_row_to_row_however_far_they_are_apart(
+    unit: int, distances: tuple[int, int]
+) -> None:
+    parts = [[0, 0, 1, 3], [2], [-4, -3, -3, 0, 5]]
+    times = np.array([time for part in parts for time in part], np.int64) * unit
+    fresh = np.array([at == 0 for part in parts for at in range(len(part))])
+    begins = fresh | fresh_groups(times)
+    preceding, following = (each * unit for each in distances)
+    frames = frames_of(
+        fresh, begins, rows=False, preceding=preceding, following=following, times=times
+    )
+    found = [times[low:high].tolist() for low, high in zip(frames.low, frames.high, strict=True)]
+    assert found == [
+        [other * unit for other in part if -distances[0] <= other - time <= distances[1]]
+        for part in parts
+        for time in part
+    ]
+
+
 def test_the_spread_of_whole_numbers_is_a_whole_number() -> None:
     calls = tuple(_call(name, 5) for name in ("VAR_SAMP", "VAR_POP", "STDDEV_POP"))
     spec = OverAggregateSpec(TYPES, (), TIME, calls, rowtime=False, rows=True)
@@ -445,10 +479,10 @@ def test_by_processing_time_a_range_is_of_the_clock() -> None:
     spec = OverAggregateSpec(TYPES, (0,), TIME, calls, rowtime=False, rows=False, preceding=1000)
     running = Stopped(spec, "hashmap")
     rng = random.Random(1)
-    for number, advance in enumerate((0, 600, 600, 2000)):
+    for number, advance in enumerate((0, 600, 600, 2000, 1000, 0, 1)):
         running.clock.advance(advance)
         running.send([("a", *_row(rng, number, 0)[1:])], TYPES)
-    assert [row[-1] for _, row in running.changes()] == [1, 2, 2, 1]
+    assert [row[-1] for _, row in running.changes()] == [1, 2, 2, 1, 2, 3, 3]
 
 
 def test_accumulators_that_were_not_used_for_long_are_new() -> None:
@@ -524,6 +558,31 @@ def test_rows_whose_values_change_are_updated(frame: Any, unique: Any) -> None:
     assert {kind for kind, _ in running.changes()} == {"+I", "-U", "+U", "-D"}
 
 
+def test_a_row_that_replaces_another_is_its_update() -> None:
+    types = (DataTypes.INT(), DataTypes.INT())
+    total = AggregateCall("SUM", (InputRef(types[1], 1),), types[1])
+    for unique in ((0,), None):
+        for update_before in (True, False):
+            spec = OverAggregateSpec(
+                types,
+                (),
+                (SortKey(1),),
+                (total,),
+                rowtime=False,
+                rows=False,
+                mode="CHANGES",
+                unique=unique,
+                update_before=update_before,
+            )
+            running = Stopped(spec, "hashmap")
+            running.send([(1, 10), (2, 20)], types)
+            running.output.frames.clear()
+            running.send([("-U", (2, 20)), ("+U", (2, 30))], types)
+            kinds = ("-U", "+U") if unique else ("-D", "+I")
+            wanted = [(kinds[0], (2, 20, 30)), (kinds[1], (2, 30, 40))]
+            assert running.changes() == wanted[not update_before and unique is not None :]
+
+
 def test_rows_that_change_may_be_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "RESIDENT_BYTES", 500)
     monkeypatch.setattr(room, "LOOK_EVERY", 3)
@@ -569,3 +628,38 @@ def test_at_the_end_of_the_input_all_rows_leave() -> None:
     running.harness.operator.finish()
     assert {kind for kind, _ in running.changes()} == {"+I"}
     assert table_of(running.changes()) == _expected(_rows_left(changes), spec)
+
+
+@pytest.mark.parametrize("nulls_first", [True, False])
+@pytest.mark.parametrize("ascending", [True, False])
+def test_a_range_of_numbers_has_null_only_around_null(ascending: bool, nulls_first: bool) -> None:
+    types = (DataTypes.INT(),)
+    values = [9, 2, None, 1, 3, None, 2]
+    wanted: dict[tuple[int | None, int | None], dict[int | None, int]] = {
+        (1, 1): {None: 2, 1: 3, 2: 4, 3: 3, 9: 1},
+        (2, -1): {None: 0, 1: 0, 2: 1, 3: 3, 9: 0},
+        (None, 0): {None: 2, 1: 1, 2: 3, 3: 4, 9: 5},
+    }
+    if not ascending:
+        wanted[2, -1] = {None: 0, 1: 3, 2: 1, 3: 0, 9: 0}
+        wanted[None, 0] = {None: 2, 9: 1, 3: 2, 2: 4, 1: 5}
+    before = wanted[None, 0]
+    for value in before:
+        if (value is None) != nulls_first:
+            before[value] += 5 if value is None else 2
+    for (preceding, following), counts in wanted.items():
+        spec = OverAggregateSpec(
+            types,
+            (),
+            (SortKey(0, ascending, nulls_first),),
+            (_call("COUNT", result=BIG),),
+            rowtime=False,
+            rows=False,
+            preceding=preceding,
+            following=following,
+            mode="END",
+        )
+        running = Stopped(spec, "hashmap")
+        running.send([(value,) for value in values], types)
+        running.harness.operator.finish()
+        assert [row for _, row in running.changes()] == [(each, counts[each]) for each in values]

@@ -187,6 +187,30 @@ def test_the_end_may_be_in_a_column(strategy: str) -> None:
     assert table_of(_run(spec, changes, "hashmap", 2)) == _expected(changes, spec)
 
 
+def test_a_key_whose_end_is_null_has_no_rows() -> None:
+    for strategy in ("APPEND", "RETRACT"):
+        spec = RankSpec(TYPES, (0,), ORDERS["one"], end_column=4, strategy=strategy)
+        running = Stopped(spec, "hashmap")
+        for key, end in (("a", None), ("b", 1), ("a", None), ("b", 1)):
+            running.send([(key, 1, None, 0, end)], TYPES)
+        assert running.changes() == [("+I", ("b", 1, None, 0, 1))]
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+def test_the_worst_value_of_a_type_has_a_place_until_the_key_is_full(ascending: bool) -> None:
+    worst, better = (2**63 - 1, 2**63 - 2) if ascending else (-(2**63), 1 - 2**63)
+    spec = RankSpec(TYPES, (0,), (SortKey(3, ascending),), end=2, strategy="APPEND")
+    running = Stopped(spec, "hashmap")
+    for value in (worst, worst, worst, better):
+        running.send([("a", None, None, value, 0)], TYPES)
+    assert [(kind, row[3]) for kind, row in running.changes()] == [
+        ("+I", worst),
+        ("+I", worst),
+        ("-D", worst),
+        ("+I", better),
+    ]
+
+
 @pytest.mark.parametrize("bounds", [(1, 7), (3, 9), (4, None)])
 @pytest.mark.parametrize("order", [(), ORDERS["no number first"]], ids=["any", "ordered"])
 @pytest.mark.parametrize("strategy", ["APPEND", "RETRACT"])
@@ -252,13 +276,15 @@ def test_a_key_that_has_expired_begins_anew() -> None:
     assert [(kind, row[1]) for kind, row in running.changes()] == [("+I", 1), ("+I", 3)]
 
 
-@pytest.mark.parametrize("function", ["ROW_NUMBER", "RANK"])
+@pytest.mark.parametrize("order", [(4, 3), (4,)], ids=["two columns", "one column"])
+@pytest.mark.parametrize("function", ["ROW_NUMBER", "RANK", "DENSE_RANK"])
 def test_of_a_key_with_many_rows_few_are_put_in_order(
-    function: str, monkeypatch: pytest.MonkeyPatch
+    function: str, order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rank, "_MANY", 10)
-    order = (SortKey(4, ascending=False), SortKey(3))
-    spec = RankSpec(TYPES, (), order, 2, 3, with_rank=True, function=function)
+    first, *rest = order
+    keys = (SortKey(first, ascending=False), *map(SortKey, rest))
+    spec = RankSpec(TYPES, (), keys, 2, 3, with_rank=True, function=function)
     changes = _changing(120, 12)
     assert table_of(_run(spec, changes, "hashmap", 12)) == _expected(changes, spec)
 

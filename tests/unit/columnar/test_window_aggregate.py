@@ -49,7 +49,7 @@ WINDOWS = [
     WindowDefinition("TUMBLE", 10, offset=3, time=2),
     WindowDefinition("HOP", 10, 2, time=2),
     WindowDefinition("HOP", 10, 4, offset=1, time=2),
-    WindowDefinition("CUMULATE", 12, 3, time=2),
+    WindowDefinition("CUMULATE", 12, 3, offset=2, time=2),
 ]
 IDS = ["tumble", "hop", "hop-in-parts", "cumulate"]
 
@@ -197,6 +197,31 @@ def test_late_rows_are_dropped_and_counted_and_others_go_to_windows_that_have_no
     assert metrics.counter("numNullRowTimeRecordsDropped").get_count() == 1
 
 
+@pytest.mark.parametrize("window", WINDOWS, ids=IDS)
+def test_a_row_counts_in_those_of_its_windows_that_have_not_ended(window: WindowDefinition) -> None:
+    """Rows may be late for all of their windows, or for the first of them, also when those were computed a moment ago."""
+    driver = ColumnDriver(WindowAggregateSpec(TYPES, (0,), (call("COUNT"),), window), TYPES)
+    rng = random.Random(3)
+    expected: Counter[Any] = Counter()
+    watermark, late = -1, 0
+    for number in range(150):
+        key, time = rng.choice("ab"), max(watermark + rng.randint(-12, 8), 0)
+        driver.feed([(key, 1, at(time))])
+        still = [bounds for bounds in windows_of(window, time) if bounds[1] - 1 > watermark]
+        expected.update((key, *bounds) for bounds in still)
+        late += not still
+        if rng.random() < 0.4:
+            watermark += rng.randint(1, 5)
+            driver.harness.process_watermark(watermark)
+        if number % 40 == 39:
+            assert driver.harness.metrics.counter("numLateRecordsDropped").get_count() == late
+            driver, late = driver.restarted(), 0
+    driver.harness.finish()
+    found = {(row[0], millis(row[2]), millis(row[3])): row[1] for _, row in driver.changes}
+    assert found == expected
+    assert len(found) == len(driver.changes)
+
+
 def test_windows_of_points_in_time_begin_with_the_day_of_the_session() -> None:
     types = (VarCharType(10), BigIntType(), LocalZonedTimestampType(3))
     day = 86_400_000
@@ -243,6 +268,37 @@ def test_windows_by_the_clock_end_when_it_has_come() -> None:
     driver.harness.set_processing_time(1_100)
     assert driver.changes == [("+I", ("a", 3, at(1_100)))]
     assert driver.harness.operator.next_wakeup() is None
+
+
+@pytest.mark.parametrize(
+    "window",
+    [WindowDefinition("TUMBLE", 100), WindowDefinition("SESSION", gap=100)],
+    ids=["tumble", "session"],
+)
+def test_a_row_that_comes_when_the_clock_has_ended_a_window_comes_after_its_result(
+    window: WindowDefinition,
+) -> None:
+    spec = WindowAggregateSpec(TYPES, (0,), (call("COUNT"),), window, properties=("end",))
+    driver = ColumnDriver(spec, TYPES)
+    for now in (1_000, 1_100, 1_200):
+        driver.harness.clock.set(now)
+        driver.feed([("a", 1, None)])
+    assert driver.changes == [("+I", ("a", 1, at(1_100))), ("+I", ("a", 1, at(1_200)))]
+
+
+@pytest.mark.parametrize("kind", ["TUMBLE", "SESSION"])
+def test_distinct_values_are_listed_in_the_order_in_which_they_came(kind: str) -> None:
+    window = WindowDefinition(kind, 1000, gap=1000, time=2)
+    listed = call("LISTAGG", 0, type=VarCharType(1000), distinct=True)
+    names = [f"n{number}" for number in range(40)]
+    random.Random(1).shuffle(names)
+    for stop in (False, True):
+        driver = ColumnDriver(WindowAggregateSpec(TYPES, (), (listed,), window), TYPES)
+        for start in range(0, 40, 8):
+            driver.feed([(name, 1, at(number)) for number, name in enumerate(names[: start + 8])])
+            driver = driver.restarted() if stop else driver
+        driver.harness.finish()
+        assert [row[0] for _, row in driver.changes] == [",".join(names)]
 
 
 def test_a_window_without_aggregates_has_its_keys() -> None:
@@ -315,11 +371,27 @@ def test_a_late_row_joins_a_session_that_is_still_open() -> None:
     driver = ColumnDriver(WindowAggregateSpec(TYPES, (0,), (call("COUNT"),), window), TYPES)
     driver.feed([("a", 1, at(20)), ("b", 1, at(1))])
     driver.harness.process_watermark(25)
-    driver.feed([("a", 1, at(12)), ("b", 1, at(12))])
+    driver.feed([("a", 1, at(10)), ("b", 1, at(10))])  # the session from 20 on is just reached
     driver.harness.finish()
     found = sorted((row[0], row[1], millis(row[2])) for _, row in driver.changes)
-    assert found == [("a", 2, 12), ("b", 1, 1)]
+    assert found == [("a", 2, 10), ("b", 1, 1)]
     assert driver.harness.metrics.counter("numLateRecordsDropped").get_count() == 1
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [[[0, 4]], [[0], [4]], [[0, 4, 8, 12], [2], [14]], [[14], [2], [0, 4, 8, 12]]],
+    ids=str,
+)
+def test_rows_no_more_than_a_gap_apart_are_one_session(batches: list[list[int]]) -> None:
+    window = WindowDefinition("SESSION", gap=4, time=2)
+    driver = ColumnDriver(WindowAggregateSpec(TYPES, (0,), (call("COUNT"),), window), TYPES)
+    for batch in batches:
+        driver.feed([("a", 1, at(time)) for time in batch])
+    driver.harness.process_watermark(100)
+    times = [time for batch in batches for time in batch]
+    end = at(max(times) + 4)
+    assert [row[1:4] for _, row in driver.changes] == [(len(times), at(0), end)]
 
 
 def test_sessions_by_the_clock_end_after_the_gap() -> None:

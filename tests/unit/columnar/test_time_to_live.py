@@ -1,0 +1,101 @@
+"""State that expires, where most of it is on disk or was restored: its time is that of the last write, wherever it has been since."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from penstock.columnar.specs.aggregates import GroupAggregateSpec
+from penstock.columnar.specs.joins import JoinSpec
+from penstock.table.expressions.nodes import AggregateCall, InputRef
+from penstock.table.types import BigIntType, IntType
+from tests.builders.tight_bounds import tight_bounds
+from tests.unit.columnar.join_cases import Stopped
+
+TYPES = (IntType(), IntType())
+TTL = 100
+
+
+def _pauses(rng: random.Random, count: int) -> list[int]:
+    return [rng.choice([0, 0, 1, 10, TTL // 2, TTL // 2, TTL - 1, TTL]) for _ in range(count)]
+
+
+@pytest.mark.parametrize("retracts", [False, True], ids=["appends", "changes"])
+def test_rows_of_a_join_find_those_that_came_within_their_time_to_live(retracts: bool) -> None:
+    spec = JoinSpec(
+        "INNER",
+        TYPES,
+        TYPES,
+        (0,),
+        (0,),
+        left_ttl_ms=TTL,
+        right_ttl_ms=2 * TTL,
+        left_retracts=retracts,
+        right_retracts=retracts,
+    )
+    rng = random.Random(6)
+    there: list[list[Any]] = [[], []]
+    expected: list[Any] = []
+    now = 0
+    with tight_bounds():
+        running = Stopped(spec, "rocksdb", seed=6, stops=0.1)
+        for number, pause in enumerate(_pauses(rng, 100)):
+            running.clock.advance(pause)
+            now += pause
+            side, row = rng.randrange(2), (rng.randrange(4), number)
+            running.send([row], TYPES, side)
+            for came, other in there[1 - side]:
+                if other[0] == row[0] and now - came < (2 * TTL, TTL)[side]:
+                    expected.append((*row, *other) if side == 0 else (*other, *row))
+            there[side].append((now, row))
+        assert running.harness.operator.left.spilled.any  # type: ignore[attr-defined]
+    assert sorted(row for _, row in running.changes()) == sorted(expected)
+    assert len(expected) > 20
+
+
+def test_a_key_whose_spilled_rows_have_expired_takes_no_state() -> None:
+    spec = JoinSpec(
+        "INNER", TYPES, TYPES, (0,), (0,), left_ttl_ms=TTL, left_retracts=True, right_retracts=True
+    )
+    with tight_bounds():
+        running = Stopped(spec, "rocksdb")
+        for key in range(6):
+            running.send([(key, key)], TYPES)
+        assert running.harness.state_entries()["left-spilled"] > 1
+        running.clock.advance(TTL)
+        for key in range(6):
+            running.send([(key, key)], TYPES, 1)
+        running.send([("-D", (key, key)) for key in range(6)], TYPES, 1)
+        assert running.changes() == []
+        assert "left-spilled" not in running.harness.state_entries()
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_groups_and_their_distinct_values_expire_after_their_last_write(backend: str) -> None:
+    """A value is written when it counts, a group with each row."""
+    count = AggregateCall("COUNT", (), BigIntType())
+    distinct = AggregateCall("COUNT", (InputRef(TYPES[1], 1),), BigIntType(), distinct=True)
+    spec = GroupAggregateSpec(TYPES, (0,), (count, distinct), ttl_ms=TTL, update_before=False)
+    rng = random.Random(8)
+    groups: dict[int, tuple[int, int, int]] = {}  # key -> last write, rows, values
+    seen: dict[tuple[int, int], int] = {}
+    expected, now = [], 0
+    with tight_bounds():
+        running = Stopped(spec, backend, seed=8, stops=0.1)
+        for pause in _pauses(rng, 80):
+            running.clock.advance(pause)
+            now += pause
+            row = (rng.randrange(3), rng.randrange(2))
+            running.send([row], TYPES)
+            written, rows, values = groups.get(row[0], (now, 0, 0))
+            known = now - written < TTL and rows > 0
+            if not known:
+                rows = values = 0
+            if now - seen.get(row, now - TTL) >= TTL:
+                values += 1
+                seen[row] = now
+            groups[row[0]] = (now, rows + 1, values)
+            expected.append(("+U" if known else "+I", (row[0], rows + 1, values)))
+    assert running.changes() == expected
