@@ -125,6 +125,10 @@ class RecordError(PenstockError, RuntimeError):
         super().__init__(message, detail=detail, hint=hint)
 
 
+class MissingTimestampError(RecordError):
+    """A record without a timestamp reached an operation that goes by event time."""
+
+
 class FileError(PenstockError, OSError):
     """A file could not be read or written."""
 

@@ -16,13 +16,14 @@ from typing import Any
 from penstock.cep.engine import Match
 from penstock.cep.matching import Order, PatternEngine
 from penstock.common.user_errors import UserCodeError
-from penstock.errors import PenstockError, RecordError
+from penstock.errors import PenstockError
 from penstock.graph.keys import for_user
 from penstock.graph.operator_specs import CepSpec, DynamicCepSpec
 from penstock.graph.operator_specs.patterns import DYNAMIC_RUNS, QUEUE, RUNS
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.missing_timestamps import lowest_timestamp
 from penstock.runtime.records import MAX_WATERMARK, RowBatch
 from penstock.runtime.user_code import close_functions, open_function
 
@@ -139,13 +140,7 @@ class CepOperatorBase(StreamOperator):
             self._process_now(values, keys)
             return
         timestamps: list[int] = batch.timestamps  # type: ignore[assignment]
-        try:
-            first = min(timestamps) + 0
-        except TypeError:  # None is there instead of the list, or in it
-            raise RecordError(
-                "a record without a timestamp reached a pattern in event time",
-                hint="call assign_timestamps_and_watermarks(...) before, or in_processing_time()",
-            ) from None
+        first = lowest_timestamp(batch, self.context, "a pattern in event time")
         if first <= self.timers.watermark:
             values, timestamps, keys = self._without_late(values, timestamps, keys)
         self._values += values

@@ -224,7 +224,7 @@ class PatternStream:
 
     def _build(self, function: Any, output_type: TypeInformation | None) -> DataStream:
         if self._event_time:
-            check_timestamps(self._stream.transformation, "a pattern in event time")
+            check_timestamps([self._stream.transformation], "a pattern in event time")
         kind = _typed.check_type(output_type)
         keyed = isinstance(self._stream, KeyedStream)
         stream = self._stream if keyed else self._stream.key_by(NoKey())

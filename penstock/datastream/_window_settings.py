@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from penstock.common.time import to_millis
 from penstock.datastream._checks import check_instance
-from penstock.datastream._event_time import check_timestamps
+from penstock.datastream._event_time import check_windows
 from penstock.datastream.stream import DataStream
 from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
 from penstock.errors import ArgumentError, InvalidProgramError
@@ -25,9 +25,7 @@ class WindowSettings:
             "window_assigner",
             hint="use one such as TumblingEventTimeWindows.of(Time.seconds(5))",
         )
-        if window_assigner.is_event_time():
-            for stream in streams:
-                check_timestamps(stream.transformation, type(window_assigner).__name__)
+        check_windows(window_assigner, [stream.transformation for stream in streams])
         self._assigner = window_assigner
         self._trigger: Trigger[Any, Any] | None = None
         self._evictor: Evictor[Any, Any] | None = None

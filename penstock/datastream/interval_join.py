@@ -41,8 +41,7 @@ class IntervalJoin:
                 "the streams of an interval join belong to different environments",
                 hint="read both sources from one StreamExecutionEnvironment",
             )
-        for stream in (left, right):
-            check_timestamps(stream.transformation, "an interval join")
+        check_timestamps([left.transformation, right.transformation], "an interval join")
         kinds = left.key_type, right.key_type
         if None not in kinds and kinds[0] != kinds[1]:
             raise InvalidProgramError(

@@ -18,7 +18,7 @@ from penstock.datastream.basic_functions import (
     KeySelector,
     ReduceFunction,
 )
-from penstock.graph.operator_specs import FullWindowPartitionSpec
+from penstock.graph.operator_specs import FullWindowPartitionSpec, OutputTimestamps
 
 if TYPE_CHECKING:
     from penstock.datastream.stream import DataStream
@@ -98,6 +98,8 @@ class PartitionWindowedStream:
 class MapPartition(FunctionAdapter):
     """A map partition function in the operator's shape."""
 
+    output_timestamps = OutputTimestamps.NONE
+
     def __call__(self, values: list[Any], timestamps: list[int | None]) -> Iterable[Timed]:
         """Return what the user's function gives, without timestamps."""
         results = getattr(self.function, "map_partition", self.function)(values)
@@ -106,6 +108,8 @@ class MapPartition(FunctionAdapter):
 
 class SortPartition(FunctionAdapter):
     """Sorts the elements of a partition by a field or by what a key selector returns."""
+
+    output_timestamps = OutputTimestamps.OF_INPUT
 
     def __init__(self, field: Any, order: Order) -> None:
         super().__init__(field)

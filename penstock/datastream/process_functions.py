@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from penstock.datastream.basic_functions import Function
 from penstock.datastream.time_domain import TimeDomain
 from penstock.datastream.timerservice import TimerService
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _default(method: _Method) -> _Method:
+    """Mark a method that does nothing unless it is overridden."""
+    method.is_default = True  # type: ignore[attr-defined]
+    return method
 
 
 class _Context(ABC):
@@ -83,6 +91,7 @@ class KeyedProcessFunction(Function):
     def process_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
         """Process one element."""
 
+    @_default
     def on_timer(self, timestamp: int, ctx: OnTimerContext) -> Iterable[Any] | None:
         """React to a timer."""
         return None
@@ -120,6 +129,7 @@ class KeyedCoProcessFunction(Function):
     def process_element2(self, value: Any, ctx: Context) -> Iterable[Any] | None:
         """Process an element of the second stream."""
 
+    @_default
     def on_timer(self, timestamp: int, ctx: OnTimerContext) -> Iterable[Any] | None:
         """React to a timer."""
         return None
@@ -212,6 +222,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
     def process_broadcast_element(self, value: Any, ctx: Context) -> Iterable[Any] | None:
         """Process an element of the broadcast stream; every subtask gets it."""
 
+    @_default
     def on_timer(self, timestamp: int, ctx: OnTimerContext) -> Iterable[Any] | None:
         """React to a timer."""
         return None

@@ -46,6 +46,7 @@ def _deploy_vertex(plan: StagePlan, vertex: StageVertex) -> VertexDeployment:
                 operator_id=operator.operator_id,
                 name=operator.name,
                 chained=tuple((output.target, output.side_tag) for output in operator.outputs),
+                untimed_inputs=operator.untimed_inputs,
             )
             for operator in vertex.operators
         ),

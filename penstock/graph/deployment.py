@@ -21,6 +21,7 @@ class ChainedOperatorInfo:
     operator_id: str
     name: str
     chained: tuple[tuple[int, str | None], ...] = ()
+    untimed_inputs: str | None = None  # which operators before it emit records without timestamps
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ class ChainedNode:
     side_types: tuple[tuple[str, Any], ...] = ()
     state_description: StateDescription | None = None
     buffer_timeout: int | None = None
+    untimed_inputs: str | None = None
 
     @property
     def is_keyed(self) -> bool:
@@ -231,6 +232,7 @@ def _chain_of(
             side_types=node.side_types,
             state_description=node.state_description,
             buffer_timeout=node.buffer_timeout,
+            untimed_inputs=node.untimed_inputs,
         )
         for node in order
     ]

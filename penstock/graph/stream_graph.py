@@ -37,6 +37,7 @@ class StreamNode:
     buffer_timeout: int | None = None
     side_types: tuple[tuple[str, Any], ...] = ()  # declared types of side outputs, by tag
     state_description: StateDescription | None = None
+    untimed_inputs: str | None = None  # which operators before it emit records without timestamps
 
     def to_json(self) -> dict[str, Any]:
         """Return the node as JSON values."""

@@ -23,6 +23,7 @@ from penstock.graph.stream_graph import (
     StreamGraph,
     StreamNode,
 )
+from penstock.graph.timestamps import untimed_inputs
 from penstock.graph.transformations import (
     OperatorTransformation,
     PartitionTransformation,
@@ -57,13 +58,22 @@ def generate(transformations: Sequence[Transformation], settings: GraphSettings)
         )
     mode = resolve_runtime_mode(settings.runtime_mode, nodes)
     check_unique(nodes)
-    return StreamGraph(
+    graph = StreamGraph(
         job_name=settings.job_name,
         runtime_mode=mode,
         chaining_enabled=settings.chaining_enabled,
         nodes=tuple(map(_in_batch_mode, nodes) if mode == "BATCH" else nodes),
         edges=tuple(edges),
     )
+    return _with_untimed_inputs(graph)
+
+
+def _with_untimed_inputs(graph: StreamGraph) -> StreamGraph:
+    said = untimed_inputs(graph)
+    if not said:
+        return graph
+    nodes = (dataclasses.replace(node, untimed_inputs=said.get(node.id)) for node in graph.nodes)
+    return dataclasses.replace(graph, nodes=tuple(nodes))
 
 
 def _in_batch_mode(node: StreamNode) -> StreamNode:

@@ -10,10 +10,9 @@ from penstock.common.time import to_millis
 from penstock.errors import ArgumentTypeError
 from penstock.windowing._checks import positive
 from penstock.windowing.assigners import MergeCallback, MergingWindowAssigner, WindowAssignerContext
-from penstock.windowing.time_assigners import no_timestamp
 from penstock.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
 from penstock.windowing.triggers import Trigger
-from penstock.windowing.windows import MIN_TIMESTAMP, TimeWindow, TimeWindowSerializer
+from penstock.windowing.windows import TimeWindow, TimeWindowSerializer
 
 T = TypeVar("T")
 
@@ -48,10 +47,8 @@ class _EventTimeSessions(SessionWindows[T]):
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        """Return the window that the element opens."""
-        if timestamp == MIN_TIMESTAMP:
-            raise no_timestamp()
-        return (TimeWindow(timestamp, timestamp + self._gap(element)),)
+        """Return the window that the element opens. An element without a timestamp opens the first one of all, as in Flink."""
+        return (TimeWindow.from_start(timestamp, self._gap(element)),)
 
     def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
         """Return an EventTimeTrigger."""

@@ -6,22 +6,19 @@ from collections.abc import Collection
 from typing import Any, TypeVar
 
 from penstock.common.time import to_millis
-from penstock.errors import RecordError
+from penstock.errors import MissingTimestampError
 from penstock.windowing._checks import offset_below, positive
 from penstock.windowing.assigners import WindowAssigner, WindowAssignerContext
 from penstock.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
 from penstock.windowing.triggers import Trigger
-from penstock.windowing.windows import MIN_TIMESTAMP, TimeWindow, TimeWindowSerializer
+from penstock.windowing.windows import (
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    TimeWindow,
+    TimeWindowSerializer,
+)
 
 T = TypeVar("T")
-
-
-def no_timestamp() -> RecordError:
-    """Return the error for a record without a timestamp in an event-time window."""
-    return RecordError(
-        "a record without a timestamp reached an event-time window",
-        hint="call assign_timestamps_and_watermarks(...) before the window, or use processing-time windows",
-    )
 
 
 class _AlignedWindows(WindowAssigner[T, TimeWindow]):
@@ -35,7 +32,10 @@ class _AlignedWindows(WindowAssigner[T, TimeWindow]):
     def _windows(self, time: int) -> list[TimeWindow]:
         size, slide = self.size, self.slide
         last = time - (time - self.offset) % slide
-        return [TimeWindow(start, start + size) for start in range(last, time - size, -slide)]
+        starts = range(last, time - size, -slide)
+        if last + size > MAX_TIMESTAMP:
+            return [TimeWindow.from_start(start, size) for start in starts]
+        return [TimeWindow(start, start + size) for start in starts]
 
     def get_window_serializer(self) -> TimeWindowSerializer:
         """Return a serializer of time windows."""
@@ -48,7 +48,10 @@ class _EventTimeWindows(_AlignedWindows[T]):
     ) -> Collection[TimeWindow]:
         """Return the windows that hold the element's timestamp, the latest first."""
         if timestamp == MIN_TIMESTAMP:
-            raise no_timestamp()
+            raise MissingTimestampError(
+                "a record without a timestamp reached an event-time window",
+                hint="call assign_timestamps_and_watermarks(...) before the window, or use processing-time windows",
+            )
         return self._windows(timestamp)
 
     def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:

@@ -34,6 +34,8 @@ class _TimeFields(NamedTuple):
 class TimeWindow(_TimeFields, Window):
     """The interval from `start` (inclusive) to `end` (exclusive), in milliseconds.
 
+    A window whose end is the largest timestamp there is holds that timestamp, too: it lasts to the end of time.
+
     >>> TimeWindow(0, 5).max_timestamp()
     4
     >>> TimeWindow(0, 5).intersects(TimeWindow(5, 9))
@@ -42,9 +44,21 @@ class TimeWindow(_TimeFields, Window):
 
     __slots__ = ()
 
+    @staticmethod
+    def from_start(start: int, size: int) -> TimeWindow:
+        """Return the window of a size, cut off at the end of time.
+
+        >>> TimeWindow.from_start(0, 5)
+        TimeWindow(start=0, end=5)
+        >>> TimeWindow.from_start(MAX_TIMESTAMP - 2, 5).max_timestamp() == MAX_TIMESTAMP
+        True
+        """
+        return TimeWindow(start, min(start + size, MAX_TIMESTAMP))
+
     def max_timestamp(self) -> int:
-        """Return `end - 1`."""
-        return self.end - 1
+        """Return `end - 1`, or the largest timestamp if the window lasts to the end of time."""
+        end = self.end
+        return end - 1 if end != MAX_TIMESTAMP else end
 
     def intersects(self, other: TimeWindow) -> bool:
         """Whether both windows overlap or touch."""

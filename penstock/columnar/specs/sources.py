@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.columnar.specs.stateless import RowsToColumnsSpec
-from penstock.graph.operator_specs import SourceSpec
+from penstock.graph.operator_specs import OutputTimestamps, SourceSpec
 from penstock.table.expressions.nodes import Rex
 
 
@@ -26,3 +26,8 @@ class TableSourceSpec(SourceSpec):
     rows: RowsToColumnsSpec | None = None
     gap: int | None = None
     zone: str = "UTC"
+
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """That of the column `rowtime`, if rows become records with it."""
+        return OutputTimestamps.SOME

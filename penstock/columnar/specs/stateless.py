@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.columnar.specs.common import WindowDefinition
-from penstock.graph.operator_specs import OperatorSpec
+from penstock.graph.operator_specs import OperatorSpec, OutputTimestamps
 from penstock.table.expressions.nodes import Rex
 from penstock.table.types import DataType
 
@@ -43,9 +43,9 @@ class WatermarkSpec(OperatorSpec):
     zone: str = "UTC"
 
     @property
-    def assigns_timestamps(self) -> bool:
-        """It emits watermarks."""
-        return True
+    def output_timestamps(self) -> OutputTimestamps:
+        """That of the column `rowtime`, if rows become records with it."""
+        return OutputTimestamps.SOME
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class ColumnsToRowsSpec(OperatorSpec):
     single: bool = False
 
     @property
-    def assigns_timestamps(self) -> bool:
-        """Whether a column becomes one."""
-        return self.timestamp is not None
+    def output_timestamps(self) -> OutputTimestamps:
+        """That of the column, if there is one."""
+        return OutputTimestamps.OF_INPUT if self.timestamp is None else OutputTimestamps.OWN
 
 
 @dataclass(frozen=True, slots=True)

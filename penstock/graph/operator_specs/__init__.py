@@ -13,6 +13,7 @@ from __future__ import annotations
 from penstock.graph.operator_specs.base import (
     Implementation,
     OperatorSpec,
+    OutputTimestamps,
     StateTable,
     TolerantSpec,
     spec_kinds,
@@ -71,6 +72,7 @@ __all__ = [
     "LocalAggregateSpec",
     "MapSpec",
     "OperatorSpec",
+    "OutputTimestamps",
     "ProcessSpec",
     "SinkSpec",
     "SourceSpec",

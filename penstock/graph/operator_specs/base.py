@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -15,6 +16,17 @@ SHOWN_IF_SET: Final = {"shown": "if set"}  # plans leave such a field out while 
 
 # A class or function that makes the operator of a spec, or where it is found: "package.module:name".
 Implementation = str | Callable[[Any], Any]
+
+
+class OutputTimestamps(enum.Enum):
+    """Which timestamps the records have that an operator emits."""
+
+    OF_INPUT = enum.auto()  # those of the records that it gets, or none if those have none
+    OWN = enum.auto()  # always its own, such as the end of a window
+    SOME = (
+        enum.auto()
+    )  # its own, those of the input or none: it depends on the function, or on the source
+    NONE = enum.auto()  # never any
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +89,14 @@ class OperatorSpec:
         return None
 
     @property
-    def assigns_timestamps(self) -> bool:
-        """Whether records that it emits can have timestamps even if those that it gets have none."""
+    def needs_timestamps(self) -> bool:
+        """Whether it goes by the timestamps of the records that it gets, and may fail if one has none."""
         return False
+
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """Which timestamps the records have that it emits."""
+        return OutputTimestamps.OF_INPUT
 
     def in_batch_mode(self) -> Self:
         """Return the spec as it is in BATCH mode."""
@@ -88,6 +105,17 @@ class OperatorSpec:
     def with_error_tag(self, tag: str) -> OperatorSpec | None:
         """Return the spec that sends records its function raises on to a side output; None: it cannot."""
         return None
+
+
+def timestamps_of(function: Any) -> OutputTimestamps:
+    """Return the timestamps of what a process function emits: event-time timers bring their own.
+
+    `on_timer` of the base classes has an attribute `is_default`.
+    """
+    on_timer = getattr(function, "on_timer", None)
+    if on_timer is None or getattr(on_timer, "is_default", False):
+        return OutputTimestamps.OF_INPUT
+    return OutputTimestamps.SOME
 
 
 def spec_kinds() -> Iterator[type[OperatorSpec]]:

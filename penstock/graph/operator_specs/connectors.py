@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.graph.operator_specs.base import SHOWN_IF_SET, OperatorSpec
+from penstock.graph.operator_specs.base import SHOWN_IF_SET, OperatorSpec, OutputTimestamps
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,18 @@ class SourceSpec(OperatorSpec):
         return self.source
 
     @property
-    def assigns_timestamps(self) -> bool:
-        """Whether the strategy does, or the source may bring them.
+    def output_timestamps(self) -> OutputTimestamps:
+        """Those that the strategy assigns, or those that the source may bring.
 
-        A source says that its records never have timestamps with an attribute `carries_timestamps = False`.
+        A source says that its records never have timestamps with an attribute `carries_timestamps = False`. A strategy
+        that emits watermarks is taken to know better.
         """
         strategy = self.watermark_strategy
-        if strategy.emits_watermarks or strategy.timestamp_assigner is not None:
-            return True
-        return bool(getattr(self.source, "carries_timestamps", True))
+        if strategy.timestamp_assigner is not None:
+            return OutputTimestamps.OWN
+        if strategy.emits_watermarks or getattr(self.source, "carries_timestamps", True):
+            return OutputTimestamps.SOME
+        return OutputTimestamps.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ class TimestampsAndWatermarksSpec(OperatorSpec):
     watermark_strategy: Any
 
     @property
-    def assigns_timestamps(self) -> bool:
-        """Always."""
-        return True
+    def output_timestamps(self) -> OutputTimestamps:
+        """Those that the strategy assigns. Without a timestamp assigner, records keep those that they may have."""
+        if self.watermark_strategy.timestamp_assigner is not None:
+            return OutputTimestamps.OWN
+        return OutputTimestamps.SOME

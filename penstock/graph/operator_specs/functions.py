@@ -9,8 +9,10 @@ from typing import Any, Self
 from penstock.graph.operator_specs.base import (
     SHOWN_IF_SET,
     OperatorSpec,
+    OutputTimestamps,
     StateTable,
     TolerantSpec,
+    timestamps_of,
 )
 
 
@@ -59,6 +61,11 @@ class KeyedProcessSpec(TolerantSpec):
     tolerant_operator = "penstock.runtime.operators.dead_letters:TolerantKeyedProcessOperator"
     preloaded = True
 
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """Those of the input, and those of timers."""
+        return timestamps_of(self.function)
+
 
 REDUCED = StateTable("reduced", "reducing", "the reduced value")
 
@@ -73,6 +80,11 @@ class KeyedReduceSpec(OperatorSpec):
 
     function: Any
     emit_updates: bool = True
+
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """Those of the input; at the end of the input, the end of time."""
+        return OutputTimestamps.OF_INPUT if self.emit_updates else OutputTimestamps.OWN
 
     def in_batch_mode(self) -> Self:
         """Return the reduce that emits one value per key, at the end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.graph.operator_specs.base import OperatorSpec, StateTable
+from penstock.graph.operator_specs.base import OperatorSpec, OutputTimestamps, StateTable
 
 RUNS = StateTable("cep/runs", "value", "partial matches", internal=True)
 DYNAMIC_RUNS = StateTable("cep/dynamic-runs", "value", "partial matches", "pattern", internal=True)
@@ -33,6 +33,16 @@ class CepSpec(OperatorSpec):
     late_tag: str | None = None
     keyed: bool = True
 
+    @property
+    def needs_timestamps(self) -> bool:
+        """Whether events are ordered by them."""
+        return self.event_time
+
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """That of the last event of a match; none in processing time."""
+        return OutputTimestamps.OWN if self.event_time else OutputTimestamps.NONE
+
 
 @dataclass(frozen=True, slots=True)
 class DynamicCepSpec(OperatorSpec):
@@ -53,3 +63,13 @@ class DynamicCepSpec(OperatorSpec):
     comparator: Any = None
     late_tag: str | None = None
     keyed: bool = True
+
+    @property
+    def needs_timestamps(self) -> bool:
+        """Whether events are ordered by them."""
+        return self.event_time
+
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """That of the last event of a match; none in processing time."""
+        return OutputTimestamps.OWN if self.event_time else OutputTimestamps.NONE

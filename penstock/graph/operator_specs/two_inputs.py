@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.graph.operator_specs.base import OperatorSpec, StateTable
+from penstock.graph.operator_specs.base import (
+    OperatorSpec,
+    OutputTimestamps,
+    StateTable,
+    timestamps_of,
+)
 
 LEFT = StateTable("interval-join-left", "list", "elements of the left side", "timestamp")
 RIGHT = StateTable("interval-join-right", "list", "elements of the right side", "timestamp")
@@ -27,6 +32,16 @@ class IntervalJoinSpec(OperatorSpec):
     upper: int
     left_late_tag: str | None = None
     right_late_tag: str | None = None
+
+    @property
+    def needs_timestamps(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """The greater one of both records."""
+        return OutputTimestamps.OWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +83,11 @@ class KeyedCoProcessSpec(OperatorSpec):
 
     function: Any
 
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """Those of the inputs, and those of timers."""
+        return timestamps_of(self.function)
+
 
 @dataclass(frozen=True, slots=True)
 class BroadcastProcessSpec(OperatorSpec):
@@ -92,3 +112,8 @@ class KeyedBroadcastProcessSpec(OperatorSpec):
 
     function: Any
     states: tuple[Any, ...] = ()
+
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """Those of the inputs, and those of timers."""
+        return timestamps_of(self.function)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.graph.operator_specs.base import SHOWN_IF_SET, OperatorSpec, StateTable
+from penstock.graph.operator_specs.base import (
+    SHOWN_IF_SET,
+    OperatorSpec,
+    OutputTimestamps,
+    StateTable,
+)
 
 CONTENTS = StateTable("window-contents", "contents", "contents of windows", "window")
 MERGING_SET = StateTable(
@@ -41,6 +46,16 @@ class WindowSpec(OperatorSpec):
     keyed: bool = True
     evictor: Any = field(default=None, metadata=SHOWN_IF_SET)
 
+    @property
+    def needs_timestamps(self) -> bool:
+        """Whether the windows are windows of event time."""
+        return bool(self.assigner.is_event_time())
+
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """`max_timestamp` of the window: the end of time if it does not end by time."""
+        return OutputTimestamps.OWN
+
 
 @dataclass(frozen=True, slots=True)
 class CoGroupWindowSpec(OperatorSpec):
@@ -55,6 +70,16 @@ class CoGroupWindowSpec(OperatorSpec):
 
     window: WindowSpec
 
+    @property
+    def needs_timestamps(self) -> bool:
+        """Whether the window does."""
+        return self.window.needs_timestamps
+
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """Those of the window."""
+        return self.window.output_timestamps
+
 
 @dataclass(frozen=True, slots=True)
 class LocalAggregateSpec(OperatorSpec):
@@ -68,6 +93,16 @@ class LocalAggregateSpec(OperatorSpec):
 
     window: WindowSpec
     key_selector: Any
+
+    @property
+    def needs_timestamps(self) -> bool:
+        """Whether the window does."""
+        return self.window.needs_timestamps
+
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """Those of the window."""
+        return self.window.output_timestamps
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +120,11 @@ class GlobalAggregateSpec(OperatorSpec):
         """It gets partial aggregates."""
         return True
 
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """Those of the window."""
+        return self.window.output_timestamps
+
 
 BLOCKS = StateTable(
     "partition-blocks", "value", "records of a partition, in blocks", "block", internal=True
@@ -96,7 +136,7 @@ class FullWindowPartitionSpec(OperatorSpec):
     """All records of a subtask, from the beginning of its input to the end, as one window.
 
     Exactly one is set. `function(values, timestamps)` gets all records and returns an iterable of (value, timestamp)
-    pairs; the others fold records as they come.
+    pairs; its attribute `output_timestamps`, if it has one, says which timestamps these are. The others fold records as they come.
     """
 
     operator = "penstock.runtime.operators.full_window_partition:FullWindowPartitionOperator"
@@ -107,3 +147,11 @@ class FullWindowPartitionSpec(OperatorSpec):
     function: Any = None
     reduce_function: Any = None
     aggregate_function: Any = None
+
+    @property
+    def output_timestamps(self) -> OutputTimestamps:
+        """Those that the function returns; a folded value has none."""
+        if self.function is None:
+            return OutputTimestamps.NONE
+        known: OutputTimestamps = getattr(self.function, "output_timestamps", OutputTimestamps.SOME)
+        return known

@@ -59,6 +59,8 @@ class OperatorContext:
         default_factory=dict
     )  # attempt, staging directory, source assignment
     pace: Pace = WALL
+    # Which operators before it emit records without timestamps, as an error says it. Told to those that need timestamps.
+    untimed_inputs: str | None = None
     # Records flow between barriers, and a barrier may be a minute away: nothing may wait for it. False: the input is one epoch.
     pipelined: bool = False
     # When `finish` is called: whether there is no more input for sure, so that state that waits for more need not be in the last snapshot. False: the

@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import repeat
 from typing import Any
 
+from penstock.errors import MissingTimestampError
 from penstock.graph.operator_specs import CoGroupWindowSpec
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.missing_timestamps import first_untimed, missing_timestamp
 from penstock.runtime.operators.window import create_window_operator
 from penstock.runtime.records import RowBatch
 from penstock.windowing import EventTimeTrigger, ProcessingTimeTrigger
@@ -43,7 +45,10 @@ class CoGroupWindowOperator(StreamOperator):
             values = [TaggedUnion(input_index, value) for value in batch.values]
         else:
             values = list(zip(repeat(input_index), batch.values, strict=False))
-        self.inner.process(RowBatch(values, batch.timestamps, batch.keys))
+        try:
+            self.inner.process(RowBatch(values, batch.timestamps, batch.keys))
+        except MissingTimestampError:  # of a pair: the user knows the value
+            raise missing_timestamp(self.context, first_untimed(batch)) from None
 
     def process_watermark(self, watermark: int) -> None:
         """Fire what is due, then send the watermark on."""

@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
-from penstock.errors import PenstockError, RecordError
+from penstock.errors import PenstockError
 from penstock.graph.operator_specs import IntervalJoinSpec
 from penstock.graph.operator_specs.two_inputs import LEFT, RIGHT
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.emission import Collector
 from penstock.runtime.operators.late_records import LateRecords
+from penstock.runtime.operators.missing_timestamps import lowest_timestamp
 from penstock.runtime.records import MIN_WATERMARK, RowBatch
 from penstock.runtime.state.panes import PANE_PREFIX, PaneTable
 from penstock.runtime.user_code import close_functions, open_function
@@ -199,14 +200,12 @@ class IntervalJoinOperator(StreamOperator):
         least, greatest = self._reach[input_index]
         watermark = self.timers.watermark
         keys, times = batch.keys or (), batch.timestamps
-        if times is None or None in times:
-            raise RecordError(
-                "a record without a timestamp reached an interval join",
-                hint="call assign_timestamps_and_watermarks(...) on both streams before the join",
-            )
+        if not batch.values:
+            return
+        lowest_timestamp(batch, self.context, "an interval join")
         index, add = other.index, own.add
         first = other.gone + 1 if other.keep else MIN_WATERMARK
-        for value, timestamp, key in zip(batch.values, times, keys, strict=True):
+        for value, timestamp, key in zip(batch.values, times or (), keys, strict=True):
             assert timestamp is not None
             if timestamp < watermark:
                 self._take_late(value, timestamp, input_index)

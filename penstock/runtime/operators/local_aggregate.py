@@ -16,6 +16,7 @@ from penstock.errors import InvalidProgramError
 from penstock.graph.keys import as_keys
 from penstock.graph.operator_specs import GlobalAggregateSpec, LocalAggregateSpec
 from penstock.runtime.operators.base import OperatorContext
+from penstock.runtime.operators.missing_timestamps import lowest_timestamp
 from penstock.runtime.operators.time_window import Pane, TimeWindowOperator
 from penstock.runtime.operators.window_base import WindowOperatorBase
 from penstock.runtime.records import RowBatch
@@ -27,7 +28,7 @@ from penstock.runtime.user_code import (
     method_of,
     open_function,
 )
-from penstock.windowing.time_assigners import no_timestamp
+from penstock.windowing import TimeWindow
 
 MAX_PARTIALS = 16_384  # so many accumulators, and they are sent
 _EMIT_AT = 4096
@@ -56,10 +57,7 @@ class LocalAggregateOperator(TimeWindowOperator):
         if not values:
             return
         timestamps: list[int] = batch.timestamps  # type: ignore[assignment]
-        try:
-            first = min(timestamps) + 0
-        except TypeError:  # None is there instead of the list, or in it
-            raise no_timestamp() from None
+        first = lowest_timestamp(batch, self.context)
         try:
             keys = call_each(self._key_of, values)
         except RecordFailedError as failed:
@@ -79,7 +77,7 @@ class LocalAggregateOperator(TimeWindowOperator):
         return list(range(last, timestamp - self.size, -self.slide))
 
     def _create_pane(self, start: int) -> Pane:
-        return (start + self.size, {}, None)
+        return (TimeWindow.from_start(start, self.size).end, {}, None)
 
     def _take_dead(
         self, values: list[Any], timestamps: list[int], dead: list[tuple[int, int]]
@@ -91,7 +89,7 @@ class LocalAggregateOperator(TimeWindowOperator):
         times: list[int | None] = []
         for start, (end, accumulators, _) in self._panes.items():
             partials += [(key, start, content) for key, content in accumulators.items()]
-            times += [end - 1] * len(accumulators)
+            times += [TimeWindow(start, end).max_timestamp()] * len(accumulators)
         self._panes.clear()
         for at in range(0, len(partials), _EMIT_AT):
             self.output.emit(RowBatch(partials[at : at + _EMIT_AT], times[at : at + _EMIT_AT]))

@@ -22,6 +22,7 @@ from typing import Any
 from penstock.errors import CheckpointError
 from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.base import OperatorContext
+from penstock.runtime.operators.missing_timestamps import lowest_timestamp
 from penstock.runtime.operators.window_base import CONTENTS, PANES, WindowOperatorBase
 from penstock.runtime.operators.window_contents import AggregatedContents, ElementContents
 from penstock.runtime.records import RowBatch
@@ -29,7 +30,6 @@ from penstock.runtime.state.panes import PaneTable
 from penstock.runtime.state.table import MISSING
 from penstock.runtime.user_code import position_of_failure
 from penstock.windowing import TimeWindow
-from penstock.windowing.time_assigners import no_timestamp
 
 _EMIT_AT = 4096
 
@@ -95,10 +95,7 @@ class TimeWindowOperator(WindowOperatorBase):
             return
         keys: Any = batch.keys if self.spec.keyed else repeat(None)
         timestamps: list[int] = batch.timestamps  # type: ignore[assignment]
-        try:
-            first = min(timestamps) + 0
-        except TypeError:  # None is there instead of the list, or in it
-            raise no_timestamp() from None
+        first = lowest_timestamp(batch, self.context)
         if self.slide == self.size:
             if first < self._live_from():
                 values, timestamps, keys = self._without_late(values, timestamps, keys)
@@ -193,7 +190,7 @@ class TimeWindowOperator(WindowOperatorBase):
 
     def _create_pane(self, start: int) -> Pane:
         table = self.table
-        window = TimeWindow(start, start + self.size)
+        window = TimeWindow.from_start(start, self.size)
         if window not in table.touched and window not in table.data:
             heapq.heappush(self._ends, (window.max_timestamp(), window))
         return (window.end, *table.pane(window))

@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection
 from itertools import repeat
 from typing import Any
 
-from penstock.errors import CheckpointError, PenstockError
+from penstock.errors import CheckpointError, MissingTimestampError, PenstockError
 from penstock.graph.operator_specs import WindowSpec, windows
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.missing_timestamps import missing_timestamp
 from penstock.runtime.operators.window_base import CONTENTS, PANES, WindowOperatorBase
 from penstock.runtime.operators.window_contexts import AssignerContext, OperatorTriggerContext
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK, RowBatch
@@ -134,6 +135,8 @@ class WindowOperator(WindowOperatorBase):
             windows: Collection[Any] = self.assigner.assign_windows(
                 value, timestamp, self.assigner_context
             )
+        except MissingTimestampError:
+            raise missing_timestamp(self.context, value) from None
         except PenstockError:
             raise
         except Exception as error:

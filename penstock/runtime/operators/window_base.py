@@ -12,6 +12,7 @@ from penstock.runtime.operators.emission import Collector
 from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.operators.window_contents import create_contents
 from penstock.runtime.operators.window_contexts import WindowContext
+from penstock.runtime.records import MIN_WATERMARK
 from penstock.runtime.state.panes import PANE_PREFIX
 from penstock.runtime.user_code import close_functions, open_function
 
@@ -94,7 +95,8 @@ class WindowOperatorBase(StreamOperator):
     def take_late(self, value: Any, timestamp: int) -> None:
         """Send a late element to its side output, or count it."""
         if self.spec.late_tag is not None:
-            self.collector.add_side(self.spec.late_tag, value, timestamp)
+            known = None if timestamp == MIN_WATERMARK else timestamp
+            self.collector.add_side(self.spec.late_tag, value, known)
         else:
             self._late.drop((timestamp,), self.timers.watermark)
 

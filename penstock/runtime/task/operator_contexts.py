@@ -68,6 +68,7 @@ def create_context(
         batch_mode=settings.batch_mode,
         job_parameters=settings.job_parameters,
         extras=about_the_job(task),
+        untimed_inputs=info.untimed_inputs,
     )
     if task.live is not None:
         context.pipelined = True

@@ -24,6 +24,7 @@ from penstock.datastream.window import (
     EventTimeTrigger,
     GlobalWindows,
     NeverTrigger,
+    SlidingEventTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
@@ -170,7 +171,7 @@ REFUSED = [
     ("an assigner that is none", lambda s: keyed(s).window(5), TypeError, "window_assigner must be a WindowAssigner", "TumblingEventTimeWindows"),
     ("an assigner class", lambda s: keyed(s).window(GlobalWindows), TypeError, "got the class GlobalWindows", "GlobalWindows("),
     ("event time without timestamps", lambda s: keyed(s).window(TumblingEventTimeWindows.of(Time.seconds(1))), RuntimeError, "TumblingEventTimeWindows needs timestamps", "assign_timestamps_and_watermarks"),
-    ("event time for all without timestamps", lambda s: s.window_all(EventTimeSessionWindows.with_gap(Time.seconds(1))), RuntimeError, "needs timestamps", "assign_timestamps_and_watermarks"),
+    ("event time for all without timestamps", lambda s: s.window_all(SlidingEventTimeWindows.of(Time.seconds(2), Time.seconds(1))), RuntimeError, "needs timestamps", "assign_timestamps_and_watermarks"),
     ("a window of no elements", lambda s: keyed(s).count_window(0), ValueError, "must be positive", None),
     ("a window that slides back", lambda s: keyed(s).count_window(2, -1), ValueError, "slide must be at least 0", None),
     ("a trigger that is none", lambda s: keyed(s).window(TUMBLING).trigger("x"), TypeError, "trigger must be a Trigger", "CountTrigger"),

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from penstock.common.time import Duration, Time
-from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
+from penstock.errors import ArgumentError, ArgumentTypeError, MissingTimestampError
 from penstock.windowing import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -35,6 +35,7 @@ from penstock.windowing import (
 )
 
 S = Time.seconds
+MIN, MAX = -(2**63), 2**63 - 1
 
 
 class Value:
@@ -254,11 +255,42 @@ def test_a_dynamic_gap_must_be_positive():
     [
         TumblingEventTimeWindows(5, 0),
         SlidingEventTimeWindows(5, 1, 0),
-        EventTimeSessionWindows(5),
-        DynamicEventTimeSessionWindows(Gap()),
     ],
     ids=repr,
 )
 def test_an_event_time_window_needs_a_timestamp(assigner):
-    with pytest.raises(RecordError, match="without a timestamp"):
-        assigner.assign_windows("x", -(2**63), Context())
+    with pytest.raises(MissingTimestampError, match="without a timestamp"):
+        assigner.assign_windows("x", MIN, Context())
+
+
+@pytest.mark.parametrize(
+    "assigner",
+    [EventTimeSessionWindows(5), DynamicEventTimeSessionWindows(lambda _: 5)],
+    ids=["fixed gap", "dynamic gap"],
+)
+def test_an_element_without_a_timestamp_opens_the_first_session_as_in_flink(assigner):
+    assert list(assigner.assign_windows("x", MIN, Context())) == [TimeWindow(MIN, MIN + 5)]
+
+
+@pytest.mark.parametrize(
+    ("assigner", "starts"),
+    [
+        (TumblingEventTimeWindows(1000, 0), [807]),
+        (SlidingEventTimeWindows(1000, 500, 0), [307, 807]),
+        (EventTimeSessionWindows(1000), [0]),
+    ],
+    ids=repr,
+)
+def test_windows_are_cut_off_at_the_end_of_time(assigner, starts):
+    windows = assigner.assign_windows("x", MAX, Context())
+    assert [(MAX - window.start, window.end) for window in windows] == [
+        (before, MAX) for before in starts
+    ]
+    assert {window.max_timestamp() for window in windows} == {MAX}
+
+
+def test_a_sliding_window_that_ends_before_the_end_of_time_is_whole():
+    assigner = SlidingEventTimeWindows(1000, 500, 0)
+    first, second = assigner.assign_windows("x", MAX - 400, Context())
+    assert (first.end, first.max_timestamp()) == (MAX, MAX)
+    assert second.max_timestamp() == second.start + 999 < MAX

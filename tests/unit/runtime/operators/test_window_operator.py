@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.common.user_errors import UserCodeError
-from penstock.errors import CheckpointError, InvalidProgramError, RecordError
+from penstock.errors import CheckpointError, InvalidProgramError, MissingTimestampError, RecordError
 from penstock.graph.operator_specs import WindowSpec
 from penstock.runtime.operators.merging_window import MergingWindowOperator
 from penstock.runtime.operators.registry import create_operator
@@ -24,7 +24,7 @@ from penstock.windowing import (
 )
 from tests.builders.window_functions import Show, Sum, SumAndCount, Tag, by_field_0, value_state
 
-MAX = 2**63 - 1
+MIN, MAX = -(2**63), 2**63 - 1
 TUMBLING = TumblingEventTimeWindows(5, 0)
 SLIDING = SlidingEventTimeWindows(4, 2, 0)
 
@@ -314,6 +314,46 @@ def test_a_record_without_a_timestamp_is_refused(make, batch):
     harness = harness_of(make(WindowSpec(TUMBLING, None, reduce_function=Sum())))
     with pytest.raises(RecordError, match="without a timestamp"):
         harness.process_batch(RowBatch(list(batch.values), batch.timestamps))
+
+
+@both_operators
+def test_a_record_without_a_timestamp_is_named_with_its_operator_and_inputs(make):
+    harness = harness_of(make(WindowSpec(TUMBLING, None, reduce_function=Sum())))
+    harness.context.untimed_inputs = "records of 'clicks' have no timestamps"
+    with pytest.raises(MissingTimestampError) as caught:
+        harness.process_batch(RowBatch([("a", 1), ("a", 2)], [1, None]))
+    name = harness.context.operator_name
+    assert caught.value.detail == (
+        f"records of 'clicks' have no timestamps; in operator '{name}', subtask 1 of 1, record ('a', 2)"
+    )
+    assert "with a strategy that has a timestamp assigner" in caught.value.hint
+
+
+@both_operators
+def test_the_least_timestamp_is_none(make):
+    harness = harness_of(make(WindowSpec(TUMBLING, None, reduce_function=Sum())))
+    with pytest.raises(MissingTimestampError):
+        harness.process_element(("a", 1), MIN)
+
+
+@both_operators
+def test_a_window_at_the_end_of_time_fires_with_the_last_watermark(make):
+    harness = harness_of(make(WindowSpec(TUMBLING, None, reduce_function=Sum())))
+    harness.process_elements([(("a", 1), MAX), (("a", 2), MAX - 1)])
+    harness.process_watermark(MAX - 1)
+    assert harness.output() == []
+    harness.process_watermark(MAX)
+    assert harness.output() == [(("a", 3), MAX)]
+
+
+def test_a_late_record_without_a_timestamp_has_none_in_the_side_output():
+    spec = WindowSpec(EventTimeSessionWindows(5), None, reduce_function=Sum(), late_tag="late")
+    harness = harness_of(create_window_operator(spec))
+    harness.process_element(("a", 1))
+    harness.process_watermark(10)
+    harness.process_element(("a", 2))
+    assert harness.output() == [(("a", 1), MIN + 4)]
+    assert harness.side_output("late") == [(("a", 2), None)]
 
 
 @both_operators
