@@ -47,6 +47,11 @@ def executed(steps: Iterable[Transformation]) -> None:
     _registry.remove(("step", each) for each in seen)
 
 
+def used_by_tables(stream: Transformation) -> None:
+    """Take note that a stream became a table, or was one: a view that no query reads, and a stream that nobody reads, have no effect."""
+    executed([stream])
+
+
 def renamed(step: Transformation) -> None:
     """Take note that a step has another name."""
     _registry.rename(("step", step.id), step.name)
@@ -132,6 +137,14 @@ def is_interactive() -> bool:
 
 def is_test() -> bool:
     """Whether this is a process of tests: they define programs to look at them."""
-    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    main = "" if spec is None else spec.name.partition(".")[0]
-    return main in _TEST_RUNNERS or "pytest" in sys.modules or "penstock.testing" in sys.modules
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    runner = "" if spec is None else spec.name.partition(".")[0]
+    if runner in _TEST_RUNNERS or "pytest" in sys.modules or "penstock.testing" in sys.modules:
+        return True
+    case = getattr(
+        sys.modules.get("unittest"), "TestCase", None
+    )  # a file of tests that runs itself
+    return case is not None and any(
+        isinstance(each, type) and issubclass(each, case) for each in vars(main).values()
+    )

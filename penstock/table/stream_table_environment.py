@@ -8,6 +8,7 @@ from typing import Any
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from penstock.common.types import Row, RowKind
 from penstock.datastream._checks import check_instance
+from penstock.datastream._unexecuted import used_by_tables
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ArgumentError
@@ -121,15 +122,19 @@ class StreamTableEnvironment(TableEnvironment):
     def to_append_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
         """Return a table to which rows are only added as a stream, in PyFlink's old form."""
         rows = self._stream(table.plan, ChangelogMode.insert_only(), "to_append_stream")
-        return rows.map(_converter(type_info), type_info)
+        converted = rows.map(_converter(type_info), type_info)
+        used_by_tables(converted.transformation)
+        return converted
 
     def to_retract_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
         """Return a table as a stream of (True, row) for rows that come and (False, row) for rows that go."""
         rows = self._stream(table.plan, ChangelogMode.all(), "to_retract_stream")
         convert = _converter(type_info)
-        return rows.map(
+        converted = rows.map(
             lambda row: (_is_added(row), convert(row)), Types.TUPLE([Types.BOOLEAN(), type_info])
         )
+        used_by_tables(converted.transformation)
+        return converted
 
     def _as_declared(self, table: Table, schema: Schema) -> Node:
         """Return the plan with the columns and types of a schema."""
@@ -159,6 +164,7 @@ class StreamTableEnvironment(TableEnvironment):
             ),
         )
         self.stream_environment.add_operator(rows)
+        used_by_tables(rows)
         return DataStream(self.stream_environment, rows)
 
 

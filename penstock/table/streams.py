@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
+from penstock.datastream._unexecuted import used_by_tables
 from penstock.datastream.stream import DataStream
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.graph.operator_specs import SourceSpec
@@ -115,6 +116,7 @@ class _StreamTable:
             kind.not_null() if key is not None and name in key else kind
             for name, kind in zip(names, types, strict=True)
         ]
+        used_by_tables(self._stream.transformation)
         watermark = self._schema.watermark
         own_time = watermark[0] if watermark is not None and self._own_watermark else None
         return StreamScan(

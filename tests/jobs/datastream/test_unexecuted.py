@@ -30,6 +30,15 @@ env = StreamExecutionEnvironment.get_execution_environment()
 words = env.from_collection([1]).map(str, Types.STRING())
 StreamTableEnvironment.create(env).from_data_stream(words).execute().print()
 """
+_UNUSED_VIEW = f"""
+{_STREAM_TO_TABLE}
+StreamTableEnvironment.create(env).create_temporary_view("v", env.from_collection([1]).map(str, Types.STRING()))
+"""
+_UNUSED_STREAM = f"""
+{_STREAM_TO_TABLE}
+tables = StreamTableEnvironment.create(env)
+tables.to_data_stream(tables.sql_query("SELECT 1"))
+"""
 _SAYS = "the program ends without running what it defined"
 _RUN = ("-m", "penstock", "run", "--no-spark")
 
@@ -73,6 +82,11 @@ def test_programs_that_forget_to_execute(tmp_path: Path) -> None:
             f"{_DEFINE}env.execute()\nenv.from_collection([3]).filter(bool)\n",
             _RUN,
             "1 operation was never executed, in 1 environment ('Filter')",
+        ),
+        "a stream that was a table": (
+            f"{_UNUSED_STREAM.rstrip()}.print()",
+            _RUN,
+            "1 operation was never executed, in 1 environment ('Print to Std. Out')",
         ),
         "an exit without an error": (f"{_DEFINE}sys.exit()", _RUN, "2 operations"),
         "a statement set": (
@@ -121,6 +135,23 @@ def test_programs_that_mean_it(tmp_path: Path) -> None:
         "given up": (f"{_DEFINE}env.close()", (), None),
         "an interactive session": (_DEFINE, ("-i",), ">>>"),
         "unit tests": (tests, ("-m", "unittest", "program"), "OK"),
+        "unit tests that run themselves": (
+            f"{textwrap.dedent(tests)}\nunittest.main()",
+            (),
+            "OK",
+        ),
+        "a handled failure": (
+            f"{_DEFINE.replace('n + 1', '1 // 0')}\ntry:\n    env.execute()\nexcept RuntimeError:\n    pass",
+            _RUN,
+            None,
+        ),
+        "a view that no query reads": (_UNUSED_VIEW, _RUN, None),
+        "a table that becomes a stream for nothing": (_UNUSED_STREAM, _RUN, None),
+        "a branch that is not collected": (
+            f"{_DEFINE.replace('.print()', '')}\nlist(env.from_collection([3]).execute_and_collect())",
+            _RUN,
+            None,
+        ),
         "a forked process": (f"{_DEFINE}import os\nenv.close() if os.fork() else None", (), None),
         "a job": (f"{_DEFINE}env.execute()", _RUN, None),
         "SQL": (f"{_TABLES}tables.execute_sql('INSERT INTO p VALUES (1)').wait()", _RUN, None),
