@@ -21,7 +21,7 @@ def short_time(key: str, value: Any) -> str | None:
     """Return what to say about a time that an option is set to; None if it has a unit, or is long enough.
 
     >>> short_time("execution.checkpointing.interval", 10)
-    "a checkpoint is taken every 10 ms: a number without a unit is milliseconds. Write 10000 or '10 s' if seconds are meant, else '10 ms' (option 'execution.checkpointing.interval')"
+    "a checkpoint is taken every 10 ms: a number without a unit is milliseconds. Write 10000 if seconds are meant, else Duration.of_millis(10), or '10 ms' in a configuration (option 'execution.checkpointing.interval')"
     >>> short_time("execution.checkpointing.interval", "10 ms"), short_time("execution.checkpointing.interval", 5000)
     (None, None)
     """
@@ -32,8 +32,8 @@ def short_time(key: str, value: Any) -> str | None:
     if not 0 < millis < least:
         return None
     return (
-        f"{effect.format(millis)}: a number without a unit is milliseconds. Write {millis * 1000} or '{millis} s' if seconds are "
-        f"meant, else '{millis} ms' (option '{key}')"
+        f"{effect.format(millis)}: a number without a unit is milliseconds. Write {millis * 1000} if seconds are meant, else "
+        f"Duration.of_millis({millis}), or '{millis} ms' in a configuration (option '{key}')"
     )
 
 

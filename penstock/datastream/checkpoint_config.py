@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from penstock.common import options
 from penstock.common.configuration import Configuration
@@ -12,6 +12,9 @@ from penstock.datastream._checks import check_instance, check_int
 from penstock.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+
+_PLAUSIBLE_MS: Final = 100  # shorter intervals are warned of, if they have no unit
+_SECOND_MS: Final = 1000
 
 
 class CheckpointConfig:
@@ -199,5 +202,8 @@ class CheckpointConfig:
         return self
 
     def _set_millis(self, option: Any, value: Any, what: str, minimum: int) -> CheckpointConfig:
-        warn_of_short_time(option.key, value)
+        # Who takes checkpoints several times a second gives the other times in milliseconds, too.
+        often = _PLAUSIBLE_MS <= self.get_checkpoint_interval() < _SECOND_MS
+        if option is options.CHECKPOINT_INTERVAL or not often:
+            warn_of_short_time(option.key, value)
         return self._set(option, Duration.of_millis(to_millis(value, what, minimum=minimum)))

@@ -15,7 +15,8 @@ LOOKED_AT: Final = 100  # so many records of a reader: producers hardly ever cha
 class FieldNameCheck:
     """Looks at the first records of a reader, for columns that are NULL while there is a field with the name in another case.
 
-    Fields that are columns themselves do not count: `id` and `ID` may both be there.
+    Fields that are columns themselves do not count: `id` and `ID` may both be there. Nor do those that a record has beside the field of the column,
+    null or not: the producer knows both names, and may leave one of them out.
     """
 
     def __init__(self, row: FieldType, group: Any) -> None:
@@ -23,6 +24,7 @@ class FieldNameCheck:
         self._counter = SuspicionCounter(group)
         self._looked = 0
         self._found = False
+        self._distinct: set[str] = set()  # columns that a record had together with such a field
 
     @property
     def done(self) -> bool:
@@ -46,10 +48,12 @@ class FieldNameCheck:
         if self.done:
             return
         self._looked += 1
-        other = next(fields_of_other_case(self._row, document), None)
-        if other is not None:
+        others = list(fields_of_other_case(self._row, document))
+        self._distinct |= {column for column, _, both in others if both}
+        missing = [(column, field) for column, field, _ in others if column not in self._distinct]
+        if missing:
             self._found = True
-            column, field = other
+            column, field = missing[0]
             shown = f"column '{column}' is NULL, and the record has a field '{field}'"
             self._counter.count(FIELDS, 1, shown)
         if self._found:
@@ -58,27 +62,26 @@ class FieldNameCheck:
 
 def fields_of_other_case(
     row: FieldType, document: Any, path: str = ""
-) -> Iterator[tuple[str, str]]:
-    """Yield columns that are missing or null, with the field that is spelled like them except for case.
+) -> Iterator[tuple[str, str, bool]]:
+    """Yield columns, the field that is spelled like each except for case, and whether its own field is there, too.
 
     >>> row = FieldType("ROW", (("userId", FieldType("STRING")), ("at", FieldType("BIGINT"))))
     >>> list(fields_of_other_case(row, {"userid": "ann", "at": 1}))
-    [('userId', 'userid')]
+    [('userId', 'userid', False)]
     """
     if not isinstance(document, dict):
         return
-    missing = [name for name in row.names if document.get(name) is None]
-    if missing:
-        known = set(row.names)
-        others = {
-            name.casefold(): name
-            for name, value in document.items()
-            if name not in known and value is not None
-        }
-        for name in missing:
+    known = set(row.names)
+    others = {
+        name.casefold(): name
+        for name, value in document.items()
+        if name not in known and value is not None
+    }
+    if others:
+        for name in row.names:
             other = others.get(name.casefold())
             if other is not None:
-                yield path + name, path + other
+                yield path + name, path + other, name in document
     for name, kind in row.fields:
         if kind.kind == "ROW":
             yield from fields_of_other_case(kind, document.get(name), f"{path}{name}.")

@@ -23,7 +23,8 @@ class ResultCheck:
     """Takes note of functions that return one value where several results are expected.
 
     PyFlink iterates over whatever a function returns, and so it is here: a text becomes a record for each of its characters. Hardly any program means
-    that. A tuple may well be several results, so nothing is said about tuples.
+    that. A tuple may well be several results, so nothing is said about tuples. Nor about what is empty, which gives no record, as None does, and
+    about a single character, which gives itself.
     """
 
     def __init__(self, group: Any) -> None:
@@ -31,6 +32,8 @@ class ResultCheck:
 
     def note(self, result: Any) -> None:
         """Take note of a result whose type is one of `ITERATED`."""
+        if not result or (type(result) is str and len(result) == 1):
+            return
         parts = ITERATED[type(result)]
         shown = f"{shorten(result, 60)} became {counted(len(result), 'record')}, {parts}"
         self._counter.count(RESULTS, 1, shown)

@@ -6,9 +6,11 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any, Final
 
+from penstock.common import clock
 from penstock.common.suspicious_records import TIMESTAMPS, SuspicionCounter
 
-_YEARS: Final = (1_000_000_000, 4_000_000_000)  # 2001 to 2096, in seconds
+_FIRST_S: Final = 1_000_000_000  # 2001
+_AHEAD_S: Final = 366 * 86_400  # events of the future are of the next year at most
 _UNITS: Final = {"seconds": 1, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
 _LATEST_MS: Final = 253_402_300_799_999  # the end of the year 9999
 
@@ -17,7 +19,8 @@ class TimestampCheck:
     """Looks at the first timestamps of a subtask, whether they look like another unit than milliseconds.
 
     Seconds of today, taken as milliseconds, are in January of 1970: windows would be a thousand times too long. All timestamps
-    of the batch have to look like that, so that events that really are from 1970 pass, with few exceptions.
+    of the batch have to look like that, so that events that really are from 1970, or are counted from the start of a simulation or of a device,
+    pass with few exceptions. So do those that are whole seconds in milliseconds.
     """
 
     def __init__(self, group: Any) -> None:
@@ -38,6 +41,8 @@ class TimestampCheck:
             return
         self._done = True
         unit = unit_of(lowest)
+        if unit == "seconds" and lowest != highest and lowest % 1000 == highest % 1000 == 0:
+            return
         if unit is not None and unit == unit_of(highest):
             self._counter.count(TIMESTAMPS, records, _meanings(lowest, unit))
             self._counter.checked(TIMESTAMPS, records)
@@ -49,14 +54,14 @@ class TimestampCheck:
 
 
 def unit_of(timestamp: int) -> str | None:
-    """Return the unit that a timestamp seems to have instead of milliseconds: one of the years 2001 to 2096 in that unit.
+    """Return the unit that a timestamp seems to have instead of milliseconds: in that unit it is between 2001 and the next year.
 
     >>> unit_of(1_700_000_000), unit_of(1_700_000_000_000), unit_of(1_700_000_000_000_000), unit_of(60_000)
     ('seconds', None, 'microseconds', None)
     """
-    first, last = _YEARS
+    last = int(clock.now()) + _AHEAD_S
     for unit, factor in _UNITS.items():
-        if first * factor <= timestamp < last * factor:
+        if _FIRST_S * factor <= timestamp < last * factor:
             return unit
     return None
 

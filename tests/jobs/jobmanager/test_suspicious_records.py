@@ -116,6 +116,11 @@ def test_units_of_timestamps() -> None:
         "a day and a year of milliseconds": ([day, 365 * day], None),
         "events of January 1970 and later ones": ([1_200_000_000, NOW], None),
         "negative": ([-1_700_000_000], None),
+        "whole seconds since a simulation began": ([15 * day, 15 * day + 1000, 16 * day], None),
+        "a device that is up for a month": ([30 * day + 7, 30 * day + 1009], None),
+        "numbers of the order of nanoseconds that are none": ([3_100_000_000_000_000_000], None),
+        "the end of time": ([2**63 - 1], None),
+        "whole thousands of seconds": ([1_700_000_000], "in seconds"),
         "no record": ([], None),
     }
 
@@ -218,6 +223,10 @@ def test_results_that_are_iterated() -> None:
         "a tuple": (lambda word: (word, word), None),
         "a generator": (lambda word: (each for each in word), None),
         "nothing": (lambda _: None, None),
+        "an empty text": (lambda word: [word] if word == "or" else "", None),
+        "an empty dictionary": (lambda _: {}, None),
+        "a character": (lambda word: word[0], None),
+        "a byte": (lambda word: word[:1].encode(), "b't' became 1 record, one for each byte"),
         "a range": (lambda word: range(len(word)), None),
         "words": (str.split, None),
     }
@@ -347,6 +356,12 @@ def test_fields_in_another_case(tmp_path: Path) -> None:
         "another field": (['{"user_id": "ann", "at": 1}'], None),
         "another case that is null": (['{"userid": null}'], None),
         "both": (['{"userId": "ann", "userid": "bob"}'], None),
+        "null beside another case": (['{"userId": null, "userid": "bob"}'], None),
+        "both, and then one": (['{"userId": 1, "userid": 2}', '{"userid": "bob"}'], None),
+        "both in a row, and then one": (
+            ['{"where": {"City": "X", "city": 1}}', '{"where": {"city": 2}}'],
+            None,
+        ),
         "in a row": (['{"where": {"city": "X"}}'], "column 'where.City' is NULL"),
         "in an array": (['{"steps": [{"No": 1}, {"no": 1}]}'], "column 'steps.No' is NULL"),
         "beyond the first hundred": ([exact] * 100 + ['{"userid": "ann"}'], None),

@@ -54,8 +54,8 @@ def test_an_interval_of_ten_milliseconds_is_mentioned_once(said: Any) -> None:
 
     (line,) = said(program)
     assert line == (
-        "a checkpoint is taken every 10 ms: a number without a unit is milliseconds. Write 10000 or '10 s' if seconds are "
-        "meant, else '10 ms' (option 'execution.checkpointing.interval')"
+        "a checkpoint is taken every 10 ms: a number without a unit is milliseconds. Write 10000 if seconds are meant, else "
+        "Duration.of_millis(10), or '10 ms' in a configuration (option 'execution.checkpointing.interval')"
     )
 
 
@@ -109,9 +109,28 @@ def test_times_that_are_meant(said: Any) -> None:
         "a pause": lambda: config.set_min_pause_between_checkpoints(500),
         "no delay": lambda: RestartStrategies.fixed_delay_restart(3, 0),
         "a delay": lambda: RestartStrategies.fixed_delay_restart(3, Time.milliseconds(10)),
+        "times that fit a short interval": _checkpoint_often,
         "another option": lambda: _configure("execution.buffer-timeout.interval", "10"),
     }
     check_all(cases, lambda program: _assert_nothing(said(program)))
+
+
+def _checkpoint_often() -> None:
+    """Set times of less than a second, all in milliseconds."""
+    config = _env().enable_checkpointing(200).get_checkpoint_config()
+    config.set_min_pause_between_checkpoints(50)
+    config.set_checkpoint_timeout(800)
+
+
+def test_times_that_do_not_fit_the_interval(said: Any) -> None:
+    def program() -> None:
+        config = _env().enable_checkpointing(60_000).get_checkpoint_config()
+        config.set_min_pause_between_checkpoints(30)
+        config.set_checkpoint_timeout(600)
+
+    pause, timeout = said(program)
+    assert "least 30 ms apart" in pause
+    assert "takes more than 600 ms" in timeout
 
 
 def _assert_nothing(lines: list[str]) -> None:
