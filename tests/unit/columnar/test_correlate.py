@@ -90,6 +90,13 @@ def test_a_condition_decides_which_elements_count() -> None:
     assert _without_collection(running.changes()) == [(1, 2), (2, None)]
 
 
+def test_a_row_is_there_as_often_as_a_number_says() -> None:
+    spec = CorrelateSpec((INT, TEXT), "REPLICATE ROWS", (InputRef(INT, 0),), (INT,))
+    running = Stopped(spec, "hashmap")
+    running.send([(2, "a"), (0, "b"), (-3, "c"), (None, "d"), (1, "e")], (INT, TEXT))
+    assert [row[1:] for _, row in running.changes()] == [("a", 0), ("a", 1), ("e", 0)]
+
+
 class Split:
     """A table function; it says when it is opened and closed."""
 

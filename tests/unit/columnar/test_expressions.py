@@ -124,6 +124,14 @@ def values(rex: Rex | str, zone: str = "UTC") -> list[Any]:
         ("CAST(a AS ARRAY<STRING>)", [["1", None], [], None, ["2"]]),
         ("n IS DISTINCT FROM 5", [False, True, True, True]),
         ("GREATEST(n, 1)", [5, 1, None, 1]),
+        ("GREATEST(1, n)", [5, 1, None, 1]),
+        ("LEAST(0, n, 1)", [0, -7, None, 0]),
+        ("(n > 0) IS TRUE", [True, False, False, False]),
+        ("(n > 0) IS NOT TRUE", [False, True, True, True]),
+        ("(n > 0) IS FALSE", [False, True, False, True]),
+        ("(n > 0) IS NOT FALSE", [True, False, True, False]),
+        ("(n > 0) IS UNKNOWN", [False, False, True, False]),
+        ("(n > 0) IS NOT UNKNOWN", [True, True, False, True]),
         ("1 + 1", [2, 2, 2, 2]),
     ],
 )
@@ -138,6 +146,9 @@ def test_each_row_has_its_value(text: str, expected: list[Any]) -> None:
         ("n <> 0 AND 10 / n > 1", [True, False, None, False]),
         ("n = 0 OR 10 / n > 1", [True, False, None, True]),
         ("COALESCE(n + 1, 1 / 0)", None),
+        ("COALESCE(n, 10 / n)", [5, -7, None, 0]),
+        ("HOUR(t) > 100 AND 10 / n > 100", [False, False, False, False]),  # NULL AND FALSE, too
+        ("HOUR(t) < 100 OR 10 / n < 100", [True, True, True, True]),
         ("COALESCE(n, 0) + CASE WHEN n IS NULL THEN 1 ELSE 0 END", [5, -7, 1, 0]),
         ("CASE WHEN s = '12' THEN CAST(s AS INT) END", [None, 12, None, None]),
         ("CASE WHEN s = 'a,b' THEN 0 WHEN s = '' THEN 1 ELSE CAST(s AS INT) END", [0, 12, None, 1]),
@@ -239,6 +250,27 @@ def test_a_users_function_of_constants_is_called_for_each_row_too() -> None:
     counted: list[int] = []
     call = UserCall(D.INT(), "count", lambda: counted.append(1) or len(counted), ())
     assert values(call) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("function", "condition", "called"),
+    [
+        ("CASE", "n > 0", [5]),
+        ("AND", "n > 0", [5, None]),
+        ("OR", "n > 0", [-7, None, 0]),
+        ("COALESCE", "n > 0", [None]),
+    ],
+)
+def test_a_users_function_is_called_where_its_value_is_needed(
+    function: str, condition: str, called: list[Any]
+) -> None:
+    asked: list[Any] = []
+    call = UserCall(D.BOOLEAN(), "f", lambda n: asked.append(n), (InputRef(D.BIGINT(), 0),))  # type: ignore[func-returns-value]
+    operands = [typed(condition), call]
+    if function == "CASE":
+        operands.append(literal_of(True))
+    values(resolve(function, operands))
+    assert asked == called
 
 
 def test_a_users_pandas_function_gets_series() -> None:

@@ -54,3 +54,13 @@ def test_the_final_rows_are_given_once_at_the_end(backend, few, monkeypatch):
     assert {kind for kind, _ in found} == {"+I"}
     assert Counter(row for _, row in found) == there
     harness.close()
+
+
+def test_a_row_may_be_taken_back_before_it_comes(monkeypatch):
+    monkeypatch.setattr("penstock.columnar.operators.final_table._FEW", 0)
+    harness, output = running("hashmap")
+    for change in (("-U", (1, "a")), ("+I", (2, "b")), ("-D", (3, "c")), ("+I", (1, "a"))):
+        harness.operator.process(batch_of([change], TYPES))
+    harness.operator.finish()
+    assert changes_of(output.frames) == [("+I", (2, "b"))]
+    harness.close()

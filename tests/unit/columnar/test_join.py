@@ -20,6 +20,7 @@ from penstock.columnar.store import index
 from penstock.table.data_types import DataTypes
 from penstock.table.expressions.nodes import Call, InputRef
 from penstock.testing.harness import OperatorHarness
+from tests.builders.tight_bounds import tight_bounds
 from tests.unit.columnar.changes import FrameOutput, batch_of, changes_of, cut, table_of
 from tests.unit.columnar.join_cases import Change, Stopped, joined, shown
 
@@ -256,3 +257,52 @@ def test_changes_that_the_plan_did_not_tell_of_are_taken() -> None:
     running.send([(1, 9, None)], RIGHT, 1)
     running.send([("-D", (1, 1, "a", None))], LEFT)
     assert [(kind, row[1]) for kind, row in running.changes()] == [("+I", 1), ("+I", 2), ("-D", 1)]
+
+
+def test_changes_that_the_plan_did_not_tell_of_reach_rows_on_disk() -> None:
+    """A row that was only read from disk for its partner is taken back: it must not come back from there."""
+    with tight_bounds():
+        running = Stopped(JoinSpec("INNER", LEFT, RIGHT, (0,), (0,)), "rocksdb")
+        rows = [(key, key, "a", None) for key in range(6)]
+        for row in rows:
+            running.send([row], LEFT)
+        running.send([(0, 9, None)], RIGHT, 1)
+        running.send([("-D", rows[0])], LEFT)
+        for key in range(1, 6):
+            running.send([(key, 9, None)], RIGHT, 1)
+        running.output.frames.clear()
+        running.send([(0, 10, None), (1, 10, None)], RIGHT, 1)
+        assert [row[0] for _, row in running.changes()] == [1]
+
+
+@pytest.mark.parametrize("update_before", [True, False])
+def test_pairs_of_a_row_that_is_updated_are_updated_or_come_or_go(update_before: bool) -> None:
+    spec = JoinSpec(
+        "INNER",
+        LEFT,
+        RIGHT,
+        (0,),
+        (0,),
+        MORE,
+        left_unique=(2,),
+        left_retracts=True,
+        update_before=update_before,
+    )
+    running = Stopped(spec, "hashmap")
+    running.send([(1, 5, None), (1, 20, None)], RIGHT, 1)
+    there = (1, 3, "x", None)
+    running.send([there], LEFT)
+    for number, told in (
+        (7, ["-D 3 5", "-U 3 20", "+U 7 20"]),
+        (1, ["-U 7 20", "+I 1 5", "+U 1 20"]),
+        (30, ["-D 1 5", "-D 1 20"]),
+        (4, ["+I 4 5", "+I 4 20"]),
+    ):
+        running.output.frames.clear()
+        new = (1, number, "x", None)
+        running.send([("-U", there), ("+U", new)] if update_before else [("+U", new)], LEFT)
+        there = new
+        found = [f"{kind} {row[1]} {row[5]}" for kind, row in running.changes()]
+        assert sorted(found) == sorted(
+            each for each in told if update_before or not each.startswith("-U")
+        )

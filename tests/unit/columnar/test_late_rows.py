@@ -86,11 +86,11 @@ def test_a_row_that_finds_no_partner_and_is_too_late_to_wait_counts_as_late() ->
     running = Stopped(join, "hashmap")
     running.send([("a", at(10))], TYPES)
     running.watermark(12_000)
-    running.send([("a", at(8)), ("b", at(8)), ("b", at(11))], TYPES, 1)
+    running.send([("a", at(8)), ("b", at(8)), ("b", at(11)), ("c", at(9)), ("c", at(10))], TYPES, 1)
     metrics = running.harness.metrics.report()
-    # a@8 has its partner, b@11 can wait for one.
+    # a@8 has its partner, b@11 and c@10 can wait for one; partners of c@9 are not newer than the watermark.
     assert len(running.changes()) == 1
-    assert metrics["numLateRecordsDropped"] == ("counter", 1)
+    assert metrics["numLateRecordsDropped"] == ("counter", 2)
     assert metrics["lateRecordsLatenessMs"][1]["max"] == 4000
     preserving = IntervalJoinSpec("FULL", TYPES, TYPES, (0,), (0,), 1, 1, -3000, 3000)
     kept = Stopped(preserving, "hashmap")

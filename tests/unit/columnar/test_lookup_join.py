@@ -110,6 +110,27 @@ def test_a_key_without_rows_is_asked_for_again_if_that_is_wanted(asynchronous: b
     assert table.asked == [(1,)] * 3
 
 
+class Slow(Table):
+    """A table whose rows are there one after another: a key has been asked for as often as it says."""
+
+    def lookup(self, keys: Sequence[Any]) -> list[Any]:
+        self.asked += keys
+        return [ROWS.get(key[0], []) if self.asked.count(key) >= key[0] else [] for key in keys]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_answers_to_what_was_asked_again_belong_to_their_keys(asynchronous: bool) -> None:
+    retry = {"predicate": "lookup_miss", "attempts": 3, "delay_ms": 1}
+    table = Slow()
+    spec = _spec(table, "LEFT", retry=retry, asynchronous=asynchronous, capacity=1)
+    running = Stopped(spec, "hashmap")
+    running.send(ROWS_IN, INPUT)
+    running.harness.finish()
+    alone = [(None, "c", None, None), (9, "d", None, None)]
+    assert running.changes() == [("+I", row) for row in [*INNER[:3], *alone, INNER[3]]]
+    assert table.asked == [(1,), (2,), (9,), (2,), (9,), (9,), (9,)]
+
+
 class Broken(Table):
     """A table that cannot be asked."""
 

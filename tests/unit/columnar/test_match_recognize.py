@@ -184,3 +184,93 @@ def test_conditions_may_be_anything_that_expressions_can_do() -> None:
     running.send([(name, 1, time) for name, time in zip(names, times, strict=True)], TYPES)
     running.watermark(MAX_WATERMARK)
     assert running.changes() == [("+I", ("x", 1)), ("+I", ("z", 1))]
+
+
+def _found(values: list[int], *measures: Rex, **changes: Any) -> list[Any]:
+    """What is found in values that come one after another."""
+    named = tuple((f"m{at}", each) for at, each in enumerate(measures))
+    spec = _spec(
+        **{"keys": (), "order": (SortKey(2),), "measures": named, "subsets": (), **changes}
+    )
+    running = Stopped(spec, "hashmap", seed=3, stops=0.5)
+    for second, value in enumerate(values):
+        running.send([("a", value, EPOCH + dt.timedelta(seconds=second))], TYPES)
+        running.watermark(second * 1000)
+    running.watermark(MAX_WATERMARK)
+    return [row for _, row in running.changes()]
+
+
+def test_a_reluctant_variable_takes_as_few_rows_as_it_can() -> None:
+    definitions = (
+        ("A", _call("<", _of("A"), _number(8))),
+        ("B", _call(">", _of("B"), _number(5))),
+    )
+    for greedy, found in ((True, [(7, 8)]), (False, [(1, 7)])):
+        repeated = PatternNode("VARIABLE", "A", least=1, most=None, greedy=greedy)
+        pattern = PatternNode("CONCAT", parts=(repeated, _variable("B")))
+        matches = _found([1, 7, 8, 2], _of("A"), _of("B"), pattern=pattern, definitions=definitions)
+        assert matches == found
+
+
+@pytest.mark.parametrize(
+    ("after_match", "starts"),
+    [
+        (("PAST LAST ROW", None), [1, 5]),
+        (("TO NEXT ROW", None), [1, 2, 3, 4, 5]),
+        (("TO FIRST", "B"), [1, 2, 3, 4, 5]),
+        (("TO LAST", "B"), [1, 3, 5]),
+        (("TO LAST", "C"), [1, 4]),
+    ],
+    ids=str,
+)
+def test_the_next_match_begins_where_the_strategy_says(
+    after_match: tuple[str, str | None], starts: list[int]
+) -> None:
+    pattern = PatternNode("CONCAT", parts=(_variable("A"), _variable("B", 2, 2), _variable("C")))
+    values = list(range(1, 9))
+    matches = _found(values, _of("A"), pattern=pattern, definitions=(), after_match=after_match)
+    assert matches == [(start,) for start in starts]
+
+
+def test_rows_of_a_subset_are_in_the_order_in_which_they_came() -> None:
+    pattern = PatternNode("CONCAT", parts=tuple(map(_variable, "ABC")))
+    first, last = (Call(IntType(), name, (_of("S"), _number(0))) for name in ("FIRST", "LAST"))
+    for subset in (("A", "C"), ("C", "A"), ("C", "B", "A")):
+        matches = _found(
+            [1, 2, 3],
+            first,
+            last,
+            pattern=pattern,
+            definitions=(),
+            subsets=(("S", subset),),
+        )
+        assert matches == [(1, 3)]
+
+
+def test_a_condition_that_is_unknown_does_not_hold() -> None:
+    """With one A there is none before it: what is said of that is unknown."""
+    before = Call(IntType(), "LAST", (_of("A"), _number(1)))
+    two = _call("=", _of("B"), _number(2))
+    for condition, with_one, with_two in (
+        (_call("NOT", _call("<", _of("B"), before)), [], [(3,)]),
+        (_call("OR", _call("<", _of("B"), before), two), [(2,)], []),
+        (_call("AND", _call("<>", _of("B"), before), two), [], []),
+        (_call("IS NULL", before), [(2,)], []),
+    ):
+        for count, found in ((1, with_one), (2, with_two)):
+            parts = (_variable("A", count, count), _variable("B"))
+            pattern = PatternNode("CONCAT", parts=parts)
+            matches = _found([1, 2, 3], _of("B"), pattern=pattern, definitions=(("B", condition),))
+            assert matches == found, (condition, count)
+
+
+def test_a_row_is_late_if_it_is_not_newer_than_the_watermark() -> None:
+    pattern = PatternNode("CONCAT", parts=(_variable("A"), _variable("B")))
+    spec = _spec(pattern=pattern, definitions=(), measures=(("a", _of("A")),), subsets=())
+    running = Stopped(spec, "hashmap")
+    running.watermark(1000)
+    for value, millis in ((1, 1000), (2, 1001), (3, 1002)):
+        running.send([("a", value, EPOCH + dt.timedelta(milliseconds=millis))], TYPES)
+    running.watermark(MAX_WATERMARK)
+    assert [row for _, row in running.changes()] == [("a", 2)]
+    assert running.harness.metrics.counter("numLateRecordsDropped").get_count() == 1

@@ -28,6 +28,7 @@ VALUES: list[list[Any]] = [
     [[1, 2], [], None],
     [b"x", b"", None],
     [{"a": 1, "b": "x"}, {"a": None, "b": "y"}],
+    [None, -1, -2, 0, 1, 2**40, -(2**40), 2**61 - 2],  # all hash as they are, but -1
 ]
 
 
@@ -61,6 +62,23 @@ def test_rows_are_scattered_to_the_owners_of_their_keys() -> None:
     for target, part in pending.items():
         for key in keys_of(part.frame, (0, 1)):
             assert subtask_of(key_group_of(key, 128), 3, 128) == target
+
+
+def test_rows_without_kinds_are_inserts_when_others_are_put_to_them() -> None:
+    def part(*numbers: int, kinds: list[int] | None = None) -> ColumnBatch:
+        made = pl.DataFrame({"c0": numbers})
+        return ColumnBatch(
+            made if kinds is None else made.with_columns(pl.Series("$kind", kinds, pl.Int8))
+        )
+
+    batch = part(1, 2)
+    batch.extend(part(3))
+    assert batch.kinds is None
+    batch.extend(part(4, 5, kinds=[1, 2]))
+    batch.extend(part(6))
+    assert batch.kinds is not None
+    assert batch.kinds.tolist() == [0, 0, 0, 1, 2, 0]
+    assert batch.frame["c0"].to_list() == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_process_that_never_made_columns_can_read_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,10 @@ from penstock.columnar.specs.stateless import (
     WatermarkSpec,
 )
 from penstock.common.types import Row, RowKind
+from penstock.common.user_errors import FunctionFailedError
 from penstock.errors import RecordError
 from penstock.runtime.records import MAX_WATERMARK, RowBatch
-from penstock.table.expressions.nodes import Call, InputRef, Literal
+from penstock.table.expressions.nodes import Call, InputRef, Literal, UserCall
 from penstock.table.types import (
     ArrayType,
     BigIntType,
@@ -36,7 +37,7 @@ from penstock.table.types import (
     VarCharType,
 )
 from penstock.testing.harness import OperatorHarness
-from tests.unit.columnar.changes import ColumnDriver
+from tests.unit.columnar.changes import ColumnDriver, FrameOutput
 
 TYPES = (BigIntType(), VarCharType(10))
 
@@ -54,17 +55,35 @@ def test_rows_are_filtered_and_computed_and_keep_their_kinds() -> None:
     assert driver.changes == [("+U", ("b", 4)), ("-D", (None, 6))]
 
 
+def test_an_error_of_a_users_function_names_its_row_among_those_that_it_was_called_for() -> None:
+    def picky(number: int) -> int:
+        if not number:
+            raise ValueError("not zero")
+        return number
+
+    first = InputRef(TYPES[0], 0)
+    small = Call(BooleanType(), "<", (first, Literal(BigIntType(), 5)))
+    call = UserCall(TYPES[0], "picky", picky, (first,))
+    chosen = Call(TYPES[0], "CASE", (small, call, Literal(BigIntType(), 9)))
+    driver = ColumnDriver(CalcSpec(TYPES, projection=(chosen,)), TYPES)
+    driver.feed([(7, "a"), (3, "b"), (6, "c"), (4, "d")])
+    assert [row for _, row in driver.changes] == [(9,), (3,), (9,), (4,)]
+    with pytest.raises(FunctionFailedError, match="not zero") as caught:
+        driver.feed([(7, "a"), (3, "b"), (6, "c"), (0, "d")])
+    assert "of row (0, 'd')" in str(caught.value.detail)
+
+
 def test_constants_are_there_once_per_row() -> None:
     driver = ColumnDriver(CalcSpec(TYPES, projection=(Literal(IntType(), 7),)), TYPES)
     driver.feed([(1, "a"), (2, "b")])
     assert driver.changes == [("+I", (7,)), ("+I", (7,))]
 
 
-def watermarks(**more: Any) -> ColumnDriver:
+def watermarks(out: FrameOutput | None = None, **more: Any) -> ColumnDriver:
     types = (TimestampType(3),)
     wait = Literal(DayTimeIntervalType(), dt.timedelta(milliseconds=10))
     expression = Call(types[0], "-", (InputRef(types[0], 0), wait))
-    return ColumnDriver(WatermarkSpec(types, 0, expression, **more), types)
+    return ColumnDriver(WatermarkSpec(types, 0, expression, **more), types, out=out)
 
 
 def at(millis: int) -> tuple[dt.datetime]:
@@ -81,6 +100,30 @@ def test_watermarks_follow_the_rows_and_go_on_after_a_restart() -> None:
     driver.harness.process_watermark(500)
     driver.harness.process_watermark(MAX_WATERMARK)
     assert driver.out.watermarks == [90, 110, MAX_WATERMARK]
+
+
+class Statuses(FrameOutput):
+    """Keeps what is told about idleness, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.idle: list[bool] = []
+
+    def emit_status(self, idle: bool) -> None:
+        self.idle.append(idle)
+
+
+def test_an_input_that_was_idle_at_a_restart_is_active_with_its_next_row() -> None:
+    told = Statuses()
+    driver = watermarks(told, idle_timeout_ms=100)
+    driver.feed([at(100)])
+    driver = driver.restarted()
+    assert told.idle == []
+    driver.harness.clock.advance(100)
+    driver = driver.restarted()
+    assert told.idle == [True]
+    driver.feed([at(110)])
+    assert told.idle == [True, False]
 
 
 def test_a_row_without_a_time_is_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -121,12 +122,41 @@ def test_an_interval_join_by_the_clock_forgets_rows_by_the_clock() -> None:
     assert len(running.changes()) == 2
 
 
+def test_an_interval_join_by_the_clock_gives_up_waiting_at_the_end_of_its_inputs() -> None:
+    spec = IntervalJoinSpec("FULL", LEFT, RIGHT, (0,), (0,), None, None, -60, 60)
+    running = Stopped(spec, "hashmap")
+    running.send([(1, 1, None), (2, 2, None)], LEFT)
+    running.send([(1, None, 5), (3, None, 6)], RIGHT, 1)
+    running.output.frames.clear()
+    running.harness.operator.finish()
+    assert running.changes() == [
+        ("+I", (2, 2, None, None, None, None)),
+        ("+I", (None, None, None, 3, None, 6)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "delay"), [(-60, 30, 60), (-30, 60, 60), (20, 90, 90), (-90, -20, 90)]
+)
+def test_watermarks_of_an_interval_join_are_behind_all_rows_to_come(
+    lower: int, upper: int, delay: int
+) -> None:
+    running = Stopped(
+        IntervalJoinSpec("INNER", LEFT, RIGHT, (0,), (0,), 2, 1, lower, upper), "hashmap"
+    )
+    running.watermark(1000)
+    running.watermark(END)
+    assert running.output.watermarks == [1000 - delay, END]
+
+
 WINDOWED = (DataTypes.INT(), DataTypes.INT(), DataTypes.TIMESTAMP(3), DataTypes.TIMESTAMP(3))
+FEWER = Call(DataTypes.BOOLEAN(), "<", (InputRef(WINDOWED[1], 1), InputRef(WINDOWED[1], 5)))
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_window_join_gives_the_pairs_of_each_window(kind: str, backend: str) -> None:
+    condition = FEWER if backend == "hashmap" else None
     events: list[Any] = []
     for what, content in _streams(random.Random(8)):
         if what == "watermark":
@@ -137,7 +167,7 @@ def test_a_window_join_gives_the_pairs_of_each_window(kind: str, backend: str) -
             time = _millis(row[2 if what == 0 else 1]) // 100 * 100
             rows.append((row[0], row[1] if what == 0 else row[2], _at(time), _at(time + 100)))
         events.append((what, rows))
-    spec = WindowJoinSpec(kind, WINDOWED, WINDOWED, (0,), (0,), (2, 3), (2, 3))
+    spec = WindowJoinSpec(kind, WINDOWED, WINDOWED, (0,), (0,), (2, 3), (2, 3), condition)
     running = _run(spec, backend, events, (WINDOWED, WINDOWED))
     expected = joined(
         kind,
@@ -145,7 +175,10 @@ def test_a_window_join_gives_the_pairs_of_each_window(kind: str, backend: str) -
         _rows(events, 1),
         (4, 4),
         lambda mine, theirs: (
-            mine[0] is not None and mine[0] == theirs[0] and mine[2:] == theirs[2:]
+            mine[0] is not None
+            and mine[0] == theirs[0]
+            and mine[2:] == theirs[2:]
+            and (condition is None or mine[1] < theirs[1])
         ),
     )
     assert table_of(running.changes()) == shown(expected)
@@ -221,3 +254,48 @@ def test_a_temporal_join_by_the_clock_takes_the_latest_version_and_keeps_the_kin
         ("-D", 1, 6),
         ("+I", 3, None),
     ]
+
+
+def test_keys_with_null_are_equal_in_timed_joins_where_the_condition_says_so() -> None:
+    moment = _at(1000)
+    interval = IntervalJoinSpec("INNER", LEFT, RIGHT, (0,), (0,), 2, 1, 0, 0)
+    window = WindowJoinSpec("INNER", WINDOWED, WINDOWED, (0,), (0,), (2, 3), (2, 3))
+    cases: list[tuple[Any, Any, Any]] = [
+        (interval, (LEFT, RIGHT), ((None, 1, moment), (None, moment, 2))),
+        (
+            window,
+            (WINDOWED, WINDOWED),
+            ((None, 1, moment, _at(2000)), (None, 2, moment, _at(2000))),
+        ),
+    ]
+    for spec, types, rows in cases:
+        for null_safe, pairs in (((True,), 1), ((False,), 0), ((), 0)):
+            running = Stopped(replace(spec, null_safe=null_safe), "hashmap")
+            for side in (0, 1):
+                running.send([rows[side]], types[side], side)
+            running.watermark(END)
+            assert len(running.changes()) == pairs
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_of_versions_with_the_same_time_the_last_one_counts(together: bool) -> None:
+    running = Stopped(TemporalJoinSpec("INNER", LEFT, RIGHT, (0,), (0,), 2, 1), "hashmap")
+    versions = [("+U", (1, _at(1000), number)) for number in (5, 9, 7)]
+    for batch in [versions] if together else [[each] for each in versions]:
+        running.send(batch, RIGHT, 1)
+    running.send([(1, 1, _at(1000)), (1, 2, _at(2000))], LEFT)
+    running.watermark(END)
+    assert [row[5] for _, row in running.changes()] == [7, 7]
+
+
+def test_versions_that_nobody_can_ask_for_are_forgotten() -> None:
+    running = Stopped(TemporalJoinSpec("INNER", LEFT, RIGHT, (0,), (0,), 2, 1), "hashmap")
+    running.send([("+U", (1, _at(time), time)) for time in (10, 20, 30)], RIGHT, 1)
+    kept = []
+    for mark in (5, 15, 25, 40):
+        running.watermark(mark)
+        kept.append(running.harness.operator._right.store.live)  # type: ignore[attr-defined]
+    assert kept == [3, 3, 2, 1]
+    running.send([("-D", (1, _at(50), 0))], RIGHT, 1)
+    running.watermark(60)
+    assert running.harness.state_entries() == {}
