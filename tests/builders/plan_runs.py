@@ -15,8 +15,10 @@ import polars as pl
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.routing import targets_of
-from penstock.columnar.specs.common import column
+from penstock.columnar.specs.aggregates import LocalAggregateSpec
+from penstock.columnar.specs.common import KIND, column
 from penstock.columnar.specs.stateless import RowsToColumnsSpec
+from penstock.common.options import table as options
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 from penstock.table.physical.nodes import (
     Exchange,
@@ -30,7 +32,7 @@ from penstock.table.physical.nodes import (
 from penstock.table.physical.placement import is_placed
 from penstock.table.physical.planner import PhysicalPlan
 from penstock.testing.harness import HarnessSnapshot, ManualClock, OperatorHarness
-from tests.unit.columnar.changes import batch_of, changes_of
+from tests.unit.columnar.changes import KINDS, batch_of, changes_of
 
 Change = tuple[str, tuple[Any, ...]]
 Channel = tuple[int, int, int, int]
@@ -86,6 +88,8 @@ class PlanRun:
             for at, each in enumerate(node.inputs):
                 self._readers.setdefault(id(each), []).append((node, at))
         self._running: dict[tuple[int, int], OperatorHarness] = {}
+        # The two levels of a split aggregate agree on what is there at the end only, as in Flink.
+        self._keeps_promises = not plan.settings.configuration.get(options.DISTINCT_SPLIT)
         self._start(parallelism, {})
 
     def _start(self, parallelism: int, snapshots: dict[int, list[HarnessSnapshot]]) -> None:
@@ -134,6 +138,8 @@ class PlanRun:
 
     def send(self, node: Physical, subtask: int, emitted: pl.DataFrame | int) -> None:
         """Put what a node emits, rows or a watermark, into the channels of its readers."""
+        if isinstance(emitted, pl.DataFrame) and self._keeps_promises:
+            check_promises(node, emitted)
         for reader, at in self._readers.get(id(node), ()):
             if isinstance(emitted, int):
                 parts: Iterable[tuple[int, Any]] = (
@@ -275,6 +281,25 @@ class PlanRun:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def check_promises(node: Physical, frame: pl.DataFrame) -> None:
+    """Check that rows are what the schema and the traits of a node say: no NULL where there is none, and no kind of change that is not expected."""
+    if isinstance(node, Operator) and isinstance(node.spec, LocalAggregateSpec):
+        return  # it sends accumulators
+    for at, field in enumerate(node.schema):
+        if not field.type.is_nullable:
+            assert not frame[column(at)].null_count(), f"NULL in {field.name} of {node}"
+    changes = node.traits.changes
+    allowed = {
+        "+I": True,
+        "-U": changes.updates and changes.before,
+        "+U": changes.updates,
+        "-D": changes.deletes,
+    }
+    found = set(frame[KIND].unique()) if KIND in frame.columns else set()
+    wrong = {KINDS[kind] for kind in found if not allowed[KINDS[kind]]}
+    assert not wrong, f"{wrong} of {node}"
 
 
 class ChangingTable:

@@ -11,6 +11,7 @@ from penstock.columnar.specs.changes import (
     DropKindsSpec,
     NotNullSpec,
 )
+from penstock.columnar.specs.joins import JoinSpec
 from penstock.columnar.specs.ranks import RankSpec
 from penstock.columnar.specs.stateless import CalcSpec, RowsToColumnsSpec, WatermarkSpec
 from penstock.table.expressions.nodes import inputs_of
@@ -96,7 +97,10 @@ def _settled(node: Physical, inputs: tuple[Physical, ...], wanted: bool) -> Phys
     if isinstance(node, Operator) and _makes_updates(node.spec):
         # What input rows really are is known now: an aggregate over them need not be able to retract.
         spec: Any = replace(node.spec, update_before=wanted)  # type: ignore[call-arg]
-        traits = replace(node.traits, changes=replace(changes, before=wanted))
+        # An update of a joined row may leave no pair: without -U rows the former one is deleted.
+        alone = isinstance(spec, JoinSpec) and changes.updates and not wanted
+        changes = replace(changes, before=wanted, deletes=changes.deletes or alone)
+        traits = replace(node.traits, changes=changes)
         return replace(node, inputs=inputs, spec=spec, traits=traits)
     if not changes.updates or not inputs:
         return replace(node, inputs=inputs)
@@ -105,9 +109,10 @@ def _settled(node: Physical, inputs: tuple[Physical, ...], wanted: bool) -> Phys
     if isinstance(node, Result) and not node.before and _has_before(inputs[0]):
         inputs = (_without_before(inputs[0]),)
     before = changes.before and any(_has_before(each) for each in inputs)
-    changes = replace(changes, before=before)
-    if isinstance(node, TableSink | Result):
-        changes = replace(changes, deletes=inputs[0].traits.changes.deletes)
+    # Rows that change pass through all that is left, of two inputs those of the first.
+    sources = inputs if isinstance(node, Union) else inputs[:1]
+    deletes = any(each.traits.changes.deletes for each in sources)
+    changes = replace(changes, before=before, deletes=deletes)
     traits = replace(node.traits, changes=changes)
     return replace(node, inputs=inputs, traits=traits)
 

@@ -189,7 +189,6 @@ def _element(block: Block, keys: Keys, tree: Any) -> tuple[int, ...]:
 def aggregate_call(block: Expressions, tree: Any, *, over: bool = False) -> AggregateCall:
     """Return the call of an aggregate function over the columns of a block; `over`: one that stands before OVER."""
     filter_: Rex | None = None
-    order: tuple[tuple[Rex, bool], ...] = ()
     ignore = False
     while isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
         if isinstance(tree, exp.Filter):
@@ -197,12 +196,16 @@ def aggregate_call(block: Expressions, tree: Any, *, over: bool = False) -> Aggr
             where = where.this if isinstance(where, exp.Where) else where
             filter_ = block.condition(where, "the condition of FILTER")
         elif isinstance(tree, exp.WithinGroup):
-            order = _order(block, tree.expression)
+            block.fail(
+                tree,
+                f"aggregate expression '{str(tree.this.this).upper()}' must not contain a WITHIN GROUP clause",
+                detail="rows are aggregated in the order in which they come, as in Flink",
+                hint="leave WITHIN GROUP out; sort the values afterwards, as in ARRAY_SORT(ARRAY_AGG(x))",
+            )
         ignore = ignore or isinstance(tree, exp.IgnoreNulls)
         tree = tree.this
     options: dict[str, Any] = {
         "filter": filter_,
-        "order": order,
         "ignore_nulls": ignore,
         "over": over,
     }

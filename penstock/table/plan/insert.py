@@ -115,6 +115,8 @@ def _given(
                 if computed
                 else did_you_mean(name, names) or f"there are: {', '.join(names)}",
             )
+        if name in partition:
+            raise refused(name, f"column '{name}' is named twice", "PARTITION gives its value", 1)
         if statement.columns.count(name) > 1:
             raise refused(name, f"column '{name}' is named twice", None, occurrence=1)
     return list(statement.columns)
@@ -130,7 +132,7 @@ def _column(
     partition: dict[str, Literal],
 ) -> Rex:
     """Return what is written to a column: a column of the query, a partition's value, or NULL."""
-    if column.name in partition and column.name not in given:
+    if column.name in partition:
         return typing.cast_to(partition[column.name], column.type)
     if column.name not in given:
         if not column.type.is_nullable:

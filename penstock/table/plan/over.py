@@ -93,7 +93,11 @@ def _read(
     block: Block, tree: Any, named: Mapping[str, Any], projection: Projection
 ) -> tuple[OverWindow, AggregateCall]:
     partition, order, spec = _specification(block, tree, named, ())
-    call = never_null(aggregate_call(block, tree.this, over=True))
+    call = aggregate_call(block, tree.this, over=True)
+    _check(block, tree, call, ordered=bool(order))
+    rows, preceding, following = _frame(block, spec, bool(order), call.function)
+    if (preceding or 0) >= 0 and (following or 0) >= 0:  # the row itself is in its frame
+        call = never_null(call)
     call = replace(
         call,
         operands=tuple(map(projection.operand, call.operands)),
@@ -109,8 +113,6 @@ def _read(
         SortKey(projection.add(rex), *direction(each))
         for each, rex in zip(order, sorted_by, strict=True)
     )
-    _check(block, tree, call, ordered=bool(sort))
-    rows, preceding, following = _frame(block, spec, bool(sort), call.function)
     return OverWindow(keys, sort, rows, preceding, following), call
 
 

@@ -342,22 +342,30 @@ def options_of(tree: Any) -> dict[str, str]:
 def join_hints(
     hints: Sequence[trees.Hint], left: Sequence[Relation], right: Sequence[Relation]
 ) -> dict[str, Any]:
-    """Return what the hints of SELECT say about a join: LOOKUP options, STATE_TTL as milliseconds by side."""
+    """Return what the hints of SELECT say about a join: the LOOKUP options of its right table, STATE_TTL as milliseconds by side."""
     found: dict[str, Any] = {
         hint.name: dict(hint.options) or hint.arguments
         for hint in hints
-        if hint.name
-        in {"LOOKUP", "STATE_TTL", "BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP"}
+        if hint.name in {"STATE_TTL", "BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP"}
     }
+    looked_up = {_own_name(each.name) for each in right}
+    for hint in hints:
+        if hint.name == "LOOKUP" and _own_name(hint.options.get("table")) in looked_up:
+            found.setdefault("LOOKUP", dict(hint.options))
     if "STATE_TTL" in found:
-        kept = {name.lower(): ttl for name, ttl in state_ttl(hints).items()}
+        kept = {_own_name(name): ttl for name, ttl in state_ttl(hints).items()}
         found["STATE_TTL"] = {
-            side: kept[str(each.name).lower()]
+            side: kept[_own_name(each.name)]
             for side, relations in (("left", left), ("right", right))
             for each in relations
-            if str(each.name).lower() in kept
+            if _own_name(each.name) in kept
         }
     return found
+
+
+def _own_name(name: str | None) -> str:
+    """Return the name of a table without its catalog and database, as hints are compared by it."""
+    return str(name).rpartition(".")[2].lower()
 
 
 def _has_tail(tree: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from penstock.table.expressions.nodes import Call, InputRef, Literal, Rex, inputs_of
+from penstock.table.expressions.typing import is_integer
 from penstock.table.plan.nodes import Filter, Node, Over, Project
 from penstock.table.rules.expressions import all_of, conjuncts, refs, remap
 from penstock.table.rules.nodes import Rank
@@ -36,15 +37,15 @@ def _rank(node: Node) -> Node:
     if len(over.calls) != 1 or over.calls[0].function not in FUNCTIONS or not over.window.order:
         return node
     number = len(over.input.schema)
-    bounds, rest = _Bounds(), []
-    used = False
+    bounds = _Bounds()
+    rest: list[Rex] = []
     for each in conjuncts(node.condition):
         placed = remap(each, lambda ref: columns[ref.index])
-        if number in inputs_of(placed) and _narrow(bounds, placed, number):
-            used = True
-        else:
+        if number not in inputs_of(placed) or not _narrow(bounds, placed, number):
             rest.append(each)
-    if not used or (bounds.end is None and bounds.end_column is None):
+    if bounds.end is None:
+        rest = _bounded_by_column(bounds, rest, columns, number)
+    if bounds.end is None and bounds.end_column is None:
         return node
     rank = Rank(
         schema=over.schema,
@@ -76,26 +77,41 @@ def _over_below(node: Node) -> tuple[Over, list[Rex]] | None:
 
 
 def _narrow(bounds: _Bounds, rex: Rex, number: int) -> bool:
-    """Take a condition on the number into the bounds, if it is one that they can hold."""
-    if not isinstance(rex, Call) or rex.function not in _MIRRORED or len(rex.operands) != 2:
+    """Take a comparison of the number with a constant into the bounds."""
+    comparison, other = _compared(rex, number)
+    if not isinstance(other, Literal) or not is_integer(other.type) or other.value is None:
         return False
+    _narrow_to(bounds, comparison, other.value)
+    return True
+
+
+def _bounded_by_column(
+    bounds: _Bounds, conditions: list[Rex], columns: list[Rex], number: int
+) -> list[Rex]:
+    """Take a condition that a column is the last number; return the others. With a constant as the last number, all of them stay conditions."""
+    for each in conditions:
+        comparison, other = _compared(remap(each, lambda ref: columns[ref.index]), number)
+        if isinstance(other, InputRef) and is_integer(other.type) and comparison == "<=":
+            bounds.end_column = other.index
+            return [one for one in conditions if one is not each]
+    return conditions
+
+
+def _compared(rex: Rex, number: int) -> tuple[str, Rex | None]:
+    """Return how a condition compares the number, and with what; None if it does not."""
+    if not isinstance(rex, Call) or rex.function not in _MIRRORED or len(rex.operands) != 2:
+        return "", None
     one, other, comparison = _plain(rex.operands[0]), _plain(rex.operands[1]), rex.function
     if isinstance(other, InputRef) and other.index == number:
         one, other, comparison = other, one, _MIRRORED[comparison]
     if not isinstance(one, InputRef) or one.index != number:
-        return False
-    if isinstance(other, Literal) and isinstance(other.value, int):
-        _narrow_to(bounds, comparison, other.value)
-        return True
-    if isinstance(other, InputRef) and comparison == "<=" and bounds.end_column is None:
-        bounds.end_column = other.index
-        return True
-    return False
+        return "", None
+    return comparison, other
 
 
 def _plain(rex: Rex) -> Rex:
-    """Look through casts, which widen a number to compare it."""
-    while isinstance(rex, Call) and rex.function == "CAST" and len(rex.operands) == 1:
+    """Look through casts of whole numbers, which widen one to compare it."""
+    while isinstance(rex, Call) and rex.function == "CAST" and is_integer(rex.operands[0].type):
         rex = rex.operands[0]
     return rex
 

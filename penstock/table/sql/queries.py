@@ -29,9 +29,6 @@ class QueryParser(RelationParser):
         node = self._set_operation()
         node = self._ordered_and_limited(node, start)
         if with_ is not None:
-            inner = node.args.get("with_")
-            if inner is not None:
-                with_.set("expressions", [*with_.expressions, *inner.expressions])
             node.set("with_", with_)
         return node
 

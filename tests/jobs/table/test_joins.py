@@ -95,6 +95,13 @@ QUERIES: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
         ),
         [("a", "one"), ("c", "one"), ("e", "one")],
     ),
+    "lookup in a view": (
+        (
+            "SELECT l.w, v.id FROM (SELECT *, PROCTIME() AS p FROM l) AS l "
+            "LEFT JOIN v FOR SYSTEM_TIME AS OF l.p ON l.id = v.id"
+        ),
+        [("a", 1), ("b", None), ("c", 1), ("e", 1)],
+    ),
     "unnest": (
         "SELECT w, x FROM l CROSS JOIN UNNEST(ARRAY[id, id + 1]) AS t (x) WHERE x > 2",
         [("b", 3)],
@@ -108,6 +115,7 @@ def test_each_kind_of_join_gives_its_table(mode: str, tmp_path: Path) -> None:
     _table(env, tmp_path, "l", TIMED.format("w STRING"), LEFT)
     _table(env, tmp_path, "r", TIMED.format("n INT") + ", PRIMARY KEY (id) NOT ENFORCED", RIGHT)
     _table(env, tmp_path, "s", "id INT, name STRING", [(1, "one"), (1, "x"), (9, "nine")])
+    env.execute_sql("CREATE VIEW v AS SELECT id FROM s WHERE name <> 'x'")
     with MiniCluster(mode):
         for name, (query, expected) in QUERIES.items():
             assert _final(env, query) == Counter(expected), name

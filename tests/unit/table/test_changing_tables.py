@@ -111,6 +111,76 @@ QUERIES = [
     "SELECT n FROM (SELECT COUNT(*) AS n FROM orders) WHERE n > 2",
     "SELECT person, name, COUNT(*) FROM (SELECT o.person, p.name, o.id FROM orders o LEFT JOIN people p ON o.person = p.id) WHERE person < 3 GROUP BY person, name",
 ]  # fmt: skip
+MORE_QUERIES = [
+    # Conditions that must stay behind what they are about
+    "SELECT id, c FROM (SELECT id, COUNT(*) OVER (PARTITION BY person ORDER BY id) AS c FROM orders) WHERE id > 3",
+    "SELECT o.id, p.id FROM orders o LEFT JOIN people p ON o.person = p.id WHERE o.price IS NOT DISTINCT FROM p.age",
+    "SELECT o.id, p.id FROM orders o FULL JOIN people p ON o.person = p.id WHERE o.price IS NOT DISTINCT FROM p.age",
+    "SELECT id, price, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY price ORDER BY id) AS rn FROM orders) WHERE rn < price - 3",
+    "SELECT id, price FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY price ORDER BY id) AS rn FROM orders) WHERE rn <= 2 AND rn <= price - 4",
+    "SELECT id, rk FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY person ORDER BY price, id) AS rn, RANK() OVER (PARTITION BY person ORDER BY price, id) AS rk FROM orders) WHERE rn <= 2",
+    # Parts that are nearly the same, and rows that are nearly in their place
+    "SELECT id FROM (SELECT id FROM orders ORDER BY id LIMIT 2) UNION ALL SELECT id FROM (SELECT id FROM orders ORDER BY id LIMIT 4)",
+    "SELECT price, person, COUNT(*) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person, price ORDER BY id) AS rn FROM orders) WHERE rn <= 2 GROUP BY price, person",
+    "SELECT o.id, t.n FROM orders o JOIN (SELECT person, COUNT(*) AS n FROM orders GROUP BY person) t ON o.price = t.n + 1",
+    # NULLs where a column has none
+    "SELECT p.id FROM orders o RIGHT JOIN people p ON o.person = p.id WHERE o.id IS NULL",
+    "SELECT o.id FROM orders o LEFT JOIN people p ON o.person = p.id WHERE p.id IS NULL",
+    "SELECT o.id IS NULL, p.id IS NULL, COUNT(*) FROM orders o FULL JOIN people p ON o.person = p.id GROUP BY o.id IS NULL, p.id IS NULL",
+    "SELECT person, SUM(id) FILTER (WHERE price > 4) IS NULL, COALESCE(MAX(id) FILTER (WHERE price > 4), 0) FROM orders GROUP BY person",
+    "SELECT id, SUM(id) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) IS NULL FROM orders",
+    "SELECT id, MAX(id) OVER (PARTITION BY person ORDER BY id ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM orders",
+    # Frames and orders
+    "SELECT id, COUNT(*) OVER (PARTITION BY person), SUM(price) OVER (PARTITION BY person) FROM orders",
+    "SELECT id, SUM(price) OVER (PARTITION BY person ORDER BY id ROWS 1 PRECEDING) FROM orders",
+    "SELECT id, rn FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY price DESC, id) AS rn FROM orders) WHERE rn <= 3",
+    "SELECT id FROM orders ORDER BY id LIMIT 2, 3",
+    # Subqueries
+    "SELECT id, (SELECT COUNT(*) FROM people p WHERE p.age < o.price OR o.price IS NULL) FROM orders o",
+    "SELECT id, (SELECT o.price FROM orders o WHERE o.person = p.id ORDER BY o.id LIMIT 1 OFFSET 1) FROM people p",
+    "SELECT id FROM people p WHERE 2 IN (SELECT ROW_NUMBER() OVER (PARTITION BY o.price ORDER BY o.id) FROM orders o WHERE o.person = p.id)",
+    "SELECT id, person IN (SELECT age FROM people), price NOT IN (SELECT person FROM orders) FROM orders",
+    "SELECT id FROM people p WHERE EXISTS (SELECT 1 FROM orders o WHERE o.person = p.id LIMIT 5 OFFSET 1)",
+    # How a query is read
+    "SELECT person FROM orders UNION SELECT id FROM people UNION ALL SELECT price FROM orders",
+    "SELECT id, price, age FROM orders RIGHT JOIN people USING (id)",
+    "SELECT id, price, age FROM orders FULL JOIN people USING (id) WHERE id > 1",
+    "SELECT id FROM orders WHERE NOT price IS NULL AND NOT person = 1 OR id = 2",
+    "SELECT ALL price FROM orders",
+]  # fmt: skip
+# The same in the words of SQLite, which knows neither arrays nor LATERAL nor ALL, and reads INTERSECT and a comma otherwise.
+TRANSLATED = {
+    "SELECT person FROM orders UNION ALL SELECT id FROM people INTERSECT SELECT price FROM orders": (
+        "SELECT person FROM orders UNION ALL SELECT * FROM (SELECT id FROM people INTERSECT SELECT price FROM orders)"
+    ),
+    "(SELECT id FROM orders ORDER BY id LIMIT 3) ORDER BY id DESC LIMIT 2": (
+        "SELECT * FROM (SELECT id FROM orders ORDER BY id LIMIT 3) ORDER BY id DESC LIMIT 2"
+    ),
+    "SELECT p.id, o.id, q.id FROM people p, orders o RIGHT JOIN people q ON o.person = q.id": (
+        "SELECT p.id, t.a, t.b FROM people p CROSS JOIN (SELECT o.id AS a, q.id AS b FROM orders o RIGHT JOIN people q ON o.person = q.id) t"
+    ),
+    "SELECT p.id, t.n FROM people p LEFT JOIN LATERAL (SELECT COUNT(*) AS n FROM orders o WHERE o.person = p.id) t ON t.n > 1": (
+        "SELECT id, CASE WHEN n > 1 THEN n END FROM (SELECT p.id, (SELECT COUNT(*) FROM orders o WHERE o.person = p.id) AS n FROM people p)"
+    ),
+    "SELECT id FROM people WHERE age < ALL (SELECT price FROM orders WHERE id > 2)": (
+        "SELECT id FROM people p WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.id > 2 AND (p.age >= o.price OR o.price IS NULL))"
+    ),
+    "SELECT id FROM people WHERE age >= ANY (SELECT price FROM orders WHERE id > 2)": (
+        "SELECT id FROM people p WHERE EXISTS (SELECT 1 FROM orders o WHERE o.id > 2 AND p.age >= o.price)"
+    ),
+    "SELECT id, x IS NULL FROM orders LEFT JOIN UNNEST(CASE WHEN price > 4 THEN ARRAY[id] ELSE CAST(NULL AS ARRAY<INT NOT NULL>) END) AS t(x) ON TRUE": (
+        "SELECT id, COALESCE(price <= 4, 1) FROM orders"
+    ),
+    "SELECT id, x FROM orders LEFT JOIN UNNEST(ARRAY[1, 5]) AS t(x) ON x < price": (
+        "SELECT o.id, t.x FROM orders o LEFT JOIN (SELECT 1 AS x UNION ALL SELECT 5) t ON t.x < o.price"
+    ),
+}  # fmt: skip
+ALL_QUERIES = [*QUERIES, *MORE_QUERIES, *TRANSLATED]
+
+
+def answer(tables: Recomputed, query: str) -> Counter[tuple[Any, ...]]:
+    """What SQLite computes of a query."""
+    return tables.ask(TRANSLATED.get(query, query))
 
 
 @pytest.mark.parametrize("number", range(PARTS))
@@ -122,9 +192,9 @@ def test_after_each_change_the_changelog_leaves_what_sqlite_computes(number: int
                 run.feed(table, change)
                 run.drain()
             tables.apply(table, changes)
-            assert valid_table(run.out) == tables.ask(query), (table, changes)
+            assert valid_table(run.out) == answer(tables, query), (table, changes)
 
-    check_all(part(by_name(QUERIES, str), number, PARTS), check)
+    check_all(part(by_name(ALL_QUERIES, str), number, PARTS), check)
 
 
 @pytest.mark.parametrize("number", range(PARTS))
@@ -136,7 +206,7 @@ def test_in_several_subtasks_every_key_of_the_result_identifies_its_rows(number:
         for key in plan.result.traits.keys:
             assert upserted_table(run.out, key) == expected, sorted(key)
 
-    check_all(part(by_name(QUERIES, str), number, PARTS), check)
+    check_all(part(by_name(ALL_QUERIES, str), number, PARTS), check)
 
 
 def loses_half(spec: Any) -> bool:
@@ -177,7 +247,7 @@ def test_in_several_subtasks_the_changelog_leaves_what_sqlite_computes(
         for key in plan.result.traits.keys:
             assert upserted_table(run.out, key) == expected, sorted(key)
 
-    check_all(part(by_name(QUERIES, str), number, PARTS), check)
+    check_all(part(by_name(ALL_QUERIES, str), number, PARTS), check)
 
 
 def ran(
@@ -192,7 +262,7 @@ def ran(
         if number == count // 2:
             run.restart(parallelism=3)
     run.drain()
-    return run, tables.ask(query)
+    return run, answer(tables, query)
 
 
 TWO_PHASE = {"table_optimizer_agg__phase__strategy": "TWO_PHASE"}
@@ -251,6 +321,12 @@ GROUPING_SETS = {
     ),
     "SELECT person, price, COUNT(*), SUM(price), GROUP_ID() FROM orders GROUP BY GROUPING SETS ((person), (price), (person))": sets(
         "person, NULL|0", "NULL, price|0", "person, NULL|1"
+    ),
+    "SELECT person, price, COUNT(*), SUM(price), GROUP_ID() FROM orders GROUP BY GROUPING SETS ((person, price), (price, person))": sets(
+        "person, price|0", "person, price|1"
+    ),
+    "SELECT id, person, COUNT(*), SUM(price), id IS NULL FROM orders GROUP BY GROUPING SETS ((id), (person))": sets(
+        "id, NULL|0", "NULL, person|1"
     ),
 }
 

@@ -211,6 +211,10 @@ def test_a_strategy_says_who_is_idle_and_who_waits() -> None:
     [
         ("id INT, t TIMESTAMP(3)", "declares no WATERMARK FOR"),
         ("t AS CURRENT_TIMESTAMP, id INT, WATERMARK FOR t AS t", "another value each time"),
+        (
+            "t AS LOCALTIMESTAMP, id INT, s TIMESTAMP(3), WATERMARK FOR t AS s",
+            "another value each time",
+        ),
     ],
 )
 def test_options_without_effect_are_reported(columns: str, why: str, caplog: Any) -> None:

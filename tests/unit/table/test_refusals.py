@@ -51,6 +51,7 @@ REFUSED = [
     ("SELECT COUNT(*) FROM orders GROUP BY TUMBLE(price, INTERVAL '1' HOUR)", "only be defined over a time attribute", None, "PROCTIME()"),
     ("SELECT * FROM orders MATCH_RECOGNIZE (ORDER BY created MEASURES A.id AS x PATTERN (A) DEFINE A AS A.id > 1)", "must be ordered by a time attribute", None, "WATERMARK"),
     ("SELECT TUMBLE(at, INTERVAL '1' HOUR) FROM orders", "TUMBLE is a window, no value", "TUMBLE(at, INTERVAL '1' HOUR)", "in GROUP BY"),
+    ("SELECT LISTAGG(customer) WITHIN GROUP (ORDER BY id) FROM orders", "'LISTAGG' must not contain a WITHIN GROUP clause", None, "in the order in which they come"),
     ("SELECT RANK() OVER (PARTITION BY customer) FROM orders", "RANK needs an ORDER BY", "RANK() OVER (PARTITION BY customer)", "OVER (ORDER BY ...)"),
     ("SELECT LAG(price, -1) OVER (ORDER BY at) FROM orders", "the offset of LAG must be a constant number, 0 or more", "-1", ""),
     ("SELECT LAG(price, id) OVER (ORDER BY at) FROM orders", "the offset of LAG must be a constant number", "id", ""),

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.columnar.specs.joins import LookupJoinSpec
 from penstock.common.options import table as options
 from penstock.errors import ArgumentError
+from penstock.table.catalog.tables import PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.lookups import LoadedLookup
 from penstock.table.errors import ValidationError
@@ -34,7 +35,7 @@ class Looked:
 
 def _looked_up(node: Node) -> Looked | None:
     if isinstance(node, Scan):
-        return Looked(node, list(refs(node.schema)), [])
+        return _scanned(node)
     if isinstance(node, AssignWatermark):
         return _looked_up(node.input)
     if not isinstance(node, Project | Filter):
@@ -51,6 +52,21 @@ def _looked_up(node: Node) -> Looked | None:
     else:
         below.columns = [remap(each, place) for each in node.expressions]
     return below
+
+
+def _scanned(scan: Scan) -> Looked:
+    """Return a table that is not scanned: conditions that were moved into its scan are checked behind the lookup, of columns that may not be given."""
+    stored = [each for each in scan.table.columns if isinstance(each, PhysicalColumn)]
+    read = {at for each in scan.filters for at in inputs_of(each)}
+    known = {field.name for field in scan.schema}
+    more = [stored[at] for at in sorted(read) if stored[at].name not in known]
+    schema = (*scan.schema, *(Field(each.name, each.type) for each in more))
+    place = {field.name: at for at, field in enumerate(schema)}
+    conditions = [
+        remap(each, lambda ref: InputRef(ref.type, place[stored[ref.index].name]))
+        for each in scan.filters
+    ]
+    return Looked(replace(scan, schema=schema), list(refs(scan.schema)), conditions)
 
 
 def is_lookup(node: Join, left: Physical, context: Context) -> bool:

@@ -59,8 +59,16 @@ class Table:
 
     def scan(self) -> Scanned:
         return Scanned(
-            CollectionSource([]), tuple(self.names), tuple(self.types[n] for n in self.names)
+            CollectionSource([]),
+            tuple(self.names),
+            tuple(self.types[n] for n in self.names),
+            columnar="columnar" in self.options,
+            parallelism=self.parallelism,
         )
+
+    @property
+    def parallelism(self) -> int | None:
+        return int(self.options["parallelism"]) if "parallelism" in self.options else None
 
     def _apply_projection(self, names: Any) -> None:
         self.names = list(names)
@@ -87,7 +95,11 @@ class Sink(Table):
         return ChangelogMode(mode.kinds)
 
     def write(self, *, overwrite: bool, partition: Any) -> Written:
-        return Written(CollectSink(None))  # type: ignore[arg-type]
+        return Written(
+            CollectSink(None),  # type: ignore[arg-type]
+            parallelism=self.parallelism,
+            needs_watermarks=self.options.get("needs-watermarks"),
+        )
 
 
 @dataclass

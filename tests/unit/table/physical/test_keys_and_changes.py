@@ -18,11 +18,11 @@ from penstock.table.physical.make import exchange
 from penstock.table.physical.nodes import INSERTS, Changes, Operator, Physical, Traits
 from penstock.table.physical.planner import PhysicalPlan
 from penstock.table.plan.nodes import Field
-from tests.builders.plan_runs import PlanRun
+from tests.builders.plan_runs import PlanRun, valid_table
 from tests.unit.table.physical.plans import INT, MODES, Toys, kinds, planner, shown
 from tests.unit.table.plan.plans import Catalog
 from tests.unit.table.plan.plans import plan as logical_plan
-from tests.unit.table.sql_plans import keys_of, planned, spec_of
+from tests.unit.table.sql_plans import catalog, keys_of, planned, spec_of
 
 JOINED = "SELECT o.id, o.person, p.id AS pid FROM orders o {} JOIN people p ON o.{} = p.id"
 # By the kind of join and the column of orders: the keys over tables that only grow, and over tables that change.
@@ -211,11 +211,26 @@ def test_hints_of_joins_are_about_the_side_that_they_name() -> None:
         "'p' = '2 h', 'o' = '1 h'",
         "'o' = '1 h'",
         "'p' = '2 h'",
+        "'O' = '0 s', 'db.p' = '0 s'",
     ):
         plan = planned(f"SELECT /*+ STATE_TTL({hint}) */ {join}", table_exec_state_ttl="5 s")
         spec = spec_of(plan, JoinSpec)
         found[hint] = (spec.left_ttl_ms // 1000, spec.right_ttl_ms // 1000)
-    assert list(found.values()) == [(3600, 7200), (3600, 7200), (3600, 5), (5, 7200)]
+    assert list(found.values()) == [(3600, 7200), (3600, 7200), (3600, 5), (5, 7200), (0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("hint", "source", "seconds"),
+    [
+        ("'orders' = '1 h'", "orders", 3600),
+        ("'orders' = '0 s'", "orders", 0),
+        ("'o' = '1 h', 'p' = '2 h'", "orders o JOIN people p ON o.person = p.id", 5),
+    ],
+)
+def test_hints_of_groups_are_about_their_only_table(hint: str, source: str, seconds: int) -> None:
+    query = f"SELECT /*+ STATE_TTL({hint}) */ person, COUNT(*) FROM {source} GROUP BY person"
+    plan = planned(query, table_exec_state_ttl="5 s")
+    assert spec_of(plan, GroupAggregateSpec).ttl_ms == seconds * 1000
 
 
 def test_each_side_of_a_join_forgets_its_rows_when_its_own_time_is_over() -> None:
@@ -329,3 +344,57 @@ def test_groups_of_windows_are_known_by_a_bound_that_no_other_window_has(
     if window in {HOP, CUMULATE}:
         assert keys_of(planned(ranked)) == expected
         assert keys_of(planned(ranked.replace("rn = 1", "rn <= 2"))) == set()
+
+
+def test_a_joined_row_that_is_updated_is_deleted_if_nothing_takes_its_place() -> None:
+    """Groups that only grow are updated and never deleted; a condition on them leaves rows out again."""
+    groups = "(SELECT person, COUNT(*) AS n FROM visits GROUP BY person)"
+    query = f"SELECT v.id, g.n FROM visits v JOIN {groups} g ON v.person = g.person AND g.n < 2"
+    run = PlanRun(planned(query, update_before=False))
+    for number in (1, 2):
+        run.feed("visits", ("+I", (number, 7, "home", None)))
+        run.drain()
+    assert {kind for kind, _ in run.out} == {"+I", "-D"}
+    assert not valid_table(run.out)
+    assert str(run.plan.result.traits.changes) == "[I,UA,D]"
+
+
+def test_rows_of_a_limit_over_changes_may_change() -> None:
+    for mode, expected in (("all", "[I,UB,UA,D]"), ("append", "[I]")):
+        plan = planned("SELECT id FROM orders LIMIT 3", mode)
+        assert str(plan.result.traits.changes) == expected
+
+
+def test_a_primary_key_of_the_program_is_kept_as_that_of_a_table_is() -> None:
+    query = logical_plan("SELECT person, id, price FROM orders", catalog("all"))
+    for key, kept in (((0,), True), ((1,), False)):
+        plan = planner(Toys()).plan([query], primary_key=key)
+        assert ("SinkMaterializer" in kinds(plan)) == kept
+
+
+@pytest.mark.parametrize(("strategy", "kept"), [("FORCE", True), ("AUTO", False), ("NONE", False)])
+def test_rows_of_the_same_key_are_kept_if_the_options_say_so(strategy: str, kept: bool) -> None:
+    query = "INSERT INTO sink SELECT id, person, price FROM orders"
+    plan = planned(query, table_exec_sink_upsert__materialize=strategy)
+    assert ("SinkMaterializer" in kinds(plan)) == kept
+
+
+def test_what_waits_for_watermarks_needs_some_or_an_end() -> None:
+    sink = (
+        "CREATE TABLE waits (id INT) WITH ('connector' = 'toy', 'needs-watermarks' = 'the option')"
+    )
+    for source, refused in (
+        ("'unbounded' = 'true')", True),
+        ("'bounded' = 'true')", False),
+        ("'unbounded' = 'true')|, at TIMESTAMP(3), WATERMARK FOR at AS at", False),
+    ):
+        options, _, more = source.partition("|")
+        tables = Catalog(
+            sink, f"CREATE TABLE t (id INT{more}) WITH ('connector' = 'toy', {options}"
+        )
+        query = logical_plan("INSERT INTO waits SELECT id FROM t", tables)
+        if refused:
+            with pytest.raises(ValidationError, match="the option needs watermarks"):
+                planner(Toys()).plan([query])
+        else:
+            planner(Toys()).plan([query])

@@ -7,6 +7,7 @@ import pytest
 from penstock.columnar.specs.common import SortKey, WindowDefinition
 from penstock.table.errors import ValidationError
 from penstock.table.expressions.nodes import AggregateCall
+from penstock.table.physical.advice import advice
 from penstock.table.plan.nodes import (
     Aggregate,
     Field,
@@ -36,6 +37,7 @@ from tests.unit.table.physical.plans import (
     table,
     timed,
 )
+from tests.unit.table.sql_plans import planned
 
 BIDS = table("bids", {"auction": INT, "bidder": INT, "price": INT, "at": TIME})
 USERS = table("users", {"id": INT, "name": TEXT}, key=("id",), mode="upsert")
@@ -285,6 +287,29 @@ def test_advice_tells_of_state_that_grows():
     assert "[WARNING] the state of Join(" in plan.explain(["PLAN_ADVICE"])
     kept = planner(table_exec_state_ttl="1 h").plan([joined_users()])
     assert "advice[1]: no advice" in kept.explain(["PLAN_ADVICE"])
+
+
+SIDES = {
+    "neither side": ("", True),
+    "the left side": ("STATE_TTL('o' = '1 h')", True),
+    "the right side": ("STATE_TTL('p' = '1 h')", True),
+    "both sides": ("STATE_TTL('o' = '1 h', 'p' = '1 h')", False),
+}
+
+
+@pytest.mark.parametrize("expires", SIDES)
+def test_a_join_grows_if_one_of_its_sides_does(expires):
+    hint, grows = SIDES[expires]
+    select = f"SELECT /*+ {hint} */" if hint else "SELECT"
+    plan = planned(f"{select} o.id, p.name FROM orders o JOIN people p ON o.person = p.id")
+    assert ("[WARNING] the state of Join(" in plan.explain(["PLAN_ADVICE"])) == grows
+
+
+def test_the_gravest_advice_comes_first():
+    query = "SELECT p.name, t.n FROM people p JOIN (SELECT person, n FROM (SELECT person, COUNT(*) AS n FROM orders GROUP BY person) ORDER BY n LIMIT 2) t ON p.id = t.person"
+    found = advice(planned(query))
+    words = [each.split("]")[0] for each in found]
+    assert words == ["[WARNING", "[WARNING", "[ADVICE"]
 
 
 def joined_users():

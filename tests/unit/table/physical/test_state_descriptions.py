@@ -13,6 +13,7 @@ import penstock.columnar.specs
 from penstock.graph.operator_specs import OperatorSpec, spec_kinds
 from penstock.graph.state_description import StateDescription, changed_parts
 from penstock.graph.transformations import OperatorTransformation, Transformation
+from penstock.table.physical.nodes import Operator
 from penstock.table.physical.state_descriptions import DESCRIPTIONS, has_state
 from penstock.table.physical.translate import translate
 from tests.builders.cases import check_all
@@ -159,6 +160,26 @@ def test_every_operator_that_keeps_state_has_a_description_in_the_plan() -> None
     check_all({name: name for name in QUERIES}, check)
 
 
+def test_the_time_to_live_reaches_every_operator_that_forgets() -> None:
+    """Windows, joins within intervals, patterns and sorts forget by the watermark."""
+    by_time = {"WindowAggregate", "WindowRank", "Sort", "SessionTableFunction", "FinalTable", "MatchRecognize", "IntervalJoin", "WindowJoin", "LookupJoin"}  # fmt: skip
+    for operator, query in QUERIES.items():
+        if operator in by_time:
+            continue
+        plan = planner(Toys(), table_exec_state_ttl="1 h").plan(
+            [logical_plan(query, Catalog(*TABLES))]
+        )
+        found = {
+            name: getattr(node.spec, name)
+            for node in plan.nodes
+            if isinstance(node, Operator) and type(node.spec).__name__ == f"{operator}Spec"
+            for name in ("ttl_ms", "left_ttl_ms", "right_ttl_ms")
+            if hasattr(node.spec, name)
+        }
+        assert found, operator
+        assert set(found.values()) == {3_600_000}, (operator, found)
+
+
 class Change(NamedTuple):
     """Two queries, and the parts in which the state of an operator differs; none if the state goes on."""
 
@@ -206,6 +227,12 @@ CHANGED = {
         "SELECT auction, bidder, SUM(price) FROM bids GROUP BY auction, bidder",
         "SELECT auction, bidder, SUM(price) FROM bids GROUP BY bidder, auction",
         ("keys",),
+    ),
+    "values that count if they are NULL": Change(
+        "GroupAggregate",
+        "SELECT auction, ARRAY_AGG(channel) FROM bids GROUP BY auction",
+        "SELECT auction, ARRAY_AGG(channel) IGNORE NULLS FROM bids GROUP BY auction",
+        ("aggregates",),
     ),
     "input with updates": Change(
         "GroupAggregate",
@@ -258,6 +285,7 @@ CHANGED = {
     # Top-N, deduplication, ORDER BY
     "limit of Top-N": _replaced("Rank", "place <= 3", "place <= 5", "ranks"),
     "order of Top-N": _replaced("Rank", "ORDER BY price", "ORDER BY price DESC", "order"),
+    "NULLs of Top-N": _replaced("Rank", "ORDER BY price", "ORDER BY price NULLS LAST", "order"),
     "partition of Top-N": _replaced("Rank", "PARTITION BY auction", "PARTITION BY channel", "keys", "rows"),
     "columns of Top-N": _replaced("Rank", "SELECT auction, price", "SELECT auction, price, tip", "rows"),
     "function of Top-N": _replaced("Rank", "ROW_NUMBER()", "RANK()", "ranks"),
@@ -388,6 +416,31 @@ def test_lengths_of_texts_do_not_matter_and_types_do() -> None:
     assert changed_parts(old, state_of(keyed, "GroupAggregate", tables=number)) == ["keys"]
 
 
+def test_digits_of_times_matter_where_they_decide_how_values_are_kept() -> None:
+    keyed = "SELECT seen, COUNT(*) FROM bids GROUP BY seen"
+    old = state_of(keyed, "GroupAggregate", tables=_with_bids(("_LTZ(3)", "_LTZ(4)")))
+    for digits, parts in ((0, ["keys"]), (3, ["keys"]), (6, []), (9, ["keys"])):
+        tables = _with_bids(("_LTZ(3)", f"_LTZ({digits})"))
+        new = state_of(keyed, "GroupAggregate", tables=tables)
+        assert changed_parts(old, new) == parts, digits
+
+
+def test_rows_that_wait_for_a_sink_are_known_by_another_key() -> None:
+    """What is taken back is found among the rows of a primary key by the key of the query."""
+    kept = "CREATE TABLE kept (id BIGINT, person BIGINT, price BIGINT, PRIMARY KEY (price) NOT ENFORCED) WITH ('connector' = 'toy', 'mode' = 'upsert')"
+    others = tuple(each for each in TABLES if "TABLE changing" not in each)
+    (changing,) = set(TABLES) - set(others)
+    found = [
+        state_of(
+            "INSERT INTO kept SELECT id, person, price FROM changing",
+            "UpsertMaterialize",
+            tables=(*others, kept, changing.replace("KEY (id)", f"KEY ({key})")),
+        )
+        for key in ("id", "id, person")
+    ]
+    assert changed_parts(*found) == ["upsert key"]
+
+
 def test_options_that_decide_how_a_query_runs() -> None:
     cases = {
         "two phases": ("GroupAggregate", GROUPS, {"table_optimizer_agg__phase__strategy": "TWO_PHASE"}, []),
@@ -397,6 +450,9 @@ def test_options_that_decide_how_a_query_runs() -> None:
         "state that expires": ("GroupAggregate", GROUPS, {"table_exec_state_ttl": "1 h"}, ["expires"]),
         "a join that expires": (
             "Join", JOIN.replace("LEFT ", ""), {"table_exec_state_ttl": "1 h"}, ["left expires", "right expires"],
+        ),
+        "versions that expire": (
+            "TemporalJoin", TEMPORAL.replace("OF b.at", "OF b.pt"), {"table_exec_state_ttl": "1 h"}, ["expires"],
         ),
         "an outer join that expires": (
             "Join", JOIN, {"table_exec_state_ttl": "1 h"}, ["left expires", "right expires", "partners"],

@@ -47,6 +47,8 @@ def test_columns_that_fit_are_written_as_they_are() -> None:
         ("INSERT INTO loose (a, d) SELECT price, channel FROM bid", "column 'd' not found in table"),
         ("INSERT INTO loose (a, a) SELECT price, price FROM bid", "column 'a' is named twice"),
         ("INSERT INTO sink (a) SELECT price FROM bid", "column 'b' has no default value and does not allow NULLs"),
+        ("INSERT INTO auction (name) SELECT channel FROM bid", "column 'id' has no default value and does not allow NULLs"),
+        ("INSERT INTO days PARTITION (d = 'x') (a, d, h) SELECT price, channel, channel FROM bid", "column 'd' is named twice"),
         ("INSERT INTO expensive SELECT price, price FROM bid", "is a view: nothing can be inserted"),
         ("INSERT INTO days PARTITION (x = 'y') SELECT price, channel, channel FROM bid", "'x' is no partition column"),
         ("INSERT INTO lose SELECT price FROM bid", "table 'lose' not found"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.table.plan.catalog_reader import UserFunction
 from penstock.table.plan.nodes import (
     Aggregate,
     Correlate,
@@ -15,7 +16,8 @@ from penstock.table.plan.nodes import (
     Values,
     WindowTableFunction,
 )
-from tests.unit.table.plan.plans import columns, find, outline, plan, times
+from penstock.table.types import IntType
+from tests.unit.table.plan.plans import Catalog, columns, find, outline, plan, times
 
 TUMBLE = "TABLE(TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
 
@@ -58,7 +60,11 @@ TUMBLE = "TABLE(TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
         ("SELECT name, MAX(id) AS a, SUM(id) FILTER (WHERE seller > 1) AS b, MIN(seller) AS c FROM auction GROUP BY name", "name STRING, a BIGINT NOT NULL, b BIGINT, c BIGINT"),
         ("SELECT MAX(id) AS a FROM auction", "a BIGINT"),
         ("SELECT SUM(id) OVER (ORDER BY ts) AS a, LAG(id) OVER (ORDER BY ts) AS b FROM auction", "a BIGINT NOT NULL, b BIGINT"),
+        ("SELECT SUM(id) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS a, MIN(id) OVER (ORDER BY id ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) AS b FROM auction", "a BIGINT, b BIGINT"),
         ("SELECT u.* FROM bid, UNNEST(m) AS u", "KEY STRING, VALUE INT"),
+        ("SELECT u.* FROM UNNEST(CAST(NULL AS ARRAY<ROW<a INT NOT NULL> NULL>)) AS u", "a INT"),
+        ("SELECT u.* FROM UNNEST(CAST(NULL AS ARRAY<ROW<a INT NOT NULL> NOT NULL>)) AS u", "a INT NOT NULL"),
+        ("SELECT u.* FROM s LEFT JOIN UNNEST(ARRAY[1, 2]) AS u(a) ON TRUE", "a INT"),
         ("SELECT u.* FROM bid LEFT JOIN UNNEST(arr) WITH ORDINALITY AS u(x, n) ON TRUE", "x INT, n INT"),
         ("SELECT default_catalog.default_database.s.k FROM default_catalog.default_database.s", "k INT"),
         ("SELECT channel, GROUPING(channel) AS g FROM bid GROUP BY ROLLUP (channel)", "channel STRING, g BIGINT NOT NULL"),
@@ -95,6 +101,7 @@ def test_columns_have_flinks_names_and_types(query: str, wanted: str) -> None:
         ("SELECT window_time FROM TABLE(TUMBLE(TABLE bid, DESCRIPTOR(pt), INTERVAL '10' SECOND))", {"window_time": "proctime"}),
         ("SELECT TUMBLE_ROWTIME(ts, INTERVAL '1' HOUR) AS r, TUMBLE_END(ts, INTERVAL '1' HOUR) AS e FROM bid GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)", {"r": "rowtime"}),
         ("SELECT SESSION_PROCTIME(pt, INTERVAL '1' HOUR) AS r FROM bid GROUP BY SESSION(pt, INTERVAL '1' HOUR)", {"r": "proctime"}),
+        (f"SELECT w.window_time, COUNT(*) FROM {TUMBLE} w JOIN auction a ON w.auction = a.id AND w.ts BETWEEN a.ts AND a.ts + INTERVAL '1' HOUR GROUP BY w.window_start, w.window_end, w.window_time", {}),
         ("SELECT ts FROM bid WHERE auction IN (SELECT id FROM auction)", {}),
         ("SELECT * FROM bid MATCH_RECOGNIZE (ORDER BY ts MEASURES MATCH_ROWTIME() AS r, A.ts AS first PATTERN (A) DEFINE A AS price > 1)", {"r": "rowtime"}),
     ],
@@ -142,6 +149,16 @@ def test_aggregates_are_computed_once_from_columns() -> None:
     assert node.keys == (0,)
 
 
+def test_an_aggregate_of_the_user_has_the_filter_that_is_written() -> None:
+    catalog = Catalog("CREATE TABLE s (k INT, v INT)")
+    catalog.functions["best"] = UserFunction(
+        name="best", kind="AGGREGATE", function=object(), result_types=(IntType(),)
+    )
+    query = "SELECT k, best(DISTINCT v) FILTER (WHERE v > 1) FROM s GROUP BY k"
+    (call,) = find(plan(query, catalog), Aggregate).aggregates
+    assert (call.distinct, call.filter is not None) == (True, True)
+
+
 def test_expressions_of_group_by_are_keys_in_any_place() -> None:
     node = plan("SELECT (price + 1) * 2, r.x FROM bid GROUP BY price + 1, r.x ORDER BY price + 1")
     assert [str(each.type) for each in node.schema] == ["BIGINT", "INT"]
@@ -173,6 +190,7 @@ def test_grouping_sets_are_subsets_of_the_keys(group: str, wanted: object) -> No
     [
         ("TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECOND)", ("TUMBLE", 10_000, 0, 0, 0, 3, None)),
         ("TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '1' DAY, INTERVAL '8' HOUR)", ("TUMBLE", 86_400_000, 0, 28_800_000, 0, 3, None)),
+        ("TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '1' DAY, INTERVAL '-8' HOUR)", ("TUMBLE", 86_400_000, 0, -28_800_000, 0, 3, None)),
         ("HOP(TABLE bid, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)", ("HOP", 10_000, 5000, 0, 0, 3, None)),
         ("HOP(DATA => TABLE bid, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '10' SECOND, SLIDE => INTERVAL '5' SECOND)", ("HOP", 10_000, 5000, 0, 0, 3, None)),
         ("CUMULATE(TABLE bid, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '10' SECOND)", ("CUMULATE", 10_000, 2000, 0, 0, 3, None)),
@@ -245,6 +263,18 @@ def test_hints_come_with_the_table_and_the_join() -> None:
     )
     assert find(node, Scan).options == {"a": "b"}
     assert find(node, Join).hints == {"STATE_TTL": {"left": 86_400_000}}
+
+
+def test_hints_of_lookups_are_about_the_table_that_they_name() -> None:
+    pair = "s JOIN t ON s.k = t.k JOIN auction AS a ON a.id = s.k"
+    for hints, wanted in (
+        ("LOOKUP('table' = 't', 'async' = 'true')", ["t", None]),
+        ("LOOKUP('table' = 'a'), LOOKUP('table' = 'db.T')", ["db.T", "a"]),
+        ("LOOKUP('table' = 's')", [None, None]),
+    ):
+        second = find(plan(f"SELECT /*+ {hints} */ s.k FROM {pair}"), Join)
+        found = [each.hints.get("LOOKUP", {}).get("table") for each in (second.left, second)]
+        assert found == wanted, hints
 
 
 @pytest.mark.parametrize(

@@ -6,23 +6,30 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.columnar.specs.aggregates import GroupAggregateSpec
 from penstock.columnar.specs.joins import IntervalJoinSpec
 from penstock.columnar.specs.ranks import RankSpec
 from penstock.table.expressions.nodes import Rex
 from penstock.table.plan.nodes import Aggregate, Field, Filter, SetOperation
+from penstock.table.rules.united_writes import unite_writes
+from tests.builders.plan_runs import PlanRun
 from tests.unit.table.physical.plans import (
     INT,
     LONG,
+    Toys,
     call,
     count,
     kinds,
     number,
+    planner,
     ref,
     scan,
     shown,
     table,
 )
-from tests.unit.table.sql_plans import planned, spec_of
+from tests.unit.table.plan.plans import Catalog
+from tests.unit.table.plan.plans import plan as logical_plan
+from tests.unit.table.sql_plans import CAN, planned, spec_of
 
 TUMBLED = "(SELECT * FROM TABLE(TUMBLE(TABLE visits, DESCRIPTOR(seen), INTERVAL '1' MINUTE)))"
 SESSIONS = "TABLE(SESSION(TABLE visits PARTITION BY person, DESCRIPTOR(seen), INTERVAL '1' MINUTE))"
@@ -149,3 +156,102 @@ def test_a_count_of_no_rows_in_two_levels_is_zero_and_a_sum_is_null() -> None:
     assert "AS n, $m1 AS s" in text.splitlines()[0]
     by_key = shown(planned(f"SELECT person, {calls} GROUP BY person", **split))
     assert "COALESCE" not in by_key
+
+
+CHANCE = ["RAND()", "RAND_INTEGER(10)", "UUID()", "UNIX_TIMESTAMP()", "NOW()", "CURRENT_TIMESTAMP", "CURRENT_ROW_TIMESTAMP()"]  # fmt: skip
+CHANCE += ["LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME", "CURRENT_DATE", "PROCTIME()"]
+
+
+def test_functions_with_another_value_each_time_are_computed_for_each_row() -> None:
+    """Computed when the plan is made, all rows would have the same."""
+    for function in CHANCE:
+        name = function.split("(")[0]
+        text = shown(planned(f"SELECT id, UPPER(CAST({function} AS STRING)) AS x FROM orders"))
+        assert f"{name}(" in text, function
+
+
+def test_conditions_reach_columns_behind_computed_ones() -> None:
+    tables = Catalog(
+        "CREATE TABLE t (twice AS a * 2, a INT, b INT, c INT) WITH ('connector' = 'toy', 'unbounded' = 'true', "
+        f"'can' = '{CAN}')"
+    )
+    toys = Toys()
+    query = "SELECT a, b FROM t WHERE b = 1 AND c > 5"
+    plan = planner(toys).plan([logical_plan(query, tables)])
+    # By position among the columns that are stored.
+    assert [str(each) for each in toys.made[0].filters] == ["=($1, 1)"]
+    run = PlanRun(plan)
+    run.feed("t", *(("+I", (None, a, 1, c)) for a, c in ((1, 9), (9, 1), (2, 6))))
+    run.drain()
+    assert run.out == [("+I", (1, 1)), ("+I", (2, 1))]
+
+
+def test_a_source_gives_all_rows_if_some_are_left_out_before_they_are_counted() -> None:
+    toys = Toys()
+    bids = table("bids", {"id": INT, "price": INT}, can=CAN)
+    for condition in ("RAND() < 0.5", "id > 3"):
+        tables = Catalog()
+        tables.tables["bids"] = bids
+        query = f"SELECT id FROM bids WHERE {condition} LIMIT 3"
+        planner(toys).plan([logical_plan(query, tables)])
+    assert [each.limit for each in toys.made] == [None, None]
+
+
+def test_a_table_that_is_read_with_other_hints_is_read_again() -> None:
+    part = "SELECT id FROM visits /*+ OPTIONS('start' = '{}') */"
+    for second, times in (("1", 1), ("2", 2)):
+        plan = planned(f"{part.format('1')} UNION ALL {part.format(second)}")
+        assert kinds(plan).count("TableSourceScan") == times
+
+
+def test_hints_of_aggregates_are_kept_with_grouping_sets() -> None:
+    query = "SELECT /*+ STATE_TTL('orders' = '1 h') */ person, price, COUNT(*) FROM orders GROUP BY CUBE(person, price)"
+    assert spec_of(planned(query), GroupAggregateSpec).ttl_ms == 3_600_000
+
+
+def test_the_order_of_an_aggregate_is_read() -> None:
+    plan = planned("SELECT person, ARRAY_AGG(id ORDER BY price) AS ids FROM orders GROUP BY person")
+    assert "fields=[id, person, price]" in shown(plan)
+
+
+FILES = """CREATE TABLE files (id INT NOT NULL, day STRING) PARTITIONED BY (day)
+    WITH ('connector' = 'filesystem', 'path' = '/nowhere', 'format' = 'csv')"""
+WRITES = {
+    "the same table": ("INSERT INTO files SELECT id, name FROM people", 1),
+    "another directory": ("INSERT INTO files /*+ OPTIONS('path' = '/elsewhere') */ SELECT id, name FROM people", 2),
+    "a partition": ("INSERT INTO files PARTITION (day = 'x') SELECT id FROM people", 2),
+    "another connector": ("INSERT INTO sink SELECT id, age, age FROM people", 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_only_inserts_into_the_same_files_are_united(name: str) -> None:
+    tables = Catalog(
+        FILES,
+        "CREATE TABLE people (id INT NOT NULL, name STRING, age INT) WITH ('connector' = 'toy')",
+        "CREATE TABLE sink (a INT, b INT, c INT) WITH ('connector' = 'toy')",
+    )
+    first = "INSERT INTO files SELECT age, name FROM people"
+    other, writes = WRITES[name]
+    roots = unite_writes([logical_plan(each, tables) for each in (first, other)])
+    assert len(roots) == writes
+
+
+def test_distinct_aggregates_of_group_windows_are_not_split() -> None:
+    """Their two levels would be windows of what windows gave."""
+    window = "TUMBLE(seen, INTERVAL '1' MINUTE)"
+    split = {"table_optimizer_distinct__agg_split_enabled": "true"}
+    query = f"SELECT person, COUNT(DISTINCT page) FROM visits GROUP BY person, {window}"
+    assert kinds(planned(query, **split)) == kinds(planned(query))
+
+
+def test_conditions_on_a_versioned_table_stay_behind_the_join() -> None:
+    """Versions that are left out before would be missing, so that an older one would be found."""
+    tables = Catalog(
+        "CREATE TABLE visits (id INT, k INT, seen TIMESTAMP(3), WATERMARK FOR seen AS seen) WITH ('connector' = 'toy', 'unbounded' = 'true')",
+        "CREATE TABLE rates (k INT, rate INT, at TIMESTAMP(3), PRIMARY KEY (k) NOT ENFORCED, WATERMARK FOR at AS at) WITH ('connector' = 'toy', 'mode' = 'upsert', 'unbounded' = 'true')",
+    )
+    for kind in ("INNER", "LEFT"):
+        query = f"SELECT v.id, r.rate FROM visits v {kind} JOIN rates FOR SYSTEM_TIME AS OF v.seen AS r ON v.k = r.k WHERE r.rate > 3"
+        text = shown(planned(query, tables=tables))
+        assert text.index("(rate > 3)") < text.index("TemporalJoin"), kind
