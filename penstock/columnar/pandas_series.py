@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
 
 from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.values import (
+    described,
     fields_of,
     first_misfit,
-    series_of,
+    unchecked_series,
     values_of_series,
     wrong_result,
 )
+from penstock.common.panics import panics_as_errors
 from penstock.common.types import Row
+from penstock.common.user_errors import shown_name
+from penstock.errors import RecordError
 from penstock.table import types as t
 
 _COMPOSED = (t.ArrayType, t.MapType, t.MultisetType, t.RowType)
@@ -70,29 +75,71 @@ def from_pandas(result: Any, data_type: t.DataType, name: str) -> pl.Series:
     """Return what a function gave as a column: a Series, values, or for a ROW a DataFrame, whose columns count by their position."""
     import pandas as pd
 
-    if isinstance(result, pd.DataFrame) and isinstance(data_type, t.RowType):
-        fields = [
-            from_pandas(result.iloc[:, at], field.data_type, name).alias(field.name)
-            for at, field in enumerate(data_type.fields)
-        ]
-        return pl.DataFrame(fields).to_struct(name)
+    if isinstance(result, pd.DataFrame):
+        return _from_frame(result, data_type, name)
     if not isinstance(result, pd.Series):
-        result = pd.Series(result)
-    if isinstance(data_type, _COMPOSED):
-        plain = [_plain(each, data_type) for each in result.to_list()]
-        return series_of(name, plain, data_type, name)
+        result = _values_as_series(result, name)
+    if isinstance(data_type, (*_COMPOSED, t.DecimalType)):
+        return _from_values(result, data_type, name)
     try:
-        values = pl.Series(result.to_list()) if result.dtype == object else pl.from_pandas(result)
-        made = pl.Series(values).cast(dtype_of(data_type), strict=False)
-    except Exception as error:
-        plain = [_plain(each, data_type) for each in result.to_list()]
-        culprit = plain[first_misfit(plain, data_type)]
-        raise wrong_result(name, data_type, culprit) from error
+        with panics_as_errors():
+            made = _cast(result, data_type)
+    except Exception:  # noqa: BLE001 - Polars does not take them as a whole
+        return _from_values(result, data_type, name)
     # pandas has NaN where NULL is meant.
     lost = made.is_null().to_numpy() & result.notna().to_numpy()
     if lost.any():
         raise wrong_result(name, data_type, result.iloc[int(lost.argmax())])
     return made
+
+
+def _from_frame(frame: Any, data_type: t.DataType, name: str) -> pl.Series:
+    returned = f"pandas function '{shown_name(name)}' returned a DataFrame"
+    if not isinstance(data_type, t.RowType):
+        raise RecordError(
+            f"{returned}, but its result type is {data_type}",
+            hint="return a Series with one value for each row, or declare a ROW as result_type",
+        )
+    if len(frame.columns) != len(data_type.fields):
+        raise RecordError(
+            f"{returned} with {len(frame.columns)} columns, but its result type {data_type} has {len(data_type.fields)} fields",
+            hint="return one column for each field, in the order of the fields",
+        )
+    fields = [
+        from_pandas(frame.iloc[:, at], field.data_type, name).alias(field.name)
+        for at, field in enumerate(data_type.fields)
+    ]
+    return pl.DataFrame(fields).to_struct(name)
+
+
+def _values_as_series(result: Any, name: str) -> Any:
+    import pandas as pd
+
+    try:
+        return pd.Series(result)
+    except Exception as error:
+        raise RecordError(
+            f"pandas function '{shown_name(name)}' returned {described(result)}, which is not a Series",
+            detail=str(error),
+            hint="return a Series with one value for each row",
+        ) from error
+
+
+def _cast(result: Any, data_type: t.DataType) -> pl.Series:
+    values = pl.Series(result.to_list()) if result.dtype == object else pl.from_pandas(result)
+    if values.dtype.is_nested():  # Polars would cast what is inside
+        raise TypeError(f"{values.dtype} is not {data_type}")
+    return pl.Series(values).cast(dtype_of(data_type), strict=False)
+
+
+def _from_values(result: Any, data_type: t.DataType, name: str) -> pl.Series:
+    """Convert one value at a time."""
+    plain = [_plain(each, data_type) for each in result.to_list()]
+    try:
+        return unchecked_series(name, plain, data_type)
+    except Exception as error:
+        culprit = plain[first_misfit(plain, data_type)]
+        raise wrong_result(name, data_type, culprit) from error
 
 
 def is_missing(value: Any) -> bool:
@@ -107,8 +154,8 @@ def _plain(value: Any, data_type: t.DataType) -> Any:
     import numpy as np
     import pandas as pd
 
-    if isinstance(value, np.ndarray):
-        value = list(value)
+    if isinstance(value, np.ndarray | pd.Series):
+        value = list(value) if value.ndim else value.item()
     if isinstance(data_type, t.RowType) and isinstance(value, Row | dict | list | tuple):
         fields, kinds = fields_of(value, data_type.names), data_type.field_types()
         # If it has another number of fields, an error tells of it as it is.
@@ -121,13 +168,18 @@ def _plain(value: Any, data_type: t.DataType) -> Any:
         return {_plain(key, key_type): _plain(each, value_type) for key, each in value.items()}
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or pd.isna(value):
+    if value is None or _is_nan(value) or is_missing(value):
         return None
     # A column of integers with a NULL is one of floats.
     whole = (
         isinstance(data_type, t.IntegralType) and isinstance(value, float) and value.is_integer()
     )
     return int(value) if whole else value
+
+
+def _is_nan(value: Any) -> bool:
+    """Whether a value is a decimal NaN. pandas fails on one that signals."""
+    return isinstance(value, Decimal) and value.is_nan()
 
 
 def _entry_types(data_type: t.DataType) -> tuple[t.DataType, t.DataType]:

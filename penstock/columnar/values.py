@@ -15,6 +15,7 @@ import polars as pl
 from penstock.columnar.bitmaps import normal
 from penstock.columnar.dtypes import dtype_of
 from penstock.common.nanoseconds import from_nanos, to_nanos
+from penstock.common.panics import panics_as_errors
 from penstock.common.types import Row
 from penstock.common.user_errors import shorten, shorten_all, shown_name
 from penstock.errors import RecordError
@@ -36,8 +37,7 @@ def _encoder(data_type: t.DataType) -> Convert | None:
     if isinstance(data_type, _FLOATS):
         return float
     if isinstance(data_type, t.DecimalType):
-        unit = Decimal(1).scaleb(-data_type.scale)
-        return lambda value: Decimal(value).quantize(unit, ROUND_HALF_UP, _DIGITS)
+        return _decimal_of(data_type)
     if isinstance(data_type, t.LocalZonedTimestampType):
         return _fine_instant if is_fine(data_type) else _instant
     if is_fine(data_type):
@@ -56,6 +56,23 @@ def _encoder(data_type: t.DataType) -> Convert | None:
     if isinstance(data_type, t.RowType):
         return _struct_of(data_type)
     return None
+
+
+def _decimal_of(data_type: t.DecimalType) -> Convert:
+    """Return what rounds numbers to a type's digits. As in Flink, one that has too many digits is NULL."""
+    unit = Decimal(1).scaleb(-data_type.scale)
+    room = data_type.precision - data_type.scale  # digits before the point
+
+    def rounded(value: Any) -> Decimal | None:
+        number = Decimal(value)
+        if not number.is_finite():
+            raise ValueError(f"{number} is not a decimal number")
+        if number and number.adjusted() >= room:
+            return None
+        made = number.quantize(unit, ROUND_HALF_UP, _DIGITS)
+        return None if made and made.adjusted() >= room else made
+
+    return rounded
 
 
 def _instant(value: Any) -> Any:
@@ -181,7 +198,21 @@ def unchecked_series(name: str, values: Sequence[Any], data_type: t.DataType) ->
     """Return a column of values of rows; whatever Polars or a conversion raises if one does not fit."""
     convert = encoder(data_type)
     made = values if convert is None else [convert(each) for each in values]
-    return pl.Series(name, made, dtype=dtype_of(data_type), strict=True)
+    dtype = dtype_of(data_type)
+    with panics_as_errors():
+        series = pl.Series(name, made, dtype=dtype, strict=True)
+    return series if series.dtype == dtype else _of_datetimes(series, made, dtype)
+
+
+def _of_datetimes(series: pl.Series, values: Sequence[Any], dtype: pl.DataType) -> pl.Series:
+    """Return a column of dates, or of datetimes whose time zone does not count. Polars leaves datetimes as they are, and some other values, too."""
+    if isinstance(series.dtype, pl.Datetime):
+        if dtype == pl.Date:
+            return series.cast(dtype)
+        if isinstance(dtype, pl.Datetime):
+            local = [each and each.replace(tzinfo=None) for each in values]
+            return pl.Series(series.name, local, dtype=dtype, strict=True)
+    raise TypeError(f"{series.dtype} is not {dtype}")
 
 
 def first_misfit(values: Sequence[Any], data_type: t.DataType) -> int:
@@ -204,7 +235,7 @@ def wrong_result(
     """Return what is reported when a user's function returns something that is not of its result type."""
     name = shown_name(function)
     return RecordError(
-        f"function '{name}' returned {described(result)}, its result type is {data_type}",
+        f"function '{name}' returned {described(result)}, but its result type is {data_type}",
         detail=None if operands is None else f"in function {name}({shorten_all(operands)})",
         hint="convert the result, or declare the type that it has as result_type",
     )
@@ -249,7 +280,8 @@ def column_of(name: str, values: list[Any], dtype: pl.DataType) -> pl.Series:
     """Return a column of values as `listed` gives them; those that do not fit are NULL."""
     if numbers_dtype(dtype) != dtype:  # Polars would cut off nanoseconds
         values = [_changed(each, dtype, lambda value, _: _fine(value)) for each in values]
-    return pl.Series(name, values, dtype=dtype, strict=False)
+    with panics_as_errors():
+        return pl.Series(name, values, dtype=dtype, strict=False)
 
 
 def _moment(value: int, dtype: pl.Datetime) -> dt.datetime:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import traceback
 
+from penstock.common.panics import error_of_panic, is_panic
 from penstock.common.pickling import dumps
 from penstock.common.user_errors import FunctionFailedError, UserCodeError, forget_call
 from penstock.errors import PenstockError, suppresses_restarts
@@ -15,11 +16,20 @@ from penstock.runtime.time.pace import SlotTrace
 from penstock.runtime.user_code import user_traceback
 
 
-def ended_itself(ending: SystemExit) -> UserCodeError:
+def _ended_itself(ending: SystemExit) -> UserCodeError:
     """Return the failure that a call of `sys.exit` in user code is: it would end the worker, and nobody were told why."""
     error = UserCodeError("a function of the program called sys.exit()")
     error.__cause__ = ending
     return error.with_traceback(ending.__traceback__)
+
+
+def as_failure(raised: BaseException) -> PenstockError | None:
+    """Return what fails a subtask as an error; None for what is of no concern to the job: it goes on its way."""
+    if isinstance(raised, PenstockError):
+        return raised
+    if isinstance(raised, SystemExit):
+        return _ended_itself(raised)
+    return error_of_panic(raised) if is_panic(raised) else None
 
 
 def locate(error: BaseException) -> None:

@@ -38,7 +38,7 @@ from penstock.runtime.network.inspection import InspectionLine
 from penstock.runtime.network.routing import connected_targets
 from penstock.runtime.network.transport import Network
 from penstock.runtime.network.writers import ChannelWriter
-from penstock.runtime.task.failures import describe, ended_itself, locate
+from penstock.runtime.task.failures import as_failure, describe, locate
 from penstock.runtime.task.garbage import GarbageControl
 from penstock.runtime.task.gates import flowing_time
 from penstock.runtime.task.live_task import LiveTask
@@ -171,10 +171,12 @@ def run_slot_with(
         network.report(SlotRunning(slot, os.getpid(), host))
         loop.run()
         loop.close()
-    except (Exception, SystemExit) as raised:  # noqa: BLE001 - the driver is told of anything
+    except BaseException as raised:
+        error = _as_error(raised)
+        if error is None:
+            raise
         current = None if loop is None else loop.current
         trace = None if loop is None else loop.trace()
-        error = _as_error(raised)
         locate(error)
         failure = describe(error, current, trace)
         _log.error("%s", failure.traceback.rstrip() or failure.message, extra=OFF_TERMINAL)
@@ -192,11 +194,11 @@ def run_slot_with(
         sys.stderr.flush()
 
 
-def _as_error(raised: BaseException) -> PenstockError:
-    if isinstance(raised, PenstockError):
-        return raised
-    if isinstance(raised, SystemExit):
-        return ended_itself(raised)
+def _as_error(raised: BaseException) -> PenstockError | None:
+    """Return what the driver is told: of anything but an interrupt."""
+    failure = as_failure(raised)
+    if failure is not None or not isinstance(raised, Exception):
+        return failure
     error = SlotError(f"a slot failed: {type(raised).__name__}: {raised}")
     error.__cause__ = raised
     return error

@@ -24,7 +24,7 @@ from penstock.runtime.network.messages import ACK, FAILURE
 from penstock.runtime.network.writers import RowWriter
 from penstock.runtime.task import subtask_cache
 from penstock.runtime.task.environment import TaskEnvironment
-from penstock.runtime.task.failures import describe, ended_itself, locate
+from penstock.runtime.task.failures import as_failure, describe, locate
 from penstock.runtime.task.garbage import GarbageControl
 from penstock.runtime.task.gates import ChannelError
 from penstock.runtime.task.log_scopes import following
@@ -99,8 +99,10 @@ def run_slot(
             yield from _acks(sent, rows)
     except ChannelError:
         raise
-    except (PenstockError, SystemExit) as raised:
-        error = ended_itself(raised) if isinstance(raised, SystemExit) else raised
+    except BaseException as raised:
+        error = as_failure(raised)
+        if error is None:
+            raise
         locate(error)
         if observer is not None:
             observer.failed(error, slot_task.current)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
+import polars as pl
 import pytest
 
 from penstock.connectors.kafka.errors import KafkaDataLossError, KafkaSinkError
@@ -44,6 +46,11 @@ def _raise_wrapped(value: int) -> int:
         raise ConfigurationError("unknown option")
     except ConfigurationError as error:
         raise RuntimeError("opening failed") from error
+
+
+def _panic(value: int) -> int:
+    ATTEMPTS.append("task")
+    return len(pl.Series([value * Decimal("NaN")]))
 
 
 class Failing(Sink):
@@ -119,3 +126,11 @@ def test_a_failure_that_may_pass_follows_the_restart_strategy(mode: str) -> None
     assert ATTEMPTS == ["task"] * 3
     assert "no restart can help" not in run(mode, sink=Failing(KafkaSinkError("busy")))
     assert ATTEMPTS == ["commit"] * 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_panic_of_a_library_fails_the_job_and_not_its_process(mode: str) -> None:
+    said = run(mode, _panic)
+    assert "a library failed unexpectedly: " in said
+    assert "in operator 'Map" in said
+    assert ATTEMPTS == ["task"] * 3

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -287,21 +290,21 @@ def test_a_call_that_takes_too_long_shows_where_it_waits() -> None:
         (
             "SELECT text_of(v) FROM words",
             (
-                "function 'text_of' returned 'of 1' (str), its result type is INT\n"
+                "function 'text_of' returned 'of 1' (str), but its result type is INT\n"
                 "detail: in function text_of('1')\n"
             ),
         ),
         (
             "SELECT texts_of(v) FROM words",
-            "function 'texts_of' returned 'of 1' (str), its result type is INT\n",
+            "function 'texts_of' returned 'of 1' (str), but its result type is INT\n",
         ),
         (
             "SELECT texts(v) FROM words",
-            "function 'texts' returned '4 rows' (str), its result type is INT\n",
+            "function 'texts' returned '4 rows' (str), but its result type is INT\n",
         ),
         (
             "SELECT x, y FROM words, LATERAL TABLE(pairs(v)) AS T(x, y)",
-            "function 'pairs' returned '1' (str), its result type is INT\n",
+            "function 'pairs' returned '1' (str), but its result type is INT\n",
         ),
         (
             "SELECT first_only(v) FROM words",
@@ -338,3 +341,100 @@ def test_a_function_is_called_for_the_rows_that_need_it_only(pandas: bool) -> No
     found = rows(env.sql_query("SELECT CASE WHEN n > 2 THEN recorded(v) END FROM words"))
     assert found == [(None,), (None,), (2,), (1,)]
     assert CALLS == ["3x", "4"]
+
+
+ROW_OF_TWO = DataTypes.ROW(
+    [DataTypes.FIELD("a", DataTypes.INT()), DataTypes.FIELD("b", DataTypes.INT())]
+)
+#: Function over pandas or not, what it returns, its result type, and the message
+WRONG_RESULTS: dict[str, tuple[bool, Any, Any, str]] = {
+    "decimal that is no number": (
+        False, Decimal("NaN"), "DECIMAL(5, 2)", "returned Decimal('NaN') (Decimal), but its result type is DECIMAL(5, 2)",
+    ),
+    "float that is no number": (
+        False, float("nan"), "DECIMAL(5, 2)", "returned nan (float), but its result type is DECIMAL(5, 2)",
+    ),
+    "infinite decimal": (
+        True, pd.Series([Decimal("Infinity")]), "DECIMAL(5, 2)", "returned Decimal('Infinity') (Decimal), but its result type is DECIMAL(5, 2)",
+    ),
+    "decimal that Polars cannot read": (
+        False, Decimal("1e-400"), "INT", "returned Decimal('1E-400') (Decimal), but its result type is INT",
+    ),
+    "decimal in a list": (
+        False, [Decimal("NaN")], "ARRAY<DECIMAL(5, 2)>", "returned [Decimal('NaN')] (list), but its result type is ARRAY<DECIMAL(5, 2)>",
+    ),
+    "time for a date": (
+        False, dt.time(1), "DATE", "returned datetime.time(1, 0) (time), but its result type is DATE",
+    ),
+    "dictionary": (
+        True, pd.Series([{"a": 1}]), "INT", "returned {'a': 1} (dict), but its result type is INT",
+    ),
+    "dictionary for a text": (
+        True, pd.Series([{"a": 1}]), "STRING", "returned {'a': 1} (dict), but its result type is STRING",
+    ),
+    "list for an array of another type": (
+        True, pd.Series([["x"]]), "ARRAY<INT>", "returned ['x'] (list), but its result type is ARRAY<INT>",
+    ),
+    "frame": (
+        True, pd.DataFrame({"a": [1]}), "INT", "returned a DataFrame, but its result type is INT",
+    ),
+    "narrow frame": (
+        True, pd.DataFrame({"a": [1]}), ROW_OF_TWO, "returned a DataFrame with 1 columns, but its result type ROW<`a` INT, `b` INT> has 2 fields",
+    ),
+    "two dimensions": (
+        True, np.zeros((1, 2)), "INT", "returned array([[0., 0.]]) (ndarray), which is not a Series",
+    ),
+}  # fmt: skip
+
+
+def test_a_result_that_no_library_takes_is_refused_in_our_words() -> None:
+    env = environment()
+
+    def check(case: tuple[bool, Any, Any, str]) -> None:
+        pandas, result, kind, expected = case
+        function = udf(
+            lambda _: result, result_type=kind, func_type="pandas" if pandas else "general"
+        )
+        env.create_temporary_function("wrong", function)
+        try:
+            message = message_of(env, "SELECT wrong(v) FROM words WHERE n = 1")
+        finally:
+            env.drop_temporary_function("wrong")
+        whole = "DataFrame" in expected or "Series" in expected
+        named = "pandas function" if whole else "function"
+        assert message.startswith(f"{named} 'wrong' {expected}\n"), message
+        assert "hint: " in message
+        assert "polars" not in message.lower()
+
+    check_all(WRONG_RESULTS, check)
+
+
+def test_results_that_have_to_be_converted_are() -> None:
+    env = environment()
+    day = dt.datetime(2024, 1, 2, 3, 4)
+    berlin = dt.timezone(dt.timedelta(hours=1))
+    cases: dict[str, tuple[bool, Any, str, Any]] = {
+        "too many digits": (False, Decimal("1234.5"), "DECIMAL(5, 2)", None),
+        "too many digits by rounding": (False, Decimal("999.995"), "DECIMAL(5, 2)", None),
+        "rounded": (False, Decimal("999.994"), "DECIMAL(5, 2)", Decimal("999.99")),
+        "very many digits": (True, pd.Series([Decimal("1e400")]), "DECIMAL(5, 2)", None),
+        "zero": (False, Decimal("0E+50"), "DECIMAL(2, 2)", Decimal("0.00")),
+        "no number in pandas": (True, pd.Series([Decimal("NaN")]), "DECIMAL(5, 2)", None),
+        "datetime for a date": (False, day, "DATE", day.date()),
+        "with a time zone": (False, day.replace(tzinfo=berlin), "TIMESTAMP(3)", day),
+        "sparse": (True, pd.Series(pd.arrays.SparseArray([7])), "INT", 7),
+    }
+
+    def check(case: tuple[bool, Any, str, Any]) -> None:
+        pandas, result, kind, expected = case
+        function = udf(
+            lambda _: result, result_type=kind, func_type="pandas" if pandas else "general"
+        )
+        env.create_temporary_function("other", function)
+        try:
+            found = rows(env.sql_query("SELECT other(v) FROM words WHERE n = 1"))
+        finally:
+            env.drop_temporary_function("other")
+        assert found == [(expected,)]
+
+    check_all(cases, check)
