@@ -130,6 +130,7 @@ MORE_QUERIES = [
     "SELECT person, SUM(id) FILTER (WHERE price > 4) IS NULL, COALESCE(MAX(id) FILTER (WHERE price > 4), 0) FROM orders GROUP BY person",
     "SELECT id, SUM(id) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) IS NULL FROM orders",
     "SELECT id, MAX(id) OVER (PARTITION BY person ORDER BY id ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM orders",
+    "SELECT id FROM people UNION ALL SELECT person FROM orders",
     # Frames and orders
     "SELECT id, COUNT(*) OVER (PARTITION BY person), SUM(price) OVER (PARTITION BY person) FROM orders",
     "SELECT id, SUM(price) OVER (PARTITION BY person ORDER BY id ROWS 1 PRECEDING) FROM orders",

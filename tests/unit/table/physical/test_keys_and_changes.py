@@ -398,3 +398,17 @@ def test_what_waits_for_watermarks_needs_some_or_an_end() -> None:
                 planner(Toys()).plan([query])
         else:
             planner(Toys()).plan([query])
+
+
+SESSION_GROUPS = {
+    "windows in GROUP BY": "SELECT SESSION_START(seen, {0}) AS window_start, SESSION_END(seen, {0}) AS window_end, COUNT(*) AS n FROM visits GROUP BY person, SESSION(seen, {0})",
+    "window tables": f"SELECT window_start, window_end, person, COUNT(*) AS n FROM {SESSION} GROUP BY window_start, window_end, person",
+}
+
+
+@pytest.mark.parametrize("name", SESSION_GROUPS)
+def test_sessions_of_different_keys_may_begin_together(name: str) -> None:
+    """Grouped once more without their key, two of them with the same start may have different ends."""
+    groups = SESSION_GROUPS[name].format("INTERVAL '1' MINUTE")
+    query = f"SELECT window_start, window_end, SUM(n) AS n FROM ({groups}) GROUP BY window_start, window_end"
+    assert keys_of(planned(query)) == {BOUNDS}

@@ -6,12 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.columnar.specs.aggregates import GroupAggregateSpec
-from penstock.columnar.specs.joins import IntervalJoinSpec
+from penstock.columnar.specs.aggregates import GroupAggregateSpec, OverAggregateSpec
+from penstock.columnar.specs.joins import IntervalJoinSpec, WindowJoinSpec
 from penstock.columnar.specs.ranks import RankSpec
-from penstock.table.expressions.nodes import Rex
-from penstock.table.plan.nodes import Aggregate, Field, Filter, SetOperation
+from penstock.table import DataTypes
+from penstock.table.expressions.nodes import Rex, UserCall, walk
+from penstock.table.function_runners import AsyncCallSettings, AsyncRunner
+from penstock.table.plan.catalog_reader import UserFunction
+from penstock.table.plan.nodes import Aggregate, Field, Filter, Project, SetOperation
+from penstock.table.rules.async_calls import set_async_options
 from penstock.table.rules.united_writes import unite_writes
+from penstock.table.udf import udf
 from tests.builders.plan_runs import PlanRun
 from tests.unit.table.physical.plans import (
     INT,
@@ -70,10 +75,17 @@ def test_aggregates_whose_filter_is_chance_run_apart() -> None:
     assert found == [2, 1]
 
 
-def test_chance_is_computed_once_before_a_condition_on_it() -> None:
-    text = shown(planned("SELECT r, id FROM (SELECT RAND() AS r, id FROM orders) WHERE r > 0.5"))
-    assert text.count("RAND()") == 1
-    assert text.index("where=[(r > 0.5") < text.index("RAND()")
+CHANCE = ["RAND()", "RAND_INTEGER(10)", "UUID()", "UNIX_TIMESTAMP()", "NOW()", "CURRENT_TIMESTAMP", "CURRENT_ROW_TIMESTAMP()"]  # fmt: skip
+CHANCE += ["LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME", "CURRENT_DATE", "PROCTIME()"]
+
+
+def test_what_has_another_value_each_time_is_computed_once_before_a_condition_on_it() -> None:
+    for function in CHANCE:
+        name = function.partition("(")[0]
+        rows = f"SELECT UPPER(CAST({function} AS STRING)) AS r, id FROM orders"
+        text = shown(planned(f"SELECT r, id FROM ({rows}) WHERE r > 'A'"))
+        assert text.count(f"{name}(") == 1, function
+        assert text.index("where=[(r > 'A')]") < text.index(name), function
 
 
 def test_the_column_that_says_how_many_rows_are_wanted_is_read() -> None:
@@ -156,18 +168,6 @@ def test_a_count_of_no_rows_in_two_levels_is_zero_and_a_sum_is_null() -> None:
     assert "AS n, $m1 AS s" in text.splitlines()[0]
     by_key = shown(planned(f"SELECT person, {calls} GROUP BY person", **split))
     assert "COALESCE" not in by_key
-
-
-CHANCE = ["RAND()", "RAND_INTEGER(10)", "UUID()", "UNIX_TIMESTAMP()", "NOW()", "CURRENT_TIMESTAMP", "CURRENT_ROW_TIMESTAMP()"]  # fmt: skip
-CHANCE += ["LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME", "CURRENT_DATE", "PROCTIME()"]
-
-
-def test_functions_with_another_value_each_time_are_computed_for_each_row() -> None:
-    """Computed when the plan is made, all rows would have the same."""
-    for function in CHANCE:
-        name = function.split("(")[0]
-        text = shown(planned(f"SELECT id, UPPER(CAST({function} AS STRING)) AS x FROM orders"))
-        assert f"{name}(" in text, function
 
 
 def test_conditions_reach_columns_behind_computed_ones() -> None:
@@ -255,3 +255,111 @@ def test_conditions_on_a_versioned_table_stay_behind_the_join() -> None:
         query = f"SELECT v.id, r.rate FROM visits v {kind} JOIN rates FOR SYSTEM_TIME AS OF v.seen AS r ON v.k = r.k WHERE r.rate > 3"
         text = shown(planned(query, tables=tables))
         assert text.index("(rate > 3)") < text.index("TemporalJoin"), kind
+
+
+def test_asynchronous_functions_get_the_options_and_stay_apart() -> None:
+    async def first(value: int) -> int:
+        return value
+
+    async def second(value: int) -> int:
+        return -value
+
+    tables = Catalog("CREATE TABLE t (a INT, b INT) WITH ('connector' = 'toy')")
+    for name, function in (("f", first), ("g", second)):
+        runner = AsyncRunner(udf(function, result_type=DataTypes.INT()))
+        tables.functions[name] = UserFunction(
+            name=name, kind="SCALAR", function=runner, result_types=(INT,)
+        )
+    settings = AsyncCallSettings(capacity=3)
+    (node,) = set_async_options([logical_plan("SELECT f(a), g(a), f(b) FROM t", tables)], settings)
+    assert isinstance(node, Project)
+    f, g, again = (
+        part.function
+        for each in node.expressions
+        for part in walk(each)
+        if isinstance(part, UserCall)
+    )
+    assert f is again
+    assert f.function is not g.function
+    assert f.settings == g.settings == settings
+
+
+# What is done with sessions of a person, and whether their rows must be given windows before.
+OF_SESSIONS = {
+    "SELECT person, COUNT(*) FROM {} GROUP BY window_start, window_end, person": False,
+    "SELECT person, page, COUNT(*) FROM {} GROUP BY window_start, window_end, person, page": True,
+    "SELECT page, COUNT(*) FROM {} GROUP BY window_start, window_end, page": True,
+    "SELECT COUNT(*) FROM {} GROUP BY window_start, window_end": True,
+    "SELECT person, COUNT(*) FROM {} WHERE page = 'home' GROUP BY window_start, window_end, person": True,
+}
+
+
+@pytest.mark.parametrize("query", OF_SESSIONS)
+def test_sessions_are_made_of_all_rows_of_their_partition(query: str) -> None:
+    found = kinds(planned(query.format(SESSIONS)))
+    assert ("WindowTableFunction" in found) == OF_SESSIONS[query]
+
+
+# OVER by event time, and whether rows leave in its order, never to be changed.
+IN_ORDER = {
+    "SUM(id) OVER (PARTITION BY person ORDER BY seen)": True,
+    "SUM(id) OVER (ORDER BY seen ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)": True,
+    "LAG(id) OVER (PARTITION BY person ORDER BY seen)": True,
+    "SUM(id) OVER (ORDER BY seen ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING)": False,
+    "SUM(id) OVER (ORDER BY seen ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)": False,
+    "SUM(id) OVER (PARTITION BY person ORDER BY seen DESC)": False,
+    "SUM(id) OVER (PARTITION BY person ORDER BY seen, id)": False,
+    "SUM(id) OVER (PARTITION BY person)": False,
+    "LEAD(id) OVER (ORDER BY seen)": False,
+    "NTILE(2) OVER (ORDER BY seen)": False,
+    "PERCENT_RANK() OVER (ORDER BY seen)": False,
+    "CUME_DIST() OVER (ORDER BY seen)": False,
+}
+
+
+def test_rows_leave_in_the_order_of_time_if_no_later_row_is_looked_at() -> None:
+    found = {
+        call: spec_of(planned(f"SELECT id, {call} AS x FROM visits"), OverAggregateSpec).mode
+        == "TIME"
+        for call in IN_ORDER
+    }
+    assert found == IN_ORDER
+
+
+TIMED = "id INT NOT NULL, at TIMESTAMP(3), WATERMARK FOR at AS at, PRIMARY KEY (id) NOT ENFORCED"
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("append", "IntervalJoin"), ("all", "Join")])
+def test_rows_of_the_same_time_are_near_each_other_unless_they_change(
+    mode: str, expected: str
+) -> None:
+    tables = Catalog(
+        *(
+            f"CREATE TABLE {name} ({TIMED}) WITH ('connector' = 'toy', 'mode' = '{mode}', 'unbounded' = 'true')"
+            for name in ("l", "r")
+        )
+    )
+    query = "SELECT l.id FROM l JOIN r ON l.id = r.id AND l.at = r.at"
+    found = kinds(planned(query, tables=tables))
+    assert next(each for each in found if each.endswith("Join")) == expected
+
+
+@pytest.mark.parametrize(("kind", "zone"), [("TIMESTAMP_LTZ(3)", "Asia/Tokyo"), ("TIMESTAMP(3)", "UTC")])  # fmt: skip
+def test_windows_of_moments_end_by_the_clock_of_the_session(kind: str, zone: str) -> None:
+    tables = Catalog(
+        f"CREATE TABLE t (id INT, at {kind}, WATERMARK FOR at AS at) WITH ('connector' = 'toy', 'unbounded' = 'true')"
+    )
+    windows = "(SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(at), INTERVAL '1' DAY)))"
+    join = f"{windows} l JOIN {windows} r ON l.id = r.id AND l.window_start = r.window_start AND l.window_end = r.window_end"
+    made = planner(Toys())
+    made.settings = replace(made.settings, zone="Asia/Tokyo")
+    plan = made.plan([logical_plan(f"SELECT l.id FROM {join}", tables, "Asia/Tokyo")])
+    assert spec_of(plan, WindowJoinSpec).zone == zone
+
+
+def test_the_first_rows_of_a_batch_are_in_their_order() -> None:
+    tables = Catalog("CREATE TABLE t (id INT, x INT) WITH ('connector' = 'toy')")
+    for end in ("", " LIMIT 3", " LIMIT 3 OFFSET 1"):
+        query = f"SELECT id FROM t ORDER BY x, id{end}"
+        found = kinds(planned(query, tables=tables, batch=True))
+        assert next(each for each in found if each != "Calc") == "Sort"
