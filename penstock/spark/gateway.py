@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import logging
 import os
 import shutil
 import struct
@@ -28,8 +29,12 @@ from penstock.errors import ConfigurationError, PenstockError
 if TYPE_CHECKING:
     from pyspark import SparkConf
 
+_log = logging.getLogger(__name__)
+
 _MAIN_CLASS = "org.apache.spark.api.python.PythonGatewayServer"
-_START_TIMEOUT_S = 60.0
+# A JVM takes a second or two to start, but minutes where many other processes have the processors.
+_START_TIMEOUT_S = 600.0
+_SLOW_S = 30.0
 # Without it, the JVM writes some reasons why it cannot start to its standard output.
 ERRORS_TOGETHER = "-XX:+DisplayVMOutputToStderr"
 _LOG_PROPERTIES = Path(__file__).with_name("log4j2.properties")
@@ -275,15 +280,23 @@ class LocalJvm:
         return gateway
 
     def _wait_for_connection(self) -> tuple[int, str]:
-        deadline = time.monotonic() + _START_TIMEOUT_S
+        started = time.monotonic()
+        is_slow = False
         try:
-            while time.monotonic() < deadline:
+            while (waited := time.monotonic() - started) < _START_TIMEOUT_S:
                 if self._info.is_file():
                     data = self._info.read_bytes()
                     port, length = struct.unpack("!ii", data[:8])
                     return port, data[8 : 8 + length].decode()
                 if self.process.poll() is not None:
                     raise self._ended(self.process.returncode)
+                if waited >= _SLOW_S and not is_slow:
+                    is_slow = True
+                    _log.warning(
+                        "the JVM for Spark has not answered for %g s: waiting for it up to %g s",
+                        _SLOW_S,
+                        _START_TIMEOUT_S,
+                    )
                 time.sleep(0.005)
         finally:
             shutil.rmtree(self._directory, ignore_errors=True)
