@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from penstock.columnar.specs.common import SortKey, WindowDefinition
+from penstock.columnar.specs.stateless import WatermarkSpec
 from penstock.table.errors import ValidationError
 from penstock.table.expressions.nodes import AggregateCall
 from penstock.table.physical.advice import advice
+from penstock.table.physical.implement.not_null import not_null_paths
 from penstock.table.plan.nodes import (
     Aggregate,
     Field,
@@ -17,9 +19,11 @@ from penstock.table.plan.nodes import (
     OverWindow,
     Project,
     Sort,
+    Values,
     WindowTableFunction,
     Write,
 )
+from penstock.table.types import ArrayType, MapType, MultisetType, RowField, RowType
 from tests.unit.table.physical.plans import (
     INT,
     LONG,
@@ -37,7 +41,7 @@ from tests.unit.table.physical.plans import (
     table,
     timed,
 )
-from tests.unit.table.sql_plans import planned
+from tests.unit.table.sql_plans import planned, spec_of
 
 BIDS = table("bids", {"auction": INT, "bidder": INT, "price": INT, "at": TIME})
 USERS = table("users", {"id": INT, "name": TEXT}, key=("id",), mode="upsert")
@@ -376,3 +380,24 @@ def test_the_same_statement_has_the_same_operator_ids_each_time():
         return [node.operator_id for node in plans.stream_graph.nodes]
 
     assert ids(1) == ids(4)
+
+
+def test_watermarks_that_no_scan_emits_heed_the_idle_timeout():
+    values = Values(schema=fields(id=INT, at=TIME), rows=())
+    plan = planner(table_exec_source_idle__timeout="5 s").plan([timed(values, 1)])
+    assert spec_of(plan, WatermarkSpec).idle_timeout_ms == 5000
+
+
+def test_parts_of_collections_that_must_not_be_null_are_found():
+    inner = RowType([RowField("x", INT.not_null()), RowField("y", INT)])
+    cases = {
+        inner: [("x",)],
+        ArrayType(inner.not_null()): [("*",), ("*", "x")],
+        MultisetType(INT.not_null()): [("*", "key")],
+        MapType(TEXT, INT.not_null()): [("*", "value")],
+        MapType(TEXT.not_null(), ArrayType(INT.not_null())): [("*", "key"), ("*", "value", "*")],
+    }
+    for given, paths in cases.items():
+        assert list(not_null_paths(given, collections=True)) == paths, given
+        expected = paths if given is inner else []
+        assert list(not_null_paths(given, collections=False)) == expected, given
