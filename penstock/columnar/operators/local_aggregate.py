@@ -9,6 +9,7 @@ from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.specs.common import column
 from penstock.columnar.window_names import SLICE
 from penstock.columnar.windows import slices_of
+from penstock.common.dropped_records import NULL_TIME
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
 
@@ -32,6 +33,15 @@ class LocalAggregateOperator(StreamOperator):
         self._keys = list(self._plan.keys)
         if self._slices is not None:
             self._keys.append(SLICE)
+        self._without_time = context.runtime_context.get_metrics_group().counter(NULL_TIME)
+
+    def _with_time(self, frame: pl.DataFrame, name: str) -> pl.DataFrame:
+        """Leave out rows that are in no window."""
+        missing = frame[name].null_count()
+        if not missing:
+            return frame
+        self._without_time.inc(missing)
+        return frame.filter(pl.col(name).is_not_null())
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
         """Fold the rows."""
@@ -39,6 +49,9 @@ class LocalAggregateOperator(StreamOperator):
         if not frame.height:
             return
         if self._slices is not None:
+            frame = self._with_time(frame, column(self.spec.window.time))
+            if not frame.height:
+                return
             frame = frame.with_columns(pl.Series(SLICE, self._slices.ends_of(frame)))
         folded = plan.fold(plan.signed(frame), self._keys)
         names = [*self._keys, *plan.accumulators]

@@ -197,6 +197,21 @@ def test_late_rows_are_dropped_and_counted_and_others_go_to_windows_that_have_no
     assert metrics.counter("numNullRowTimeRecordsDropped").get_count() == 1
 
 
+def test_rows_without_a_time_are_left_out_in_the_first_phase() -> None:
+    window = WindowDefinition("TUMBLE", 10, time=2)
+    calls = (call("COUNT"),)
+    local = ColumnDriver(LocalAggregateSpec(TYPES, (0,), calls, window=window), TYPES)
+    merging = ColumnDriver(WindowAggregateSpec(TYPES, (0,), calls, window, merges=True), TYPES)
+    local.feed([("a", 1, at(1)), ("a", 1, None), ("b", 1, None)])
+    local.feed([("a", 1, None)])
+    assert [frame.height for frame in local.out.frames] == [1]
+    for frame in local.out.frames:
+        merging.harness.process_batch(ColumnBatch(frame))
+    merging.harness.finish()
+    assert [row[:2] for _, row in merging.changes] == [("a", 1)]
+    assert local.harness.metrics.counter("numNullRowTimeRecordsDropped").get_count() == 3
+
+
 @pytest.mark.parametrize("window", WINDOWS, ids=IDS)
 def test_a_row_counts_in_those_of_its_windows_that_have_not_ended(window: WindowDefinition) -> None:
     """Rows may be late for all of their windows, or for the first of them, also when those were computed a moment ago."""
