@@ -95,7 +95,7 @@ def _is_above(error: OSError, where: str) -> bool:
 
 def _hint(error: OSError, where: str, words: Words) -> str:
     if isinstance(error, FileNotFoundError):
-        return f"'{error.filename}' cannot be made there: {words.elsewhere}"
+        return f"'{error.filename}' cannot be created: {words.elsewhere}"
     if isinstance(error, FileExistsError) and not _is_above(error, where):
         return words.exists
     if isinstance(error, PermissionError) and "://" in where:
@@ -106,6 +106,8 @@ def _hint(error: OSError, where: str, words: Words) -> str:
         return f"delete the file or {words.elsewhere}"
     if error.errno == errno.EROFS:
         return f"the file system is mounted read-only: mount it for writing or {words.elsewhere}"
+    if error.errno == errno.EINVAL and "://" in where:
+        return f"check the URI, or {words.elsewhere}"
     if error.errno in _FULL:
         return f"free space on {words.storage} or {words.elsewhere}"
     return f"check that the driver and every executor reach {words.storage}"

@@ -57,7 +57,9 @@ def open_file_system(uri: str) -> tuple[Any, str]:
         import fsspec
 
         if scheme not in {*fsspec.available_protocols(), *fsspec.registry}:
-            raise
+            raise ValueError(
+                f"there is no file system for '{scheme}://', neither in pyarrow nor in fsspec"
+            ) from error
         return _open_with_fsspec(uri)
 
 

@@ -197,7 +197,7 @@ class Cluster:
         self._check(problem, what)
         if hasattr(problem, "code") and is_kind(problem, "UNKNOWN_TOPIC_OR_PART"):
             return PenstockError(
-                "a partition does not exist (any more)",
+                "a partition does not exist",
                 detail=f"{what} at {self.options.servers}: {problem}",
                 hint="was the topic deleted?",
             )

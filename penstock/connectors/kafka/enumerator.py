@@ -300,7 +300,7 @@ class _Watch:
     def _say_away(self, error: KafkaAwayError) -> None:
         if not self._away:
             self._away = True
-            _log.warning("%s; it is tried again", error)
+            _log.warning("%s (%s); it is tried again", error.message, error.detail)
 
     def _take_failure(self, error: Exception) -> None:
         """Fail the job, unless it may be a broker that has just started and does not know all yet."""

@@ -323,7 +323,7 @@ class KafkaReader(SourceReader):
         known = "" if end < 0 else f"; the broker has offsets {first} to {end}"
         return KafkaRefusedError(
             f"the broker does not have offset {buffer.fetched} of topic '{buffer.partition.topic}', "
-            f"partition {buffer.partition.partition}, (any more)",
+            f"partition {buffer.partition.partition}",
             detail=f"{error.str()}, at {self._options.servers}{known}",
             hint="records may be lost: was the job away for longer than the topic's retention, or the topic created again? "
             "set the property auto.offset.reset to earliest or latest to go on without them",

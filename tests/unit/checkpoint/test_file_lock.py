@@ -335,7 +335,7 @@ def test_a_directory_that_cannot_be_made_at_all_is_named():
     with pytest.raises(CheckpointError) as raised:
         acquire(CheckpointStorage("/proc/nowhere/job"), "job")
     assert raised.value.message == "could not create the checkpoint directory '/proc/nowhere/job'"
-    assert "'/proc/nowhere' cannot be made there" in raised.value.hint
+    assert "'/proc/nowhere' cannot be created" in raised.value.hint
 
 
 def test_a_lock_that_cannot_be_written_into_is_given_back(storage, monkeypatch):

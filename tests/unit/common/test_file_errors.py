@@ -31,7 +31,7 @@ def os_error(number, path):
             os_error(errno.ENOENT, "/a/b"),
             FileError,
             "could not write",
-            "'/a/b' cannot be made there",
+            "'/a/b' cannot be created",
             id="no directory can be made",
         ),
         pytest.param(

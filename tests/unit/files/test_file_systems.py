@@ -8,9 +8,10 @@ import os
 
 import pytest
 
+from penstock.checkpoint.storage import CheckpointStorage
 from penstock.connectors.files.committer import CommitPolicy, FileCommitter, InProgressFile
 from penstock.connectors.sink import CommitRequest
-from penstock.errors import ArgumentError, FileError, MissingFileError
+from penstock.errors import ArgumentError, CheckpointError, FileError, MissingFileError
 from penstock.files import file_system, local, retries
 from penstock.files.arrow import ArrowFiles
 from penstock.files.file_system import FileSystem, resolve
@@ -88,8 +89,16 @@ def test_files_are_published_on_both(files, tmp_path):
 
 
 def test_a_scheme_that_nothing_opens_is_refused():
-    with pytest.raises(ArgumentError, match="cannot open the file system"):
+    with pytest.raises(ArgumentError, match="cannot open the file system") as caught:
         resolve("nosuchscheme://host/path")
+    assert "there is no file system for 'nosuchscheme://'" in str(caught.value)
+
+
+def test_a_checkpoint_directory_of_an_unknown_file_system_is_told_as_such():
+    with pytest.raises(CheckpointError) as caught:
+        CheckpointStorage("nosuchscheme://host/path").list()
+    assert "there is no file system for 'nosuchscheme://'" in str(caught.value.detail)
+    assert caught.value.hint == "check the URI, or set another execution.checkpointing.dir"
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before the call", "its answer is lost"])

@@ -122,7 +122,8 @@ def _claim(directory: Path) -> None:
     try:
         _make(directory)
     except OSError as error:
-        if is_lasting(error):
+        # All directories above it are made too: if one is missing, it cannot be made.
+        if is_lasting(error) or isinstance(error, FileNotFoundError):
             raise directory_failure(error, str(directory.parent), _WORDS) from error
         raise  # on another machine, or later, it may work
 

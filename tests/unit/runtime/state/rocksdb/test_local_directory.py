@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import stat
+import sys
 import tempfile
 import time
 
@@ -190,3 +191,16 @@ def test_a_disk_that_is_full_may_not_be_on_another_machine(tmp_path, monkeypatch
     with pytest.raises(OSError, match="no space left") as caught:
         LocalDirectory((str(tmp_path),), "job", "0.0", 0).new()
     assert type(caught.value) is OSError  # Spark tries the task again, perhaps elsewhere
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="there is no /proc")
+def test_a_directory_that_cannot_be_created_is_told_with_the_option():
+    with pytest.raises(FileError) as caught:
+        LocalDirectory(("/proc/nowhere",), "job", "0.0", 0).new()
+    assert (
+        caught.value.message == "could not create the directory for state databases '/proc/nowhere'"
+    )
+    assert (
+        caught.value.hint
+        == "'/proc/nowhere' cannot be created: set another state.backend.rocksdb.localdir"
+    )
