@@ -148,7 +148,9 @@ class Row:
         names = self._fields
         if names is None:
             return tuple(self._values)
-        return tuple(value for _, value in sorted(zip(names, self._values, strict=True), key=itemgetter(0)))
+        return tuple(
+            value for _, value in sorted(zip(names, self._values, strict=True), key=itemgetter(0))
+        )
 
     def _index(self, name: object) -> int:
         try:

@@ -168,9 +168,7 @@ def _without(manifest: Manifest, dropped: Collection[str]) -> Manifest:
         for name, operator in manifest.operators.items()
     }
     sources = {name: each for name, each in manifest.sources.items() if name not in dropped}
-    return without_operator_states(
-        replace(manifest, operators=operators, sources=sources), dropped
-    )
+    return without_operator_states(replace(manifest, operators=operators, sources=sources), dropped)
 
 
 def operator_label(manifest: Manifest, operator_id: str) -> str:

@@ -175,9 +175,7 @@ def _replaced(operator: str, old: str, new: str, *parts: str) -> Change:
 
 
 GROUPS = QUERIES["GroupAggregate"]
-UNITED = (
-    "SELECT a, SUM(p) FROM (SELECT auction AS a, price AS p FROM bids UNION ALL SELECT auction, price FROM asks) GROUP BY a"
-)
+UNITED = "SELECT a, SUM(p) FROM (SELECT auction AS a, price AS p FROM bids UNION ALL SELECT auction, price FROM asks) GROUP BY a"
 CHANGED = {
     "one branch of a union": Change(
         "GroupAggregate", UNITED, UNITED.replace("price FROM asks", "price * 2 FROM asks"), ("aggregates",)
