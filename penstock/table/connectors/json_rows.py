@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,6 +13,8 @@ from typing import Any, Final
 
 from penstock.common.nanoseconds import nanos_of_second
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.common.types import RowKind
+from penstock.connectors.formats.change_events import ChangeEventWriter
 from penstock.connectors.formats.field_types import FieldType, field_type
 from penstock.connectors.formats.json import decode_exactly, value_reader
 from penstock.connectors.formats.json_fields import FieldNameCheck
@@ -44,13 +47,13 @@ class RowJsonSerializationSchema(SerializationSchema):
 
     def __init__(self, row_type: t.RowType, style: JsonStyle | None = None) -> None:
         self._type = row_type
-        self._style = style or JsonStyle()
+        self.style = style or JsonStyle()
         self._write: Write | None = None
 
     def serialize(self, value: Any) -> bytes:
         """Return the object of a row."""
         if self._write is None:
-            self._write = _Writers(self._style).of(self._type)
+            self._write = _Writers(self.style).of(self._type)
         try:
             return self._write(value).encode("utf-8")
         except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
@@ -59,7 +62,36 @@ class RowJsonSerializationSchema(SerializationSchema):
             ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._type, self._style)
+        return type(self), (self._type, self.style)
+
+
+class ChangeJsonSerializationSchema(SerializationSchema):
+    """Writes the rows of a table in the envelopes of a change format, with the values that its options ask for.
+
+    >>> from penstock.common.types import Row
+    >>> from penstock.connectors.formats.debezium import DebeziumJsonSerializationSchema
+    >>> rows = RowJsonSerializationSchema(t.RowType([t.RowField("at", t.TimestampType(3))]))
+    >>> ChangeJsonSerializationSchema(DebeziumJsonSerializationSchema, rows).serialize(Row(dt.datetime(2024, 5, 1)))
+    b'{"before":null,"after":{"at":"2024-05-01 00:00:00"},"op":"c"}'
+    """
+
+    def __init__(
+        self, envelopes: type[ChangeEventWriter], rows: RowJsonSerializationSchema
+    ) -> None:
+        self._envelopes = envelopes
+        self._rows = rows
+        ends = [envelopes.before, envelopes.after]
+        if rows.style.without_nulls:
+            ends = [re.sub(r'"\w+":null,', "", each) for each in ends]
+        self._before, self._after = (each.encode() for each in ends)
+
+    def serialize(self, value: Any) -> bytes:
+        """Return the envelope of a row."""
+        gone = value.get_row_kind() in {RowKind.DELETE, RowKind.UPDATE_BEFORE}
+        return (self._before if gone else self._after) % self._rows.serialize(value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._envelopes, self._rows)
 
 
 class LenientJsonDeserializationSchema(DeserializationSchema):

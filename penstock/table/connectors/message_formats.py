@@ -13,7 +13,7 @@ from penstock.connectors.formats.canal import (
     MaxwellJsonDeserializationSchema,
     MaxwellJsonSerializationSchema,
 )
-from penstock.connectors.formats.change_events import ChangeEventSchema
+from penstock.connectors.formats.change_events import ChangeEventSchema, ChangeEventWriter
 from penstock.connectors.formats.csv_messages import (
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
@@ -32,6 +32,7 @@ from penstock.errors import ConfigurationError
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.csv_columns import csv_columns
 from penstock.table.connectors.json_rows import (
+    ChangeJsonSerializationSchema,
     JsonStyle,
     LenientJsonDeserializationSchema,
     RowJsonSerializationSchema,
@@ -50,6 +51,13 @@ _JSON: Final = (
     text("map-null-key.literal", "null"),
     flag("encode.decimal-as-plain-number"),
     flag("encode.ignore-null-fields"),
+    flag("decode.json-parser.enabled", default=True, no_effect="there is one parser"),
+)
+_CHANGES: Final = tuple(option for option in _JSON if option.name != "fail-on-missing-field")
+DECIMALS: Final = flag(
+    "write-bigdecimal-in-scientific-notation",
+    default=True,
+    no_effect="decimals are written with all their digits",
 )
 _OPTIONS: Final[dict[str, tuple[Option, ...]]] = {
     "json": _JSON,
@@ -62,14 +70,20 @@ _OPTIONS: Final[dict[str, tuple[Option, ...]]] = {
         text("escape-character"),
         flag("ignore-parse-errors"),
         text("null-literal"),
+        DECIMALS,
     ),
     "raw": (text("charset", "UTF-8"), text("endianness", "big-endian")),
-    "debezium-json": (*_JSON, flag("schema-include")),
-    "canal-json": (*_JSON, text("database.include"), text("table.include")),
-    "maxwell-json": _JSON,
+    "debezium-json": (*_CHANGES, flag("schema-include")),
+    "canal-json": (*_CHANGES, text("database.include"), text("table.include")),
+    "maxwell-json": _CHANGES,
 }
 
 
+_WRITERS: Final[dict[str, type[ChangeEventWriter]]] = {
+    "debezium-json": DebeziumJsonSerializationSchema,
+    "canal-json": CanalJsonSerializationSchema,
+    "maxwell-json": MaxwellJsonSerializationSchema,
+}
 _READERS: Final[dict[str, type[ChangeEventSchema]]] = {
     "debezium-json": DebeziumJsonDeserializationSchema,
     "canal-json": CanalJsonDeserializationSchema,
@@ -154,11 +168,8 @@ class MessageFormat:
                     charset=self.options["charset"],
                     endianness=self.options["endianness"],
                 )
-            case "debezium-json":
-                return DebeziumJsonSerializationSchema(self.row_type)
-            case "canal-json":
-                return CanalJsonSerializationSchema(self.row_type)
-        return MaxwellJsonSerializationSchema(self.row_type)
+        rows = RowJsonSerializationSchema(self.row_type, self._json_style())
+        return ChangeJsonSerializationSchema(_WRITERS[self.kind], rows)
 
     def is_plain(self) -> bool:
         """Whether no option changes how JSON is written."""

@@ -61,6 +61,24 @@ def inner_types(kind: t.DataType) -> dict[str, t.DataType]:
     return {}
 
 
+def options_of_type(kind: t.DataType) -> tuple[str, ...]:
+    """Return the names of the options that say something about values of a type.
+
+    >>> options_of_type(t.IntType()), options_of_type(t.BooleanType())
+    (('min', 'max'), ())
+    """
+    match kind:
+        case t.CharType() | t.VarCharType() | t.BinaryType() | t.VarBinaryType():
+            return "length", "var-len"
+        case t.TimestampType() | t.LocalZonedTimestampType() | t.DateType() | t.TimeType():
+            return ("max-past",)
+        case t.ArrayType() | t.MapType() | t.MultisetType():
+            return ("length",)
+        case t.BooleanType() | t.RowType():
+            return ()
+    return "min", "max"
+
+
 def spread(seed: int, numbers: Numbers) -> Numbers:
     """Mix numbers to 64 well spread bits each (the finaliser of SplitMix64)."""
     with np.errstate(over="ignore"):

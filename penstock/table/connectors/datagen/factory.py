@@ -13,7 +13,12 @@ from penstock.connectors.source import ReadLimits, SourceReader
 from penstock.errors import ConfigurationError
 from penstock.table.catalog.tables import PhysicalColumn
 from penstock.table.changelog_mode import ChangelogMode
-from penstock.table.connectors.datagen.columns import ColumnRule, inner_types, make_column
+from penstock.table.connectors.datagen.columns import (
+    ColumnRule,
+    inner_types,
+    make_column,
+    options_of_type,
+)
 from penstock.table.connectors.options import Option, checked, duration, flag, number, text
 from penstock.table.connectors.providers import Scanned, TableContext
 from penstock.table.types import DataType
@@ -148,7 +153,12 @@ def _rule(name: str, kind: DataType, given: dict[str, str], table: str, prefix: 
         if key.startswith(prefix)
         and not key.startswith(tuple(f"{prefix}{each}." for each in inner))
     }
-    options = checked(own, _FIELD_OPTIONS, f"{table}, column {prefix.split('.')[1]}")
+    named = _options_of(kind, own.get("kind", "random").lower())
+    known = [option for option in _FIELD_OPTIONS if option.name in named]
+    options = {
+        **{option.name: option.default for option in _FIELD_OPTIONS},
+        **checked(own, known, f"{table}, column {prefix.split('.')[1]}"),
+    }
     sequence = options["kind"] == "sequence"
     if sequence and (options["start"] is None or options["end"] is None):
         raise ConfigurationError(
@@ -169,6 +179,13 @@ def _rule(name: str, kind: DataType, given: dict[str, str], table: str, prefix: 
         options["var-len"],
         tuple(_rule(each, of, given, table, f"{prefix}{each}.") for each, of in inner.items()),
     )
+
+
+def _options_of(kind: DataType, made: str) -> tuple[str, ...]:
+    """Return the names of the options that have an effect on a column of a type."""
+    if made == "sequence":
+        return "kind", "start", "end"
+    return "kind", "null-rate", *options_of_type(kind)
 
 
 def _refuse_unknown_fields(given: dict[str, str], names: set[str], table: str) -> None:

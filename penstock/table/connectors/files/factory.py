@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from penstock.table.connectors.csv_columns import csv_columns
 from penstock.table.connectors.files.changes import ChangeLines
 from penstock.table.connectors.files.chosen import ChosenFiles
 from penstock.table.connectors.files.commit_options import BY_WATERMARK, commit_trigger
+from penstock.table.connectors.files.format_options import compression_of
 from penstock.table.connectors.files.frames import (
     AvroFrames,
     CsvFrames,
@@ -45,6 +47,7 @@ from penstock.table.connectors.files.sink import FramesSink, directory_of
 from penstock.table.connectors.lookups import LoadedLookup
 from penstock.table.connectors.message_formats import (
     CHANGE_FORMATS,
+    DECIMALS,
     MessageFormat,
     message_format,
     skip_hint,
@@ -82,6 +85,11 @@ OPTIONS: tuple[Option, ...] = (
     text("sink.partition-commit.watermark-time-zone", "UTC"),
     flag("auto-compaction"),
     memory("compaction.file-size"),
+    number("compaction.parallelism", no_effect="the driver compacts files"),
+    flag(
+        "sink.shuffle-by-partition.enable",
+        no_effect="each subtask writes the partitions of its rows",
+    ),
     number("sink.parallelism"),
     text("lookup.cache", "full", choices=("full",)),
     text("lookup.full-cache.reload-strategy", "periodic", choices=("periodic",)),
@@ -96,7 +104,11 @@ CSV_OPTIONS: tuple[Option, ...] = (
     text("csv.array-element-delimiter", ";"),
     text("csv.escape-character"),
     text("csv.null-literal"),
+    replace(DECIMALS, name=f"csv.{DECIMALS.name}"),
 )
+
+
+_FRAMES: dict[str, Any] = {"parquet": ParquetFrames, "orc": OrcFrames, "avro": AvroFrames}
 
 
 class FilesFactory:
@@ -114,7 +126,7 @@ class FilesFactory:
 
 
 def _options(context: TableContext) -> dict[str, Any]:
-    free = tuple(f"{each}." for each in FORMATS)
+    free = (f"{context.options.get('format')}.",)  # what is checked with its format
     return checked(context.options, OPTIONS, str(context.table.path), free=free)
 
 
@@ -132,6 +144,8 @@ class FilesTable:
         self._context = context
         self._options = _options(context)
         self._trigger = commit_trigger(context, self._options)
+        kind = self._options["format"]
+        self._compression = compression_of(kind, context) if kind in MERGES else None
         self._make_part()
 
     def changelog_mode(self, requested: ChangelogMode) -> ChangelogMode:
@@ -168,7 +182,7 @@ class FilesTable:
             default_name=options["partition.default-name"],
             success_file=None if self._trigger is None else success,
             trigger=self._trigger,
-            merge=MERGES.get(options["format"]),
+            merge=self._merge(),
             replaced=replaced,
         )
         return Written(
@@ -177,6 +191,10 @@ class FilesTable:
             parallelism=options["sink.parallelism"],
             needs_watermarks=BY_WATERMARK if sink.commits_by_time else None,
         )
+
+    def _merge(self) -> Any:
+        merge = MERGES.get(self._options["format"])
+        return None if merge is None else partial(merge, self._compression)
 
     def _policy(self) -> CommitPolicy:
         options = self._options
@@ -205,12 +223,12 @@ class FilesTable:
     def _make_part(self) -> Any:
         match self._options["format"]:
             case "parquet":
-                return ParquetPart
+                return partial(ParquetPart, self._compression)
             case "orc":
-                return OrcPart
+                return partial(OrcPart, self._compression)
             case "avro":
                 self._check_avro()
-                return AvroPart
+                return partial(AvroPart, self._compression)
             case "json" | "csv" as form:
                 return partial(TextPart, self._lines(form))
             case other:
@@ -248,6 +266,7 @@ class FilesTable:
         options = {
             "separator": given["csv.field-delimiter"].replace("\\t", "\t"),
             "null_value": given["csv.null-literal"] or "",
+            "quote_char": given["csv.quote-character"],
             "quote_style": "never" if given["csv.disable-quote-character"] else "necessary",
         }
         return partial(write_csv, options=options)
@@ -326,12 +345,9 @@ class FilesScan:
                 strict = form.options["fail-on-missing-field"]
                 ignores = form.options["ignore-parse-errors"]
                 return JsonFrames(names, types, form.reader(), careful=strict or ignores)
-            case "parquet":
-                return ParquetFrames(names, types)
-            case "orc":
-                return OrcFrames(names, types)
-            case "avro":
-                return AvroFrames(names, types)
+            case "parquet" | "orc" | "avro" as kind:
+                compression_of(kind, self._context)  # its options are checked
+                return _FRAMES[kind](names, types)
             case "csv":
                 return self._csv(names, types)
             case other:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import polars as pl
 import pyarrow as pa
@@ -12,18 +12,19 @@ import pyarrow.orc
 import pyarrow.parquet
 
 
-def merge_parquet(sources: Sequence[IO[bytes]], out: IO[bytes]) -> None:
+def merge_parquet(compression: str, sources: Sequence[IO[bytes]], out: IO[bytes]) -> None:
     """Copy Parquet files, row group by row group."""
     files = [pyarrow.parquet.ParquetFile(each) for each in sources]
-    with pyarrow.parquet.ParquetWriter(out, files[0].schema_arrow) as writer:
+    schema = files[0].schema_arrow
+    with pyarrow.parquet.ParquetWriter(out, schema, compression=compression) as writer:
         for file in files:
             for number in range(file.num_row_groups):
                 writer.write_table(file.read_row_group(number))
 
 
-def merge_orc(sources: Sequence[IO[bytes]], out: IO[bytes]) -> None:
+def merge_orc(compression: str, sources: Sequence[IO[bytes]], out: IO[bytes]) -> None:
     """Copy ORC files, stripe by stripe."""
-    writer = pyarrow.orc.ORCWriter(out)
+    writer = pyarrow.orc.ORCWriter(out, compression=compression)
     for source in sources:
         file = pyarrow.orc.ORCFile(source)
         for number in range(file.nstripes):
@@ -31,16 +32,16 @@ def merge_orc(sources: Sequence[IO[bytes]], out: IO[bytes]) -> None:
     writer.close()
 
 
-def merge_avro(sources: Sequence[IO[bytes]], out: IO[bytes]) -> None:
+def merge_avro(compression: Any, sources: Sequence[IO[bytes]], out: IO[bytes]) -> None:
     """Read Avro files, and write them as one."""
     whole = pl.concat([pl.read_avro(io.BytesIO(each.read())) for each in sources])
     buffer = io.BytesIO()
-    whole.write_avro(buffer, compression="snappy")
+    whole.write_avro(buffer, compression=compression)
     out.write(buffer.getvalue())
 
 
-# Of other formats, which are lines, files are put together one after another.
-MERGES: Final[dict[str, Callable[[Sequence[IO[bytes]], IO[bytes]], None]]] = {
+# By format, given how files are compressed. Of other formats, which are lines, files are put together one after another.
+MERGES: Final[dict[str, Callable[[Any, Sequence[IO[bytes]], IO[bytes]], None]]] = {
     "parquet": merge_parquet,
     "orc": merge_orc,
     "avro": merge_avro,

@@ -21,9 +21,10 @@ NANOS_OF_MILLI: Final = 1_000_000
 
 
 class ParquetPart:
-    """A Parquet file, compressed with Snappy."""
+    """A Parquet file."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, compression: str, stream: IO[bytes]) -> None:
+        self._compression = compression
         self._stream = stream
         self._writer: Any = None
         self.size = 0  # known when the file is finished
@@ -32,7 +33,9 @@ class ParquetPart:
         """Write rows."""
         table = plain_arrow(frame)
         if self._writer is None:
-            self._writer = pyarrow.parquet.ParquetWriter(self._stream, table.schema)
+            self._writer = pyarrow.parquet.ParquetWriter(
+                self._stream, table.schema, compression=self._compression
+            )
         self._writer.write_table(table)
 
     def finish(self) -> None:
@@ -43,8 +46,8 @@ class ParquetPart:
 class OrcPart:
     """An ORC file."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._writer: Any = pyarrow.orc.ORCWriter(stream)
+    def __init__(self, compression: str, stream: IO[bytes]) -> None:
+        self._writer: Any = pyarrow.orc.ORCWriter(stream, compression=compression)
         self.size = 0
 
     def add_elements(self, frame: pl.DataFrame) -> None:
@@ -57,9 +60,10 @@ class OrcPart:
 
 
 class AvroPart:
-    """An Avro container file, compressed with Snappy; it is written when it is whole."""
+    """An Avro container file; it is written when it is whole."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, compression: Any, stream: IO[bytes]) -> None:
+        self._compression = compression
         self._stream = stream
         self._frames: list[pl.DataFrame] = []
         self.size = 0
@@ -72,7 +76,7 @@ class AvroPart:
         """Write the file."""
         whole = _as_avro(pl.concat(self._frames))
         buffer = io.BytesIO()
-        whole.write_avro(buffer, compression="snappy")
+        whole.write_avro(buffer, compression=self._compression)
         self._stream.write(buffer.getvalue())
 
 

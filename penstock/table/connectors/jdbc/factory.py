@@ -38,6 +38,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "scan.fetch-size", 0, no_effect="readers fetch as many rows as they can process at once"
     ),
     flag("scan.auto-commit", default=True, no_effect="reading changes nothing"),
+    text(
+        "filter.handling.policy",
+        "always",
+        choices=("always", "never"),
+        no_effect="queries filter rows themselves",
+    ),
     number("lookup.max-retries", 3),
     number("sink.buffer-flush.max-rows", 100),
     duration("sink.buffer-flush.interval", 1_000),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.connectors.delivery import DeliveryGuarantee
@@ -23,6 +23,7 @@ from penstock.table.connectors.kafka.options import (
     end_of,
     properties_of,
     start_of,
+    warn_of_unused_offsets,
 )
 from penstock.table.connectors.kafka.records import (
     METADATA,
@@ -47,15 +48,17 @@ from penstock.table.connectors.providers import Scanned, TableContext, Written
 from penstock.table.types import DataType
 
 _VALUE = "value."  # what begins the names of metadata that the format of values knows
-_FREE = (
-    "properties.",
-    *(f"{part}{each}." for part in ("", "key.", "value.") for each in MESSAGE_FORMATS),
-)
 _GUARANTEES = {
     "exactly-once": DeliveryGuarantee.EXACTLY_ONCE,
     "at-least-once": DeliveryGuarantee.AT_LEAST_ONCE,
     "none": DeliveryGuarantee.NONE,
 }
+
+
+def _free(given: Mapping[str, str]) -> tuple[str, ...]:
+    """Return how options begin that others check: the client, and the formats that the table has."""
+    value = given.get("format") or given.get("value.format")
+    return "properties.", f"{value}.", f"value.{value}.", f"key.{given.get('key.format')}."
 
 
 class KafkaFactory:
@@ -90,7 +93,7 @@ class KafkaTable:
         self._given = context.options
         self._batch = context.batch
         known = UPSERT_KAFKA if upserts else KAFKA
-        self._options = checked(context.options, known, self._name, free=_FREE)
+        self._options = checked(context.options, known, self._name, free=_free(context.options))
         self._columns = {
             each.name: each.type for each in table.columns if isinstance(each, PhysicalColumn)
         }
@@ -227,6 +230,7 @@ class KafkaTable:
     def scan(self) -> Scanned:
         """Return a source of rows."""
         options = self._options
+        warn_of_unused_offsets(options, self._given, self._name)
         topic = options["topic"]
         # As in Flink: without a group of its own, a table is one.
         group = {"group.id": f"KafkaSource-{self._name.replace('`', '')}"}

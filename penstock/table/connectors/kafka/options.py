@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from penstock.common.option_checks import say_once
 from penstock.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -73,6 +74,22 @@ UPSERT_KAFKA: Final[tuple[Option, ...]] = (
     number("sink.buffer-flush.max-rows", 0, no_effect=_UNBUFFERED),
     duration("sink.buffer-flush.interval", 0, no_effect=_UNBUFFERED),
 )
+
+
+def warn_of_unused_offsets(
+    options: Mapping[str, Any], given: Mapping[str, str], table: str
+) -> None:
+    """Name times and offsets to begin or end at that another mode leaves out."""
+    for prefix in ("scan.startup", "scan.bounded"):
+        for name, needed in (
+            ("timestamp-millis", "timestamp"),
+            ("specific-offsets", "specific-offsets"),
+        ):
+            key, mode = f"{prefix}.{name}", options.get(f"{prefix}.mode")
+            if key in given and mode != needed:
+                say_once(
+                    f"table {table}: option '{key}' has no effect: '{prefix}.mode' is '{mode}'"
+                )
 
 
 def properties_of(options: Mapping[str, str]) -> dict[str, str]:

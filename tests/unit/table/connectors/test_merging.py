@@ -42,7 +42,7 @@ def written(form: str, rows: int) -> bytes:
     schema = {name: kind for name, (kind, _) in COLUMNS.items()}
     values = {name: [value, None] * rows for name, (_, value) in COLUMNS.items()}
     stream = io.BytesIO()
-    part = PARTS[form](stream)
+    part = PARTS[form]("snappy", stream)
     part.add_elements(pl.DataFrame(values, schema))
     part.add_elements(pl.DataFrame(values, schema))
     part.finish()
@@ -65,7 +65,7 @@ def read(form: str, data: bytes) -> tuple[Any, pl.DataFrame]:
 def test_merged_files_have_all_rows_in_their_order(form: str) -> None:
     files = [written(form, rows) for rows in (1, 3, 2)]
     out = io.BytesIO()
-    MERGES[form]([io.BytesIO(each) for each in files], out)
+    MERGES[form]("snappy", [io.BytesIO(each) for each in files], out)
     schemas, frames = zip(*(read(form, each) for each in files), strict=True)
     schema, frame = read(form, out.getvalue())
     assert schema == schemas[0]

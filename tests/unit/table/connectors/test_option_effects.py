@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import ast
+import datetime as dt
+import pickle
 import re
 from pathlib import Path
 from typing import Any
 
+import fastavro
+import pyarrow.orc
+import pyarrow.parquet
 import pytest
 
 import penstock
-from penstock.common import Configuration, option_checks
+from penstock.common import Configuration, Row, option_checks
 from penstock.connectors.kafka.serialization import FlinkFixedPartitioner
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, RecordError
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.catalog.tables import ObjectPath, PhysicalColumn, ResolvedTable
 from penstock.table.connectors import lookups, message_formats
 from penstock.table.connectors.datagen import factory as datagen
 from penstock.table.connectors.files import factory as files
+from penstock.table.connectors.files import format_options
 from penstock.table.connectors.jdbc import factory as jdbc
 from penstock.table.connectors.kafka import options as kafka
 from penstock.table.connectors.kafka.factory import KafkaTable
 from penstock.table.connectors.options import Option, checked, duration, flag
 from penstock.table.connectors.providers import TableContext
+from penstock.testing import MiniCluster
 from tests.builders.cases import check_all
 
 CONNECTORS = Path(penstock.__file__).parent / "table" / "connectors"
@@ -64,7 +71,7 @@ def patterns_read() -> list[re.Pattern[str]]:
 
 
 def declared_options() -> dict[str, Option]:
-    modules = (datagen, files, jdbc, kafka, lookups, message_formats)
+    modules = (datagen, files, format_options, jdbc, kafka, lookups, message_formats)
     lists = [value for module in modules for value in vars(module).values()]
     lists += [options for each in lists if isinstance(each, dict) for options in each.values()]
     return {
@@ -175,3 +182,155 @@ def test_the_interval_of_discovery_reaches_the_source(options, milliseconds):
 def test_the_partitioner_reaches_the_sink(options, kind):
     sink: Any = topic_with(**options).write(overwrite=False, partition={}).sink
     assert type(sink._serializer._partitioner) is kind
+
+
+def files_with(path: Path, form: str, **options: str) -> TableEnvironment:
+    """An environment with the table `t` of files."""
+    found = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    given = {"path": str(path), "format": form, **options}
+    written = "".join(f", '{key}' = '{value}'" for key, value in given.items())
+    found.execute_sql(
+        f"CREATE TABLE t (id INT, v STRING) WITH ('connector' = 'filesystem'{written})"
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("form", "option"),
+    [
+        ("parquet", "parquet.compresion"),
+        ("orc", "orc.compres"),
+        ("avro", "avro.codek"),
+        ("csv", "csv.feild-delimiter"),
+        ("json", "json.ignore-parse-error"),
+        ("json", "csv.field-delimiter"),
+        ("parquet", "json.ignore-parse-errors"),
+    ],
+)
+def test_options_that_the_format_of_a_file_does_not_have_are_refused(tmp_path, form, option):
+    for statement in ("SELECT * FROM t", "INSERT INTO t VALUES (1, 'a')"):
+        with pytest.raises(ConfigurationError, match="does not know"):
+            files_with(tmp_path, form, **{option: "x"}).explain_sql(statement)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ", 'csv.field-delimiter' = ';'",
+        ", 'key.json.ignore-parse-errors' = 'true'",
+        ", 'value.csv.field-delimiter' = ';'",
+    ],
+)
+def test_options_of_a_format_that_a_topic_does_not_have_are_refused(options):
+    with pytest.raises(ConfigurationError, match="does not know"):
+        tables(options).explain_sql("SELECT * FROM t")
+
+
+COMPRESSIONS = {
+    ("parquet", "parquet.compression"): {"": "SNAPPY", "GZIP": "GZIP", "uncompressed": "UNCOMPRESSED"},
+    ("orc", "orc.compress"): {"": "UNCOMPRESSED", "ZLIB": "ZLIB", "snappy": "SNAPPY"},
+    ("avro", "avro.codec"): {"": "snappy", "deflate": "deflate", "null": "null"},
+}  # fmt: skip
+
+
+def compression_in(path: Path, form: str) -> str:
+    (file,) = (each for each in path.rglob(f"*.{form}"))
+    if form == "parquet":
+        return pyarrow.parquet.ParquetFile(file).metadata.row_group(0).column(0).compression
+    if form == "orc":
+        return pyarrow.orc.ORCFile(str(file)).compression
+    with file.open("rb") as stream:
+        return fastavro.reader(stream).codec
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+@pytest.mark.parametrize(("form", "option"), COMPRESSIONS)
+def test_files_are_compressed_as_their_table_says(tmp_path, form, option, compacts):
+    def check(case):
+        given, wanted = case
+        options = {option: given} if given else {}
+        if compacts:
+            options["auto-compaction"] = "true"
+        path = tmp_path / (given or "default")
+        with MiniCluster():
+            files_with(path, form, **options).execute_sql("INSERT INTO t VALUES (1, 'a')").wait()
+        assert compression_in(path, form) == wanted
+
+    check_all({each[0] or "default": each for each in COMPRESSIONS[form, option].items()}, check)
+
+
+@pytest.mark.parametrize(("form", "option"), [*COMPRESSIONS, ("avro", "avro.encoding")])
+def test_a_compression_that_there_is_not_is_refused(tmp_path, form, option):
+    with pytest.raises(ConfigurationError, match="cannot be 'lzo'"):
+        files_with(tmp_path, form, **{option: "lzo"}).explain_sql("INSERT INTO t VALUES (1, 'a')")
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"csv.quote-character": "|"}, '1,|a,"b|\n'),
+        ({"csv.quote-character": "|", "csv.field-delimiter": ";"}, '1;a,"b\n'),
+        ({"csv.escape-character": "/"}, '1,"a,""b"\n'),
+        ({"csv.disable-quote-character": "true"}, '1,a,"b\n'),
+        ({}, '1,"a,""b"\n'),
+    ],
+)
+def test_lines_are_quoted_as_their_table_says(tmp_path, options, line):
+    with MiniCluster():
+        env = files_with(tmp_path, "csv", **options)
+        env.execute_sql("INSERT INTO t VALUES (1, 'a,\"b')").wait()
+        (file,) = (each for each in tmp_path.rglob("*.csv"))
+        assert file.read_text() == line
+        if "csv.disable-quote-character" not in options:
+            with env.execute_sql("SELECT v FROM t").collect() as rows:
+                assert [row[0] for row in rows] == ['a,"b']
+
+
+@pytest.mark.parametrize("form", ["debezium-json", "canal-json", "maxwell-json"])
+def test_values_of_changes_are_written_as_those_of_rows(form):
+    columns = {
+        "at": DataTypes.TIMESTAMP(3),
+        "n": DataTypes.INT(),
+        "m": DataTypes.MAP(DataTypes.STRING(), DataTypes.INT()),
+    }
+    row = Row(dt.datetime(2024, 5, 1, 9, 30), None, {None: 1})
+
+    def written(**options: str) -> str:
+        given = {f"{form}.{key}": value for key, value in options.items()}
+        made = message_formats.message_format(form, given, [f"{form}."], columns, "t")
+        return pickle.loads(pickle.dumps(made.writer())).serialize(row).decode()
+
+    drop = {"map-null-key.mode": "DROP"}
+    assert '{"at":"2024-05-01 09:30:00","n":null,"m":{}}' in written(**drop)
+    assert '"at":"2024-05-01T09:30:00"' in written(
+        **drop, **{"timestamp-format.standard": "ISO-8601"}
+    )
+    assert "null" not in written(**drop, **{"encode.ignore-null-fields": "true"})
+    with pytest.raises(RecordError):
+        written()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "'fields.id.length' = '3'",
+        "'fields.id.max-past' = '3 s'",
+        "'fields.v.min' = '3'",
+        "'fields.id.start' = '3'",
+        "'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '2', 'fields.id.min' = '3'",
+    ],
+)
+def test_options_of_made_up_columns_that_their_type_does_not_have_are_refused(option):
+    found = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    found.execute_sql(f"CREATE TABLE t (id INT, v STRING) WITH ('connector' = 'datagen', {option})")
+    with pytest.raises(ConfigurationError, match="does not know"):
+        found.explain_sql("SELECT * FROM t")
+
+
+def test_offsets_that_another_mode_leaves_out_are_named(caplog, monkeypatch):
+    monkeypatch.setattr(option_checks, "_said", set())
+    tables(", 'scan.bounded.timestamp-millis' = '1'").explain_sql("SELECT * FROM t")
+    (line,) = caplog.messages
+    assert line.endswith(
+        "'scan.bounded.timestamp-millis' has no effect: 'scan.bounded.mode' is 'unbounded'"
+    )
