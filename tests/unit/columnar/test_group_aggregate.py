@@ -178,6 +178,15 @@ def test_a_batch_job_emits_results_at_the_end_and_one_for_nothing() -> None:
     )
     nothing.harness.finish()
     assert nothing.changes == [("+I", (0, None))]
+    others = ColumnDriver(
+        GroupAggregateSpec(TYPES, (), (call("COUNT"),)),
+        TYPES,
+        batch_mode=True,
+        subtask=1,
+        parallelism=2,
+    )
+    others.harness.finish()
+    assert others.changes == []
 
 
 def test_distinct_rows_are_groups_without_aggregates() -> None:

@@ -238,6 +238,19 @@ def test_without_rows_to_take_back_places_are_known_by_their_number(with_rank: b
     assert table_of(found, (0, 5) if with_rank else (0,)) == _expected(changes, spec)
 
 
+@pytest.mark.parametrize("update_before", [True, False])
+def test_of_a_single_place_its_next_row_is_an_update_of_the_one_before(update_before: bool) -> None:
+    spec = RankSpec(TYPES, (0,), ORDERS["one"], 1, 1, update_before=update_before)
+    running = Stopped(spec, "hashmap")
+    rows = [("a", value, None, 0, 0) for value in (5, 3, 4)]
+    for change in (("+I", rows[0]), ("+I", rows[1]), ("+I", rows[2]), ("-D", rows[1])):
+        running.send([change], TYPES)
+    told = ["+I5", "-U5", "+U3", "-U3", "+U4"]
+    assert [f"{kind}{row[1]}" for kind, row in running.changes()] == [
+        each for each in told if update_before or not each.startswith("-U")
+    ]
+
+
 def test_rows_that_are_alike_are_counted() -> None:
     spec = RankSpec(TYPES, (0,), ORDERS["one"], 1, 4, strategy="RETRACT")
     changes = _changing(200, 9, alike=True)

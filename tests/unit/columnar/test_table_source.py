@@ -185,6 +185,7 @@ def test_a_batch_that_moves_time_on_by_more_than_the_interval_brings_a_watermark
     assert run.read(a=[[10]], b=[[10]])[-1] == "W0"
     assert run.read(a=[[5_000], [9_000]]) == [1, 1]
     assert run.read(b=[[150], [400], [450], [700]]) == [1, 1, "W390", 1, 1, "W690"]
+    assert run.read(b=[[900], [950]]) == [1, 1, "W940"]  # 890 is not more than the interval ahead
 
 
 def test_an_idle_split_holds_nothing_back(pipelined: bool) -> None:

@@ -149,6 +149,18 @@ def test_watermarks_of_an_interval_join_are_behind_all_rows_to_come(
     assert running.output.watermarks == [1000 - delay, END]
 
 
+def test_a_row_without_a_time_is_near_no_other() -> None:
+    spec = IntervalJoinSpec("FULL", LEFT, RIGHT, (0,), (0,), 2, 1, -60, 60)
+    running = Stopped(spec, "hashmap")
+    running.send([(1, 1, None)], LEFT)
+    running.send([(1, None, 5)], RIGHT, 1)
+    assert running.changes() == [
+        ("+I", (1, 1, None, None, None, None)),
+        ("+I", (None, None, None, 1, None, 5)),
+    ]
+    assert running.harness.state_entries() == {}
+
+
 WINDOWED = (DataTypes.INT(), DataTypes.INT(), DataTypes.TIMESTAMP(3), DataTypes.TIMESTAMP(3))
 FEWER = Call(DataTypes.BOOLEAN(), "<", (InputRef(WINDOWED[1], 1), InputRef(WINDOWED[1], 5)))
 
