@@ -126,10 +126,10 @@ def _values_as_series(result: Any, name: str) -> Any:
 
 
 def _cast(result: Any, data_type: t.DataType) -> pl.Series:
-    values = pl.Series(result.to_list()) if result.dtype == object else pl.from_pandas(result)
+    values = pl.Series(result.to_list() if result.dtype == object else pl.from_pandas(result))
     if values.dtype.is_nested():  # Polars would cast what is inside
         raise TypeError(f"{values.dtype} is not {data_type}")
-    return pl.Series(values).cast(dtype_of(data_type), strict=False)
+    return values.cast(dtype_of(data_type), strict=False)
 
 
 def _from_values(result: Any, data_type: t.DataType, name: str) -> pl.Series:
