@@ -145,7 +145,8 @@ class FilesTable:
         self._options = _options(context)
         self._trigger = commit_trigger(context, self._options)
         kind = self._options["format"]
-        self._compression = compression_of(kind, context) if kind in MERGES else None
+        # Files of lines are not compressed.
+        self._compression = compression_of(kind, context) if kind in MERGES else ""
         self._make_part()
 
     def changelog_mode(self, requested: ChangelogMode) -> ChangelogMode:
