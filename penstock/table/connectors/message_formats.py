@@ -253,6 +253,6 @@ def skip_hint(prefix: str) -> str:
     """Return how rows that cannot be read are left out, where options of the format begin with this.
 
     >>> skip_hint("csv.")
-    "set 'csv.ignore-parse-errors' = 'true' to leave out such rows"
+    "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all"
     """
-    return f"set '{prefix}ignore-parse-errors' = 'true' to leave out such rows"
+    return f"set '{prefix}ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all"

@@ -48,13 +48,13 @@ CASES = {
             "a record of a file cannot be read: a CSV message cannot be read as a row: column 'a': '2x' cannot be read as INT",
             "detail: {path}, at byte 4: b'2x,b'",
         ),
-        "set 'csv.ignore-parse-errors' = 'true' to leave out such rows",
+        "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all",
     ),
     "CSV that is not UTF-8": Unreadable(
         "csv",
         b"1,a\n2,\xff\n",
         ("a record of a file cannot be read: a CSV message cannot be read as a row: 'utf-8'",),
-        "set 'csv.ignore-parse-errors' = 'true' to leave out such rows",
+        "set 'csv.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all",
     ),
     "JSON": Unreadable(
         "json",
@@ -63,7 +63,7 @@ CASES = {
             "a record of a file cannot be read: a JSON message cannot be read as a row: field 'a': 'q' cannot be read as INT",
             'detail: {path}, at byte 9: b\'{{"a": "q"}}\'',
         ),
-        "set 'json.ignore-parse-errors' = 'true' to leave out such rows",
+        "set 'json.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all",
     ),
     "change events": Unreadable(
         "debezium-json",
@@ -72,7 +72,7 @@ CASES = {
             "table `default_catalog`.`default_database`.`t`: a record of a file cannot be read: a message cannot be read as a change event of Debezium:",
             "detail: at file {path}, offset 0: b'nonsense'",
         ),
-        "set 'debezium-json.ignore-parse-errors' = 'true' to leave out such rows",
+        "set 'debezium-json.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all",
     ),
     "Parquet": Unreadable(
         "parquet",
