@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 
+from penstock.common import Row
 from penstock.errors import ConfigurationError, JobExecutionError, UnsupportedOperationError
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.errors import ValidationError
 from penstock.testing.faults import StepFault, protocol_faults
 from penstock.testing.mini_cluster import MiniCluster
+from tests.builders.cases import check_all
 
 COLUMNS = "id BIGINT, s STRING, d DOUBLE, m DECIMAL(10, 2), b BOOLEAN, ts TIMESTAMP(3), day_ DATE"
 ROWS = """
@@ -42,6 +47,61 @@ def test_what_is_written_is_read(tables: TableEnvironment, tmp_path: Path, form:
         some = rows_of(tables, "SELECT m, id FROM t WHERE id > 1")
     assert found == rows_of_values()
     assert some == {("-1.00", "2"): 1}
+
+
+#: Of each field its Avro type, its SQL type, values in the file, and values of the table.
+AVRO: dict[str, tuple[Any, str, list[Any], list[Any]]] = {
+    "nothing": ("null", "STRING", [None, None], [None, None]),
+    "numbers": (["int", "long"], "BIGINT", [1, 1 << 40], [1, 1 << 40]),
+    "wider": (["null", "int", "double"], "DOUBLE", [2, 2.5], [2.0, 2.5]),
+    "counts": ({"type": "map", "values": "int"}, "MAP<STRING, INT>", [{"a": 1}, {}], [{"a": 1}, {}]),
+    "at": (
+        {"type": "long", "logicalType": "timestamp-millis"},
+        "TIMESTAMP(3)",
+        [dt.datetime(2024, 5, 1, 9, 30, tzinfo=dt.UTC)] * 2,
+        [dt.datetime(2024, 5, 1, 9, 30)] * 2,
+    ),
+    "price": (
+        {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2},
+        "DECIMAL(6, 2)",
+        [Decimal("1.50"), Decimal("-2.25")],
+        [Decimal("1.50"), Decimal("-2.25")],
+    ),
+    "key": (
+        {"type": "string", "logicalType": "uuid"},
+        "STRING",
+        [uuid.UUID(int=7), uuid.UUID(int=8)],
+        [str(uuid.UUID(int=7)), str(uuid.UUID(int=8))],
+    ),
+    "inside": (
+        ["null", {"type": "record", "name": "Inside", "fields": [{"name": "m", "type": {"type": "map", "values": "string"}}]}],
+        "ROW<m MAP<STRING, STRING>>",
+        [{"m": {"x": "y"}}, None],
+        [Row({"x": "y"}), None],
+    ),
+    "plain": ("int", "INT", [1, 2], [1, 2]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", ["null", "bzip2"])
+def test_avro_files_of_other_programs_are_read(
+    tables: TableEnvironment, tmp_path: Path, codec: str
+) -> None:
+    def check(name: str) -> None:
+        kind, sql, values, wanted = AVRO[name]
+        schema = {"type": "record", "name": "R", "fields": [{"name": name, "type": kind}]}
+        directory = tmp_path / name
+        directory.mkdir()
+        with (directory / "part.avro").open("wb") as stream:
+            fastavro.writer(stream, schema, [{name: each} for each in values], codec=codec)
+        tables.execute_sql(
+            f"CREATE TABLE {name}_table (`{name}` {sql}) WITH ('connector' = 'filesystem', 'path' = '{directory}', 'format' = 'avro')"
+        )
+        with tables.execute_sql(f"SELECT * FROM {name}_table").collect() as rows:
+            assert [row[0] for row in rows] == wanted
+
+    with MiniCluster():
+        check_all({name: name for name in AVRO}, check)
 
 
 def test_avro_files_are_written_and_read(tables: TableEnvironment, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from penstock.connectors.formats.json_fields import LOOKED_AT, FieldNameCheck
 from penstock.errors import PenstockError, RecordError
 from penstock.files.file_info import FileInfo
 from penstock.files.file_system import FileSystem
+from penstock.table.connectors.files.avro_records import needs_records, read_records
 from penstock.table.connectors.files.parts import NANOS_OF_MILLI
 from penstock.table.types import DataType, RowField, RowType
 
@@ -201,7 +202,12 @@ class AvroFrames(FrameFormat):
     def frames(self, part: FilePart, files: FileSystem, rows: int) -> Iterator[pl.DataFrame]:
         """Read the file, and give it in parts."""
         with files.open_input(part.path) as stream:
-            frame = pl.read_avro(io.BytesIO(stream.read()), columns=self.columns)
+            data = stream.read()
+        if needs_records(data):
+            known = dict(zip(self.names, self.types, strict=True))
+            yield from read_records(data, known, self.columns, rows)
+            return
+        frame = pl.read_avro(io.BytesIO(data), columns=self.columns)
         frame = frame.with_columns(_read_times(frame, self.schema))
         for start in range(0, frame.height, rows):
             yield frame.slice(start, rows)
