@@ -26,6 +26,7 @@ def catalog(mode: str) -> Catalog:
         "CREATE TABLE visits (id INT NOT NULL, person INT, page STRING, seen TIMESTAMP(3), WATERMARK FOR seen AS seen) WITH ('connector' = 'toy', 'can' = 'apply_projection')",
         "CREATE TABLE pairs (a INT, b INT, c INT, PRIMARY KEY (a, b) NOT ENFORCED) WITH ('connector' = 'toy', 'mode' = 'upsert')",
         "CREATE TABLE mirror (a INT, b INT, c INT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'toy', 'mode' = 'all')",
+        "CREATE TABLE strict (a INT NOT NULL, b INT, c INT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'toy', 'mode' = 'upsert')",
         "CREATE TABLE sink (a INT, b INT, c INT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'toy', 'mode' = 'upsert')",
     )
 
