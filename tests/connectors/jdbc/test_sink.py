@@ -367,23 +367,32 @@ def test_without_retries_a_cut_connection_is_an_error_that_says_what_to_check(ta
         sink.prepare_commit()
 
 
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+
+
 @pytest.mark.ci
 def test_a_deadlock_is_tried_again(table):
-    run(table, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    run(table, "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
     update = "UPDATE t SET name = ? WHERE id = ?"
     sink = writer(JdbcSink.sink(update, None, options(table)))
-    sink.write([("sink", 1), ("sink", 2)], None, 0)
-    with psycopg.connect(table) as other:
-        other.execute(
-            "SET deadlock_timeout = '60s'"
-        )  # the sink is the one that finds it, and gives way
-        other.execute("UPDATE t SET name = 'other' WHERE id = 2")
-        sending = threading.Thread(target=sink.prepare_commit)
-        sending.start()
-        wait_until(lambda: run(table, "SELECT 1 FROM pg_locks WHERE NOT granted") != [])
+    sink.write([("sink", 1), ("sink", 3), ("sink", 2)], None, 0)
+
+    def take_first_row() -> None:
         other.execute("UPDATE t SET name = 'other' WHERE id = 1")
         other.commit()
-        sending.join()
+
+    # A session looks for a deadlock once, some time after it began to wait. The sink is the last one to wait, so it is the one that finds it.
+    with psycopg.connect(table) as other, psycopg.connect(table) as gate:
+        other.execute("SET deadlock_timeout = '1h'")
+        other.execute("UPDATE t SET name = 'other' WHERE id = 2")
+        gate.execute("UPDATE t SET name = 'gate' WHERE id = 3")
+        threads = [threading.Thread(target=each) for each in (sink.prepare_commit, take_first_row)]
+        for waiting, thread in enumerate(threads, 1):
+            thread.start()
+            wait_until(lambda: run(table, WAITING) == [(waiting,)])
+        gate.commit()
+        for thread in threads:
+            thread.join()
     assert run(table, "SELECT DISTINCT name FROM t") == [("sink",)]
 
 
