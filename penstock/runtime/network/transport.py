@@ -27,7 +27,7 @@ from penstock.runtime.network.channels import (
     Outputs,
 )
 from penstock.runtime.network.credits import windows
-from penstock.runtime.network.debloating import FIRST_BUFFER, UNLIMITED
+from penstock.runtime.network.debloating import FIRST_RECORDS, UNLIMITED
 from penstock.runtime.network.frames import ChannelError
 from penstock.runtime.network.keys import Doorkeeper, guard, identify
 from penstock.runtime.network.peers import Peer, RemoteInput, RemoteOutput
@@ -114,7 +114,7 @@ class Network:
             link = self._local_link(channel)
             link.attach_outputs(outputs)
             return link
-        first = FIRST_BUFFER if self._settings.debloat.enabled else UNLIMITED.records
+        first = FIRST_RECORDS if self._settings.debloat.enabled else UNLIMITED
         output = RemoteOutput(channel, self._peers[target_slot], outputs, first)
         key = frames.channel_key(channel)
         self._outputs[key] = output

@@ -21,30 +21,26 @@ from tests.builders.examples import examples
 
 @given(
     window=st.integers(1, 2000),
-    sizes=st.lists(st.integers(0, 900), max_size=60),
+    sizes=st.lists(st.integers(1, 900), max_size=60),
     schedule=st.lists(st.booleans(), max_size=400),
 )
-def test_at_most_a_window_and_one_item_are_under_way_and_all_gets_through(
+def test_at_most_a_window_and_one_item_are_in_flight_and_all_gets_through(
     window: int, sizes: list[int], schedule: list[bool]
 ) -> None:
     sender, receiver = SendWindow(), ReceiveWindow(window)
-    first = receiver.open()
-    if first is not None:
-        sender.allow(first)
-    waiting, under_way = deque(sizes), deque[int]()
+    sender.allow(receiver.tell())
+    waiting, in_flight = deque(sizes), deque[int]()
 
     def step(send: bool) -> bool:
         if send and waiting and sender.is_open:
             sender.send(waiting[0])
-            under_way.append(waiting.popleft())
-        elif not send and under_way:
-            limit = receiver.take(under_way.popleft())
-            if limit is not None:
-                sender.allow(limit)
+            in_flight.append(waiting.popleft())
+        elif not send and in_flight:
+            if receiver.take(in_flight.popleft()):
+                sender.allow(receiver.tell())
         else:
             return False
-        counted = sum(size + ITEM_OVERHEAD for size in under_way)
-        assert counted < window + max(sizes) + ITEM_OVERHEAD
+        assert sum(in_flight) < window + max(sizes)
         return True
 
     for send in schedule:
@@ -52,23 +48,65 @@ def test_at_most_a_window_and_one_item_are_under_way_and_all_gets_through(
     while step(True) or step(False):
         pass
     assert not waiting
-    assert not under_way
+    assert not in_flight
+
+
+@given(
+    sizes=st.lists(st.integers(1, 900), max_size=60),
+    schedule=st.lists(st.booleans() | st.integers(1, 2000), max_size=400),
+    window=st.integers(1, 2000),
+)
+def test_a_sender_never_waits_forever_although_the_window_changes_and_credits_take_time(
+    sizes: list[int], schedule: list[bool | int], window: int
+) -> None:
+    sender, receiver = SendWindow(), ReceiveWindow(window)
+    waiting, in_flight, credits = deque(sizes), deque[int](), deque([receiver.tell()])
+
+    def step(what: bool | int) -> bool:
+        """Send or take an item, or change the window; a credit arrives before anything is sent."""
+        if type(what) is int:
+            receiver.window = what
+            credits.append(receiver.tell())
+        elif what and credits:
+            sender.allow(credits.popleft())
+        elif what and waiting and sender.is_open:
+            sender.send(waiting[0])
+            in_flight.append(waiting.popleft())
+        elif not what and in_flight:
+            if receiver.take(in_flight.popleft()):
+                credits.append(receiver.tell())
+        else:
+            return False
+        return True
+
+    for what in schedule:
+        step(what)
+    while step(True) or step(False):
+        pass
+    assert not waiting
+    assert not in_flight
 
 
 def test_a_limit_is_told_only_when_half_a_window_was_taken() -> None:
     receiver = ReceiveWindow(1000)
-    assert receiver.open() == 1000
-    told = [limit for _ in range(100) if (limit := receiver.take(100 - ITEM_OVERHEAD)) is not None]
+    assert receiver.tell() == 1000
+    told = [receiver.tell() for _ in range(100) if receiver.take(100)]
     assert told[0] == 1500
     assert len(told) == 100 * 100 // 500
 
 
-def test_a_window_that_shrinks_takes_nothing_back() -> None:
-    receiver = ReceiveWindow(1000)
-    assert receiver.open() == 1000
+def test_a_window_that_shrinks_takes_back_what_was_not_used() -> None:
+    sender, receiver = SendWindow(), ReceiveWindow(1000)
+    sender.allow(receiver.tell())
+    sender.send(300)
     receiver.window = 100
-    assert receiver.take(500 - ITEM_OVERHEAD) is None
-    assert receiver.take(500 - ITEM_OVERHEAD) == 1100
+    sender.allow(receiver.tell())
+    assert not sender.is_open
+    assert sender.usage == 1.0
+    assert not receiver.take(40)
+    assert receiver.take(260)
+    sender.allow(receiver.tell())
+    assert (sender.limit, sender.is_open) == (400, True)
 
 
 @pytest.mark.parametrize(
@@ -242,11 +280,11 @@ def test_of_a_window_as_much_is_used_as_the_receiver_cannot_have_taken_without_s
     window = SendWindow()
     assert window.usage == 0.0
     window.allow(1000)
-    window.send(500 - ITEM_OVERHEAD)
+    window.send(500)
     assert window.usage == 0.0  # all of it may have been taken
-    window.send(250 - ITEM_OVERHEAD)
+    window.send(250)
     assert window.usage == 0.5
-    window.send(400 - ITEM_OVERHEAD)
+    window.send(400)
     assert window.usage == 1.0
     window.allow(2150)
     assert window.usage == 0.0
