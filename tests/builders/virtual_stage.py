@@ -10,7 +10,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -193,7 +193,6 @@ class _VirtualNetwork(Network):
     def __init__(self, slot: int, slots: int, settings: NetworkSettings) -> None:
         self.address = ""
         self.inbox: deque[tuple[float, list[bytes]]] = deque()  # with the moment of sending
-        self.reports: list[Any] = []
         self._slot = slot
         self._settings = settings
         self._peers = {other: Peer(slot, other) for other in range(slots) if other != slot}
@@ -266,7 +265,7 @@ class VirtualStage(contextlib.AbstractContextManager["VirtualStage"]):
         # By checkpoint and task: how many records were processed before its barrier.
         self._before_barrier: dict[tuple[int, TaskId], int] = {}
 
-    def __enter__(self) -> VirtualStage:
+    def __enter__(self) -> Self:
         for loop in self._loops:
             loop.open()
         return self

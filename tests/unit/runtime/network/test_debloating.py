@@ -159,9 +159,7 @@ def test_time_without_records_counts_with_the_next_ones() -> None:
     assert debloater.measure(10.0) == 1
 
 
-@pytest.mark.parametrize(
-    ("window", "channels", "expected"), [(100, 3, 33), (2, 3, 1), (7, 1, 7)]
-)
+@pytest.mark.parametrize(("window", "channels", "expected"), [(100, 3, 33), (2, 3, 1), (7, 1, 7)])
 def test_one_record_may_be_in_flight_in_each_channel(
     window: int, channels: int, expected: int
 ) -> None:
