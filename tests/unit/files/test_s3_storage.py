@@ -100,7 +100,7 @@ def test_a_directory_that_was_deleted_by_halves_is_deleted(storage, s3):
     [
         pytest.param(403, "AccessDenied", "check the credentials", id="no permission"),
         pytest.param(403, "InvalidAccessKeyId", "check the credentials", id="unknown key"),
-        pytest.param(404, "NoSuchBucket", "check that the driver", id="no bucket"),
+        pytest.param(404, "NoSuchBucket", "check the URI, or set another", id="no bucket"),
     ],
 )
 def test_what_the_server_refuses_for_good_is_reported_at_once(
