@@ -76,7 +76,8 @@ def test_why_a_slot_failed_is_told_although_its_stage_has_ended_before_the_drive
 
     monkeypatch.setattr(_LocalStage, "_run", run_and_tell)
     monkeypatch.setattr(DriverEndpoint, "poll", slow_poll)
-    env = configured({**restarts(0), **runs_in(PIPELINED)})
+    # One slot: a second one would wait for the driver, which waits here.
+    env = configured({**restarts(0), **runs_in(PIPELINED)}, parallelism=1)
     assert "ZeroDivisionError" in failure_of(env.from_collection([3, 4]).map(lambda n: n // 0))
 
 
