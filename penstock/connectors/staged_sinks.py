@@ -19,7 +19,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
+from penstock.common.pickling import NotPicklableError, dumps, is_picklable
 from penstock.common.standard_output import write_out
+from penstock.common.user_errors import shorten
 from penstock.connectors.sink import (
     CommitRequest,
     Committer,
@@ -28,7 +30,7 @@ from penstock.connectors.sink import (
     SinkWriter,
     WriterContext,
 )
-from penstock.errors import ArgumentTypeError, CheckpointError, InvalidProgramError
+from penstock.errors import ArgumentTypeError, CheckpointError, InvalidProgramError, RecordError
 from penstock.files.file_system import FileSystem, resolve
 from penstock.files.paths import join_path
 
@@ -283,13 +285,14 @@ class CollectSink(Sink):
 class _CollectWriter(_StagingWriter):
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         try:
-            data = pickle.dumps(values, 5)
-        except (pickle.PicklingError, AttributeError, TypeError):
-            from penstock.common import (
-                cloudpickling,  # for classes that only exist in the user's script
-            )
-
-            data = cloudpickling.dumps(values, 5)
+            data = dumps(values)
+        except NotPicklableError as error:
+            culprit = next(each for each in values if not is_picklable(each))
+            raise RecordError(
+                "a record cannot be sent to the program that collects it",
+                detail=f"record {shorten(culprit)} cannot be pickled: {error.message}",
+                hint="emit plain data: a list in the place of a generator or iterator; create connections and locks where they are used",
+            ) from error
         self._put(data)
 
 

@@ -149,6 +149,13 @@ class RestClient:
                 hint="PENSTOCK_TLS_CA names a file with the certificates to trust, PENSTOCK_TLS_CERTIFICATE one with "
                 "your own and its key",
             ) from error
+        except (ConnectionResetError, BrokenPipeError) as error:
+            raise ServerGoneError(
+                f"the process at {self.address} closed the connection without an answer",
+                detail=str(error) or type(error).__name__,
+                hint="if it uses TLS, write https:// before its address; if it asks for a certificate, PENSTOCK_TLS_CERTIFICATE "
+                "names a file with yours and its key; otherwise it has just ended",
+            ) from error
         except (OSError, HTTPException) as error:
             raise ServerGoneError(
                 f"nothing answers at {self.address}",

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from penstock.table.expressions.java_letters import parts_of
+from penstock.table.expressions.java_letters import ZONE_LETTERS, parts_of
 
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'])")
 _STRFTIME = {
@@ -40,6 +40,8 @@ _STRFTIME = {
     "EEEE": "%A",
     "DDD": "%j",
 }
+# Not of SimpleDateFormat, where they are something else.
+_NOT_SIMPLE = frozenset({"uuuu", "uu", "SSSSSS", "SSSSSSSSS"})
 _DATE_LETTERS = frozenset("yuMLdEDQqwWe")
 _MINUTE_LETTERS = frozenset("Hhmka") | {"K"}
 
@@ -64,38 +66,47 @@ def tokens(pattern: str) -> tuple[tuple[str, bool], ...] | None:
     return tuple(parts) if at == len(pattern) else None
 
 
-def strftime_of(pattern: str) -> str | None:
-    """Return the format of strftime that gives the same, or None if there is none.
+def strftime_of(pattern: str, *, simple: bool = False) -> str | None:
+    """Return the format of strftime that gives the same, or None if there is none. `simple`: the pattern is of SimpleDateFormat.
 
     >>> strftime_of("yyyy-MM-dd HH:mm")
     '%Y-%m-%d %H:%M'
     """
     try:
-        parts = parts_of(pattern)
+        parts = parts_of(pattern, simple=simple)
     except ValueError:
         return None
     made: list[str] = []
     for part in parts:
         if not part.letter:
             made.append(part.text.replace("%", "%%"))
-        elif not part.width and part.letter * part.count in _STRFTIME:
-            made.append(_STRFTIME[part.letter * part.count])
-        else:
+            continue
+        letters = part.letter * part.count
+        if part.width or letters not in _STRFTIME or (simple and letters in _NOT_SIMPLE):
             return None
+        made.append(_STRFTIME[letters])
     return "".join(made)
 
 
-def unit_of(pattern: str) -> str:
+def unit_of(pattern: str, *, simple: bool = False) -> str:
     """Return the smallest unit that a pattern shows: `day`, `minute`, or `exact`."""
-    letters = {part.letter for part in parts_of(pattern) if part.letter}
+    letters = {part.letter for part in parts_of(pattern, simple=simple) if part.letter}
     if letters <= _DATE_LETTERS:
         return "day"
     return "minute" if letters <= _DATE_LETTERS | _MINUTE_LETTERS else "exact"
 
 
-def formatted(value: dt.datetime, pattern: str) -> str:
-    """Return a local time as text. ValueError if the pattern is not one."""
-    return "".join(part.shown(value) for part in parts_of(pattern))
+def shows_zone(pattern: str) -> bool:
+    """Whether a pattern of SimpleDateFormat shows the time zone."""
+    try:
+        return any(part.letter in ZONE_LETTERS for part in parts_of(pattern, simple=True))
+    except ValueError:
+        return False
+
+
+def formatted(value: dt.datetime, pattern: str, *, simple: bool = False) -> str:
+    """Return a time as text: a local one, or for zones' letters of SimpleDateFormat one with its offset. ValueError if the pattern is not one."""
+    return "".join(part.shown(value) for part in parts_of(pattern, simple=simple))
 
 
 @dataclass(slots=True)

@@ -12,7 +12,13 @@ from penstock.columnar.expressions import from_text
 from penstock.columnar.expressions.casts import cast_expression, local_times
 from penstock.columnar.expressions.compiler import Compiler, compiles, literal, mostly, rowwise
 from penstock.columnar.expressions.intervals import months_between, shifted
-from penstock.columnar.expressions.java_time import formatted, parsed, strftime_of, unit_of
+from penstock.columnar.expressions.java_time import (
+    formatted,
+    parsed,
+    shows_zone,
+    strftime_of,
+    unit_of,
+)
 from penstock.columnar.expressions.zones import Zone
 from penstock.errors import ArgumentError, RecordError, UnsupportedOperationError
 from penstock.table import types as t
@@ -237,29 +243,44 @@ def _overlaps(compiler: Compiler, call: Call) -> pl.Expr:
 @compiles("DATE_FORMAT")
 def _date_format(compiler: Compiler, call: Call) -> pl.Expr:
     value, pattern = call.operands
+    if isinstance(pattern, Literal) and pattern.value is None:
+        return literal(None, call.type)
     if ty.is_text(value.type):
-        local = local_times(compiler.compile(value))
-    else:
-        local = _local(compiler, value)
+        local = local_times(compiler.compile(value)).dt.truncate("1s")
+        return _simply_formatted(compiler, local, compiler.zone.to_instant(local), call)
+    local = _local(compiler, value)
     if isinstance(pattern, Literal):
-        if pattern.value is None:
-            return literal(None, call.type)
         return _formatted(local, pattern.value)
     return rowwise(_text, [local, compiler.compile(pattern)], call.type)
 
 
-def _text(value: dt.datetime, pattern: str) -> str:
+def _simply_formatted(compiler: Compiler, local: pl.Expr, instant: pl.Expr, call: Call) -> pl.Expr:
+    """Return times as text by a pattern of SimpleDateFormat. Its letters for the zone show how far a local time is from UTC."""
+    known, more = _pattern(compiler, call, 1, _STANDARD)
+    if known is not None and not shows_zone(known):
+        return _formatted(local, known, simple=True)
+    offset = (local - instant.dt.replace_time_zone(None)).dt.total_seconds()
+
+    def text(value: dt.datetime, seconds: int, pattern: str | None = known) -> str:
+        assert pattern is not None
+        zone = dt.timezone(dt.timedelta(seconds=seconds))
+        return _text(value.replace(tzinfo=zone), pattern, simple=True)
+
+    return rowwise(text, [local, offset, *more], call.type)
+
+
+def _text(value: dt.datetime, pattern: str, *, simple: bool = False) -> str:
     try:
-        return formatted(value, pattern)
+        return formatted(value, pattern, simple=simple)
     except ValueError as error:
         raise RecordError(f"a time cannot be shown by the pattern '{pattern}': {error}") from None
 
 
-def _formatted(local: pl.Expr, pattern: str) -> pl.Expr:
-    form = strftime_of(pattern)
+def _formatted(local: pl.Expr, pattern: str, *, simple: bool = False) -> pl.Expr:
+    form = strftime_of(pattern, simple=simple)
     if form is None:
-        return rowwise(lambda value: _text(value, pattern), [local], ty.STRING)
-    unit = unit_of(pattern)
+        return rowwise(lambda value: _text(value, pattern, simple=simple), [local], ty.STRING)
+    unit = unit_of(pattern, simple=simple)
     if unit == "exact":
         return local.dt.strftime(form)
 
@@ -372,11 +393,8 @@ def _unix_timestamp(compiler: Compiler, call: Call) -> pl.Expr:
 @compiles("FROM_UNIXTIME")
 def _from_unixtime(compiler: Compiler, call: Call) -> pl.Expr:
     seconds = compiler.compile(call.operands[0])
-    local = compiler.zone.to_local((seconds * 1000).cast(pl.Datetime("ms", "UTC")))
-    known, more = _pattern(compiler, call, 1, _STANDARD)
-    if known is not None:
-        return _formatted(local, known)
-    return rowwise(_text, [local, *more], call.type)
+    instant = (seconds * 1000).cast(pl.Datetime("ms", "UTC"))
+    return _simply_formatted(compiler, compiler.zone.to_local(instant), instant, call)
 
 
 @compiles("CONVERT_TZ")

@@ -1,4 +1,8 @@
-"""The letters of Java's DateTimeFormatter, as they show a local time in the locale en_US: weeks begin on Sunday, and week 1 has January 1."""
+"""The letters of Java's patterns, as they show a time in the locale en_US: weeks begin on Sunday, and week 1 has January 1.
+
+Flink shows timestamps by DateTimeFormatter, and seconds and texts (FROM_UNIXTIME, DATE_FORMAT of a text) by SimpleDateFormat. The same letter can mean something
+else there: `u` is the year, or the day of the week.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +22,35 @@ Show = Callable[[dt.datetime, int], str]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a pattern: text that stands for itself, or a letter with how often it stands there. `width`: filled up with blanks."""
+    """A part of a pattern: text that stands for itself, or a letter with how often it stands there. `width`: filled up with blanks.
+
+    `simple`: of SimpleDateFormat.
+    """
 
     text: str = ""
     letter: str = ""
     count: int = 0
     width: int = 0
+    simple: bool = False
 
     def shown(self, value: dt.datetime) -> str:
-        """Return the part for a local time. ValueError if it does not fit the width."""
-        found = LETTERS[self.letter][1](value, self.count) if self.letter else self.text
+        """Return the part for a local time; a zone's letters take its offset from UTC. ValueError if it does not fit the width."""
+        if not self.letter:
+            return self.text
+        if self.simple:
+            return SIMPLE_LETTERS[self.letter](value, self.count)
+        found = LETTERS[self.letter][1](value, self.count)
         if self.width and len(found) > self.width:
             raise ValueError(f"'{found}' does not fit into {self.width} characters")
         return found.rjust(self.width)
 
 
 @lru_cache(maxsize=256)
-def parts_of(pattern: str) -> tuple[Part, ...]:
+def parts_of(pattern: str, *, simple: bool = False) -> tuple[Part, ...]:
     """Return the parts of a pattern. ValueError, with the reason, if it is not one.
 
-    >>> parts_of("MM'x'")
-    (Part(text='', letter='M', count=2, width=0), Part(text='x', letter='', count=0, width=0))
+    >>> [part.letter * part.count or part.text for part in parts_of("MM'x'")]
+    ['MM', 'x']
     """
     parts: list[Part] = []
     at = depth = 0
@@ -49,12 +61,12 @@ def parts_of(pattern: str) -> tuple[Part, ...]:
             parts.append(Part(text))
             continue
         if each.isascii() and each.isalpha():
-            part, at = _letters(pattern, at)
+            part, at = _simple_letters(pattern, at) if simple else _letters(pattern, at)
             parts.append(part)
             continue
-        if each in _RESERVED:
+        if not simple and each in _RESERVED:
             raise ValueError(f"'{each}' is reserved")
-        if each in "[]":  # an optional section: all values are there
+        if not simple and each in "[]":  # an optional section: all values are there
             depth += 1 if each == "[" else -1
             if depth < 0:
                 raise ValueError("']' has no '[' before it")
@@ -99,6 +111,17 @@ def _letters(pattern: str, at: int) -> tuple[Part, int]:
     return Part("", letter, count, width), at
 
 
+def _simple_letters(pattern: str, at: int) -> tuple[Part, int]:
+    letter, count = pattern[at], _run(pattern, at)
+    if letter == "z":
+        raise ValueError("names of time zones cannot be shown; 'Z' and 'XXX' show the offset")
+    if letter not in SIMPLE_LETTERS:
+        raise ValueError(f"the letter '{letter}' is unknown")
+    if letter == "X" and count not in _THREE:
+        raise ValueError(f"there are too many letters 'X': {count}")
+    return Part("", letter, count, simple=True), at + count
+
+
 def _run(pattern: str, at: int) -> int:
     end = at
     while end < len(pattern) and pattern[end] == pattern[at]:
@@ -117,7 +140,9 @@ def _number(read: Callable[[dt.datetime], int]) -> Show:
 def _year(read: Callable[[dt.datetime], int]) -> Show:
     def show(value: dt.datetime, count: int) -> str:
         year = read(value)
-        return f"{year % 100:02}" if count == 2 else str(year).rjust(count, "0")
+        if count == 2:
+            return f"{year % 100:02}"
+        return ("+" if count > 3 and len(str(year)) > count else "") + str(year).rjust(count, "0")
 
     return show
 
@@ -207,7 +232,34 @@ def _period(value: dt.datetime, count: int) -> str:
     return "in the evening" if 18 <= value.hour < 21 else "at night"
 
 
-_ONE, _TWO, _FIVE = range(1, 2), range(1, 3), range(1, 6)
+def _offset(value: dt.datetime, count: int) -> str:
+    """Show the offset from UTC in ISO 8601's way: hours, with minutes, with a colon between them."""
+    if not value.utcoffset():
+        return "Z"
+    shown = value.strftime("%z")
+    return (shown[:3], shown[:5], f"{shown[:3]}:{shown[3:5]}")[count - 1]
+
+
+def _simple_year(read: Callable[[dt.datetime], int]) -> Show:
+    return lambda value, count: (
+        f"{read(value) % 100:02}" if count == 2 else str(read(value)).rjust(count, "0")
+    )
+
+
+def _simple_name(
+    read: Callable[[dt.datetime], int], name: Callable[[dt.datetime], str], shortest: int = 3
+) -> Show:
+    """Show many letters as a name, three of them (or less: `shortest`) as a short one, and less as a number."""
+
+    def show(value: dt.datetime, count: int) -> str:
+        if count < shortest:
+            return str(read(value)).rjust(count, "0")
+        return name(value) if count > 3 else name(value)[:3]
+
+    return show
+
+
+_ONE, _TWO, _THREE, _FIVE = range(1, 2), range(1, 3), range(1, 4), range(1, 6)
 _NINETEEN = range(1, 20)
 #: Letter: how often it may stand there, and what it shows
 LETTERS: dict[str, tuple[range | frozenset[int], Show]] = {
@@ -217,7 +269,7 @@ LETTERS: dict[str, tuple[range | frozenset[int], Show]] = {
     "Y": (_NINETEEN, _year(_week_year)),
     "M": (_FIVE, _named(lambda value: value.month, _month_name)),
     "L": (_FIVE, _named(lambda value: value.month, _month_name)),
-    "D": (range(1, 4), _number(_day_of_year)),
+    "D": (_THREE, _number(_day_of_year)),
     "d": (_TWO, _number(lambda value: value.day)),
     "Q": (_FIVE, _quarter_shown),
     "q": (_FIVE, _quarter_shown),
@@ -241,3 +293,30 @@ LETTERS: dict[str, tuple[range | frozenset[int], Show]] = {
     "N": (_NINETEEN, _number(_nanos_of_day)),
     "g": (_NINETEEN, _number(lambda value: value.toordinal() - _MODIFIED_JULIAN)),
 }
+#: The same of SimpleDateFormat, where letters may stand as often as they like
+SIMPLE_LETTERS: dict[str, Show] = {
+    "G": lambda _, __: "AD",
+    "y": _simple_year(lambda value: value.year),
+    "Y": _simple_year(_week_year),
+    "M": _simple_name(lambda value: value.month, _month_name),
+    "L": _simple_name(lambda value: value.month, _month_name),
+    "w": _number(_week),
+    "W": _number(_week_of_month),
+    "D": _number(_day_of_year),
+    "d": _number(lambda value: value.day),
+    "F": _number(lambda value: (value.day - 1) // 7 + 1),
+    "E": _simple_name(_weekday, _weekday_name, 1),
+    "u": _number(lambda value: value.isoweekday()),
+    "a": lambda value, _: "AM" if value.hour < 12 else "PM",
+    "H": _number(lambda value: value.hour),
+    "k": _number(lambda value: value.hour or 24),
+    "K": _number(lambda value: value.hour % 12),
+    "h": _number(lambda value: value.hour % 12 or 12),
+    "m": _number(lambda value: value.minute),
+    "s": _number(lambda value: value.second),
+    "S": _number(lambda value: value.microsecond // 1000),
+    "Z": lambda value, _: value.strftime("%z")[:5],
+    "X": _offset,
+}
+#: Letters of SimpleDateFormat that show more than a local time has
+ZONE_LETTERS = frozenset("ZX")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 
 import pandas as pd
 import pytest
@@ -11,7 +12,9 @@ from penstock.columnar.expressions.java_time import formatted
 from penstock.errors import PenstockError
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.expressions.java_letters import parts_of
+from penstock.testing import MiniCluster
 from tests.builders.cases import check_all
+from tests.builders.tables import rows
 
 TIMES = [
     pd.Timestamp("2024-03-05 07:08:09.123456789"),
@@ -178,6 +181,79 @@ REFUSED = [
     "yyyyyyyyyyyyyyyyyyyy",
 ]
 
+#: Pattern: what java.text.SimpleDateFormat shows of these seconds in Berlin
+SECONDS = [0, 1_709_622_489, 1_735_516_800, 1_460_000_000]
+SHOWN_SIMPLY: dict[str, list[str]] = {
+    "u": ["4", "2", "1", "4"],
+    "uu": ["04", "02", "01", "04"],
+    "y": ["1970", "2024", "2024", "2016"],
+    "yyy": ["1970", "2024", "2024", "2016"],
+    "yyyy": ["1970", "2024", "2024", "2016"],
+    "yyyyyy": ["001970", "002024", "002024", "002016"],
+    "M": ["1", "3", "12", "4"],
+    "MMM": ["Jan", "Mar", "Dec", "Apr"],
+    "MMMMM": ["January", "March", "December", "April"],
+    "LLLL": ["January", "March", "December", "April"],
+    "D": ["1", "65", "365", "98"],
+    "DDDDD": ["00001", "00065", "00365", "00098"],
+    "F": ["1", "1", "5", "1"],
+    "W": ["1", "2", "5", "2"],
+    "WW": ["01", "02", "05", "02"],
+    "www": ["001", "010", "001", "015"],
+    "E": ["Thu", "Tue", "Mon", "Thu"],
+    "EEEEEE": ["Thursday", "Tuesday", "Monday", "Thursday"],
+    "a": ["AM", "AM", "AM", "AM"],
+    "aaa": ["AM", "AM", "AM", "AM"],
+    "G": ["AD", "AD", "AD", "AD"],
+    "GGGG": ["AD", "AD", "AD", "AD"],
+    "HHH": ["001", "008", "001", "005"],
+    "kk": ["01", "08", "01", "05"],
+    "K": ["1", "8", "1", "5"],
+    "hhh": ["001", "008", "001", "005"],
+    "mmm": ["000", "008", "000", "033"],
+    "S": ["0", "0", "0", "0"],
+    "SSSS": ["0000", "0000", "0000", "0000"],
+    "Z": ["+0100", "+0100", "+0100", "+0200"],
+    "ZZZZ": ["+0100", "+0100", "+0100", "+0200"],
+    "X": ["+01", "+01", "+01", "+02"],
+    "XX": ["+0100", "+0100", "+0100", "+0200"],
+    "XXX": ["+01:00", "+01:00", "+01:00", "+02:00"],
+    "[yyyy][MM]": ["[1970][01]", "[2024][03]", "[2024][12]", "[2016][04]"],
+    "yyyy-MM-dd'T'HH:mm:ss.SSS": [
+        "1970-01-01T01:00:00.000",
+        "2024-03-05T08:08:09.000",
+        "2024-12-30T01:00:00.000",
+        "2016-04-07T05:33:20.000",
+    ],
+    "''yy''": ["'70'", "'24'", "'24'", "'16'"],
+    "E, dd MMM yyyy": [
+        "Thu, 01 Jan 1970",
+        "Tue, 05 Mar 2024",
+        "Mon, 30 Dec 2024",
+        "Thu, 07 Apr 2016",
+    ],
+}
+REFUSED_SIMPLY = [
+    "e",
+    "c",
+    "Q",
+    "q",
+    "n",
+    "N",
+    "A",
+    "B",
+    "g",
+    "p",
+    "V",
+    "x",
+    "O",
+    "v",
+    "XXXX",
+    "a'b",
+    "b",
+    "T",
+]
+
 
 def test_patterns_show_what_java_shows() -> None:
     def check(pattern: str) -> None:
@@ -201,3 +277,51 @@ def test_a_pattern_is_refused_before_the_job_runs() -> None:
         with pytest.raises(PenstockError, match="is not a pattern of dates and times"):
             env.sql_query(query)
     env.sql_query("SELECT DATE_FORMAT(t, 'YYYYww') FROM v")
+
+
+@pytest.fixture
+def berlin() -> Iterator[TableEnvironment]:
+    with MiniCluster():
+        env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        env.get_config().set("parallelism.default", "1")
+        env.get_config().set("table.local-time-zone", "Europe/Berlin")
+        yield env
+
+
+def test_seconds_are_shown_as_simple_date_format_shows_them(berlin: TableEnvironment) -> None:
+    quoted = {pattern: pattern.replace("'", "''") for pattern in SHOWN_SIMPLY}
+    columns = [f"FROM_UNIXTIME(s, '{each}')" for each in quoted.values()]
+    values = ", ".join(f"CAST({each} AS BIGINT)" for each in SECONDS)
+    query = f"SELECT {', '.join(columns)} FROM (VALUES {values}) AS T(s)"
+    shown = dict(zip(quoted, zip(*rows(berlin.sql_query(query)), strict=True), strict=True))
+
+    def check(pattern: str) -> None:
+        assert list(shown[pattern]) == SHOWN_SIMPLY[pattern]
+
+    check_all({pattern: pattern for pattern in SHOWN_SIMPLY}, check)
+
+
+def test_patterns_that_simple_date_format_refuses_are_refused() -> None:
+    def check(pattern: str) -> None:
+        with pytest.raises(ValueError, match=r"."):
+            parts_of(pattern, simple=True)
+
+    check_all({pattern: pattern for pattern in [*REFUSED_SIMPLY, "z"]}, check)
+
+
+def test_a_text_is_shown_as_simple_date_format_shows_it(berlin: TableEnvironment) -> None:
+    query = (
+        "SELECT DATE_FORMAT(s, 'u SSS XXX'), DATE_FORMAT(s, p), DATE_FORMAT(TO_TIMESTAMP(s), 'uuuu')"
+        " FROM (VALUES ('2024-07-05 07:08:09.123', 'u Z')) AS T(s, p)"
+    )
+    assert rows(berlin.sql_query(query)) == [("5 000 +02:00", "5 +0200", "2024")]
+
+
+def test_a_year_of_five_digits_has_a_sign() -> None:
+    last = dt.datetime(9999, 12, 31)
+    assert [formatted(last, each) for each in ("Y", "YYYY", "YYYYY", "yyyy")] == [
+        "10000",
+        "+10000",
+        "10000",
+        "9999",
+    ]

@@ -93,8 +93,16 @@ def test_a_key_may_have_a_password(start_with, controller, authority):
 
 def test_a_client_without_a_certificate_is_not_let_in(start_with, controller, authority):
     server = start_with(mutual(authority))
-    with pytest.raises(JobRequestError):
+    with pytest.raises(JobRequestError) as raised:
         RestClient(url(server), TOKEN, trusted=authority.path).get("/jobs")
+    assert "PENSTOCK_TLS_CERTIFICATE" in raised.value.hint
+
+
+def test_a_client_that_does_not_speak_tls_is_told_to(start_with, controller, authority):
+    server = start_with({f"{SSL}enabled": "true", f"{SSL}keystore": authority.sign("server")})
+    with pytest.raises(JobRequestError, match="closed the connection without an answer") as raised:
+        RestClient(url(server).removeprefix("https://"), TOKEN).get("/jobs")
+    assert "write https:// before its address" in raised.value.hint
 
 
 @pytest.mark.parametrize("where", ["loopback", "elsewhere"])

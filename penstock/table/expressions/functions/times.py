@@ -144,14 +144,15 @@ register("TIMESTAMPDIFF", "TIMESTAMPDIFF(unit, from, to)", _timestamp_diff)
 def _formatted(operands: Sequence[Rex]) -> t.DataType:
     """Return the type of a time as text, if the pattern is one: what is wrong with a constant shows before the job runs."""
     pattern = operands[1] if len(operands) > 1 else None
+    simple = not ty.is_time_point(operands[0].type)
     if isinstance(pattern, Literal) and isinstance(pattern.value, str):
         try:
-            parts_of(pattern.value)
+            parts_of(pattern.value, simple=simple)
         except ValueError as error:
             raise ArgumentError(
                 f"'{pattern.value}' is not a pattern of dates and times",
                 detail=str(error),
-                hint="use the letters of Java's DateTimeFormatter, such as yyyy-MM-dd HH:mm:ss, and text in quotes",
+                hint=f"use the letters of Java's {'SimpleDateFormat' if simple else 'DateTimeFormatter'}, such as yyyy-MM-dd HH:mm:ss, and text in quotes",
             ) from None
     return ty.STRING
 
