@@ -120,6 +120,16 @@ def test_a_sink_by_another_key_has_the_latest_row_that_is_left(backend: str, ups
     assert "-U" not in {kind for kind, _ in running.changes()}
 
 
+def test_rows_of_a_primary_key_that_have_expired_are_not_told_again() -> None:
+    for pause, kinds in ((999, ["+I", "+U", "+U"]), (1000, ["+I", "+I", "-D"])):
+        running = Stopped(UpsertMaterializeSpec(TYPES, (0,), ttl_ms=1000), "hashmap")
+        running.send([("+I", ("a", 1, None))], TYPES)
+        running.clock.advance(pause)
+        running.send([("+I", ("a", 2, None))], TYPES)
+        running.send([("-D", ("a", 2, None))], TYPES)
+        assert [kind for kind, _ in running.changes()] == kinds
+
+
 def test_kinds_that_nobody_wants_are_left_out() -> None:
     rows = [(kind, (kind, 1, None)) for kind in ("+I", "-U", "+U", "-D")]
     for spec, left in (

@@ -13,6 +13,7 @@ import pytest
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.specs.aggregates import GroupAggregateSpec, LocalAggregateSpec
+from penstock.errors import RecordError
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal
 from penstock.table.types import (
     ArrayType,
@@ -242,6 +243,20 @@ CASES: list[tuple[AggregateCall, list[Any], Any, Any]] = [
     (call("BIT_XOR", 2), [1, 3, 3, 8], 9, 11),
     (call("APPROX_COUNT_DISTINCT", 2), [1, 1, 3, 3], 2, 1),
     (call("JSON_ARRAYAGG", 2, type=TEXT), [1, None, 2, 3], "[1,2,3]", "[2,3]"),
+    (
+        call("JSON_OBJECTAGG", 1, 2, type=TEXT),
+        ["d", "b", "c", "a"],
+        '{"a":0,"b":0,"c":0,"d":0}',
+        '{"a":0,"c":0}',
+    ),
+    (
+        AggregateCall(
+            "PERCENTILE", (InputRef(TYPES[2], 2), Literal(DoubleType(), 0.25)), DoubleType()
+        ),
+        [1, 2, 3, 5],
+        1.75,
+        3.5,
+    ),
 ]
 
 
@@ -334,6 +349,16 @@ def test_the_first_value_is_that_of_the_first_part() -> None:
         for frame in frames:
             merged.harness.process_batch(ColumnBatch(frame))
         assert merged.changes[-1][1] == (1, 4, 6)
+
+
+def test_a_scalar_subquery_has_one_row() -> None:
+    for retracts in (False, True):
+        spec = GroupAggregateSpec(TYPES, (0,), (call("SINGLE_VALUE", 2),), retracts=retracts)
+        driver = ColumnDriver(spec, TYPES)
+        driver.feed([(1, "a", None), (2, "a", 5)])
+        assert sorted(driver.changes, key=repr) == [("+I", (1, None)), ("+I", (2, 5))]
+        with pytest.raises(RecordError, match="a scalar subquery has more than one row"):
+            driver.feed([(1, "a", None)])
 
 
 @pytest.mark.parametrize("more", [{}, {"filter": LARGE}], ids=["all", "filtered"])

@@ -485,6 +485,16 @@ def test_by_processing_time_a_range_is_of_the_clock() -> None:
     assert [row[-1] for _, row in running.changes()] == [1, 2, 2, 1, 2, 3, 3]
 
 
+def test_by_processing_time_no_rows_are_equal() -> None:
+    calls = (_call("COUNT", result=BIG),)
+    for rows in (True, False):
+        spec = OverAggregateSpec(TYPES, (), TIME, calls, rowtime=False, rows=rows)
+        running = Stopped(spec, "hashmap")
+        rng = random.Random(1)
+        running.send([_row(rng, number, 0) for number in range(3)], TYPES)
+        assert [row[len(TYPES)] for _, row in running.changes()] == [1, 2, 3]
+
+
 def test_accumulators_that_were_not_used_for_long_are_new() -> None:
     calls = (_call("COUNT", result=BIG),)
     spec = OverAggregateSpec(TYPES, (0,), TIME, calls, rowtime=False, rows=True, ttl_ms=1000)
