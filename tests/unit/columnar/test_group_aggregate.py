@@ -351,6 +351,15 @@ def test_the_first_value_is_that_of_the_first_part() -> None:
         assert merged.changes[-1][1] == (1, 4, 6)
 
 
+def test_a_value_that_was_taken_back_before_it_came_is_no_extreme() -> None:
+    calls = (call("MIN", 2), call("MAX", 2))
+    driver = ColumnDriver(GroupAggregateSpec(TYPES, (0,), calls, retracts=True), TYPES)
+    driver.feed([(1, "a", None), (1, "b", None)])
+    driver.feed([("-D", (1, "c", 5))])
+    driver.feed([(1, "c", 5)])
+    assert driver.changes == [("+I", (1, None, None))]
+
+
 def test_a_scalar_subquery_has_one_row() -> None:
     for retracts in (False, True):
         spec = GroupAggregateSpec(TYPES, (0,), (call("SINGLE_VALUE", 2),), retracts=retracts)

@@ -6,7 +6,7 @@ import datetime as dt
 import random
 from collections import Counter
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -443,6 +443,29 @@ def test_the_spread_of_whole_numbers_is_a_whole_number() -> None:
         (2, 1, 1),
         (41, 31, 5),
     ]
+
+
+@pytest.mark.parametrize("preceding", [None, 1])
+def test_sums_of_decimals_are_exact(preceding: int | None) -> None:
+    wide = t.DecimalType(38, 4)
+    types = (*TYPES[:6], wide)
+    operand = InputRef(wide, 6)
+    calls = (
+        AggregateCall("SUM", (operand,), wide),
+        AggregateCall("AVG", (operand,), t.DecimalType(38, 6)),
+    )
+    spec = OverAggregateSpec(types, (), TIME, calls, rowtime=False, rows=True, preceding=preceding)
+    running = Stopped(spec, "hashmap", seed=5, stops=0.5)
+    texts = ["1234567890123456789012345678901.1111", "-0.0002", "0.0001", "0.0000", "0.0001"]
+    for number, text in enumerate(texts):
+        running.send([(*_row(random.Random(1), number, 0)[:6], Decimal(text))], types)
+    exact = Context(60)
+    numbers = [int(Decimal(text).scaleb(4, exact)) for text in texts]
+    for at, (_, row) in enumerate(running.changes()):
+        seen = numbers[0 if preceding is None else max(at - preceding, 0) : at + 1]
+        total, count = sum(seen), len(seen)
+        half_up = (abs(total) * 200 + count) // (2 * count) * (1 if total >= 0 else -1)
+        assert [int(each.scaleb(6, exact)) for each in row[-2:]] == [total * 100, half_up]
 
 
 def test_what_nobody_will_see_is_forgotten() -> None:
