@@ -34,10 +34,16 @@ class Stopped:
     def maybe_stop(self) -> None:
         if self.rng.random() >= self.stops:
             return
-        snapshot = self.harness.snapshot()
         if self.rng.random() < 0.5:
-            self.harness.close()
-            self._start([snapshot])
+            self.restart()
+        else:
+            self.harness.snapshot()
+
+    def restart(self) -> None:
+        """Go on from a snapshot; until a watermark comes, none is known."""
+        snapshot = self.harness.snapshot()
+        self.harness.close()
+        self._start([snapshot])
 
     def send(self, rows: Sequence[Any], types: Sequence[Any], side: int = 0) -> None:
         self.harness.operator.process(batch_of(rows, types), side)

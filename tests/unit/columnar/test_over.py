@@ -69,6 +69,8 @@ AGGREGATES = (
     _call("FIRST_VALUE", 1),
     _call("LAST_VALUE", 2),
     _call("LISTAGG", 0),
+    _call("MAX", 1),
+    _call("LAST_VALUE", 1),
 )
 PLACES = (
     _call("ROW_NUMBER", result=BIG),
@@ -346,6 +348,26 @@ def test_a_row_is_late_by_the_rule_of_its_frame(case: tuple[str, str, str]) -> N
         late = len(arrived.split()) - len(wanted.split())
         metrics = running.harness.metrics.report()
         assert metrics["numLateRecordsDropped"][1] <= late  # since the last restart
+
+
+@pytest.mark.parametrize("frame", [(True, 2), (True, 0), (False, 60_000)], ids=str)
+def test_a_row_that_is_late_is_late_after_a_restart(frame: tuple[bool, int]) -> None:
+    spec = OverAggregateSpec(
+        TYPES, (0,), TIME, AGGREGATES[:1], rowtime=True, rows=frame[0], preceding=frame[1]
+    )
+    for arrived, wanted, _ in _ARRIVALS.values():
+        running = Stopped(spec, "hashmap")
+        highest = 0
+        for each in arrived.split():
+            running.restart()
+            second = int(each[1:])
+            running.send([(each[0], 1, 1.0, _moment(second * 1000), True, 1, None)], TYPES)
+            if second > highest:
+                highest = second
+                running.watermark((highest - 1) * 1000)
+        running.watermark(MAX_WATERMARK)
+        found = [f"{row[0]}{(row[3] - EPOCH).seconds}" for _, row in running.changes()]
+        assert sorted(found) == sorted(wanted.split())
 
 
 def test_a_key_is_forgotten_one_and_a_half_ranges_after_its_last_row() -> None:
