@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 
 import pytest
 
@@ -319,22 +320,14 @@ def test_without_materialisation_former_rows_are_deletes_by_the_primary_key(cond
 
 def test_changes_that_a_source_tells_twice_count_once_if_the_options_say_so() -> None:
     query = "SELECT id, person FROM orders"
-    for option, told in (("true", ["+I", "-U", "+U", "-D"]), ("false", ["+I", "+I", "-U", "+U"])):
+    once = [("+I", 7), ("-U", 7), ("+U", 8), ("-D", 8)]
+    for option, times in (("true", 1), ("false", 2)):
         run = PlanRun(planned(query, table_exec_source_cdc__events__duplicate=option))
-        for change in (
-            ("+I", (1, 7, 0)),
-            ("+I", (1, 7, 0)),
-            ("-U", (1, 7, 0)),
-            ("+U", (1, 8, 0)),
-            ("-U", (1, 7, 0)),
-            ("+U", (1, 8, 0)),
-            ("-D", (1, 8, 0)),
-            ("-D", (1, 8, 0)),
-        ):
-            run.feed("orders", change)
+        for part in (once[:1], once[:1], once[1:3], once[1:3], once[3:], once[3:]):
+            run.feed("orders", *((kind, (1, person, 0)) for kind, person in part))
             run.drain()
-        assert [kind for kind, _ in run.out][:4] == told
-        assert len(run.out) == (4 if option == "true" else 8)
+        found = [(kind, row[1]) for kind, row in run.out]
+        assert Counter(found) == Counter(once * times)
 
 
 def test_values_over_rows_that_may_go_are_those_of_the_rows_that_are_left() -> None:
