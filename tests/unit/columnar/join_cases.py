@@ -39,11 +39,11 @@ class Stopped:
         else:
             self.harness.snapshot()
 
-    def restart(self) -> None:
-        """Go on from a snapshot; until a watermark comes, none is known."""
-        snapshot = self.harness.snapshot()
+    def restart(self, *others: Stopped) -> None:
+        """Go on from a snapshot, together with what other subtasks had; the lowest of their watermarks counts."""
+        snapshots = [each.harness.snapshot() for each in (self, *others)]
         self.harness.close()
-        self._start([snapshot])
+        self._start(snapshots)
 
     def send(self, rows: Sequence[Any], types: Sequence[Any], side: int = 0) -> None:
         self.harness.operator.process(batch_of(rows, types), side)
