@@ -17,6 +17,7 @@ from penstock.connectors.formats.avro_values import datum_maker
 from penstock.table import types as t
 
 Convert = Callable[[Any], Any]
+PolarsType = pl.DataType | pl.datatypes.DataTypeClass
 
 _MAGIC: Final = b"Obj\x01"
 _CODECS: Final = frozenset({"null", "deflate", "snappy"})
@@ -137,7 +138,7 @@ def _dictionaries(frame: pl.DataFrame, maps: Mapping[str, pl.DataType]) -> Itera
         yield row
 
 
-def _entries_to_map(kind: pl.DataType) -> Convert | None:
+def _entries_to_map(kind: PolarsType) -> Convert | None:
     """Return what makes dictionaries of lists of keys and values; None: there are no maps in a type."""
     match kind:
         case pl.Map():
@@ -152,7 +153,7 @@ def _entries_to_map(kind: pl.DataType) -> Convert | None:
     return None
 
 
-def _with_maps(schema: Any, kind: pl.DataType) -> Any:
+def _with_maps(schema: Any, kind: PolarsType) -> Any:
     """Return the schema of a type in which arrays of keys and values are maps."""
     match schema:
         case ["null", inner]:

@@ -15,7 +15,7 @@ from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.values import values_of_series
 from penstock.common.serialization import SerializationSchema
 from penstock.common.types import RowKind, make_row
-from penstock.table.connectors.files.avro_records import write_records
+from penstock.table.connectors.files.avro_records import PolarsType, write_records
 from penstock.table.connectors.files.maps import with_maps
 from penstock.table.types import DataType
 
@@ -149,7 +149,7 @@ def _as_avro(frame: pl.DataFrame) -> pl.DataFrame:
     return plain.cast({name: _avro_dtype(kind) for name, kind in plain.schema.items()})
 
 
-def _avro_dtype(kind: pl.DataType) -> pl.DataType:
+def _avro_dtype(kind: PolarsType) -> PolarsType:
     match kind:
         case pl.Int8() | pl.Int16():
             return pl.Int32()
