@@ -41,7 +41,7 @@ def with_maps(frame: pl.DataFrame, maps: Mapping[str, pl.DataType]) -> pl.DataFr
     if not maps:
         return frame
     try:
-        return frame.cast(dict(maps))
+        return frame.with_columns(pl.col(name).cast(kind) for name, kind in maps.items())
     except pl.exceptions.InvalidOperationError as error:
         raise RecordError(
             "a map with a NULL key cannot be written to a file",
