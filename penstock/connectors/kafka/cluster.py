@@ -17,7 +17,7 @@ from penstock.errors import PenstockError
 
 _log = logging.getLogger("penstock.connectors.kafka")
 _ANSWER_S: Final = 10.0
-_LAST_COMMIT_S: Final = 2.0
+_LAST_COMMIT_S: Final = 30.0  # as Kafka's own consumer waits when it is closed
 
 
 class KafkaAwayError(PenstockError, ConnectionError):
@@ -37,6 +37,7 @@ class Cluster:
         self._admin_client: Any = None
         self._open_commits = 0
         self._commit_failed = False
+        self._brokers_away = False
         self._consumer = self._library.Consumer(
             {
                 **options.consumer,
@@ -158,7 +159,7 @@ class Cluster:
         self._open_commits -= 1
         problem = error or next((each.error for each in partitions if each.error), None)
         if problem is None:
-            self._commit_failed = False
+            self._commit_failed = self._brokers_away = False
         elif not self._commit_failed:
             self._commit_failed = True
             _log.warning(
@@ -174,15 +175,25 @@ class Cluster:
             raise self._failure
 
     def close(self) -> None:
-        """Disconnect, when the last commit is through."""
+        """Disconnect after the last commit. Without a broker there is no commit to wait for."""
         until = time.monotonic() + _LAST_COMMIT_S
-        while self._open_commits > 0 and time.monotonic() < until:
+        while self._open_commits > 0 and not self._brokers_away and time.monotonic() < until:
             self._consumer.poll(0.05)
+        if self._open_commits > 0:
+            _log.warning(
+                "the last offsets of the group '%s' may not be committed: %s. Others see older offsets; the job is not affected",
+                self.group_id,
+                "no broker can be reached"
+                if self._brokers_away
+                else f"no answer within {_LAST_COMMIT_S:g} s",
+            )
         self._consumer.close()
 
     # Errors
 
     def _on_error(self, error: Any) -> None:
+        if is_kind(error, "_ALL_BROKERS_DOWN"):
+            self._brokers_away = True
         found = hopeless(error, self.options.servers, "the Kafka source")
         if found is not None and self._failure is None:
             self._failure = found
