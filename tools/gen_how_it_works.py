@@ -167,7 +167,10 @@ class _Recorder:
         self.attempts: dict[str, str] = {}
 
     def __call__(
-        self, levels: Sequence[LevelDeployment], on_ack: Callable[[messages.TaskAck], None]
+        self,
+        levels: Sequence[LevelDeployment],
+        on_ack: Callable[[messages.TaskAck], None],
+        cancelled: Callable[[], bool],
     ) -> None:
         arriving: list[list[Row]] = [[] for _ in range(levels[0].slots)]
         for level in levels:
@@ -175,7 +178,7 @@ class _Recorder:
             for slot in range(level.slots):
                 attempt = uuid.uuid4().hex[:12]
                 self.attempts[attempt] = f"attempt {level.level}.{slot}"
-                for row in run_slot(level, slot, attempt, arriving[slot]):
+                for row in run_slot(level, slot, attempt, arriving[slot], cancelled=cancelled):
                     self.rows.append((level.level, row))
                     leaving[row.target % len(leaving)].append(row)
             arriving = leaving
