@@ -17,6 +17,7 @@ from urllib.request import urlopen
 import pytest
 
 from penstock.common.configuration import Configuration
+from penstock.common.job_status import JobStatus
 from penstock.errors import ConfigurationError
 from penstock.rest import endpoint as endpoints
 from penstock.rest import processes, publish
@@ -309,6 +310,7 @@ def test_the_end_waits_for_the_request_that_ended_the_job(publisher, make_contro
     def cancel():
         entered.set()
         assert may_answer.wait(60)
+        controller.status = JobStatus.CANCELED
         story.append("answered")
 
     def wait_until_idle(patience_s):
