@@ -127,7 +127,7 @@ def test_a_job_that_goes_on_while_one_looks_for_an_epoch_says_so(what, tmp_path,
         return inner(storage, name, *rest)
 
     monkeypatch.setattr(recording, what, late)
-    with pytest.raises(ReplayError, match="the job has gone on meanwhile"):
+    with pytest.raises(ReplayError, match="deleted by the running job"):
         replay(run.directory, run.epochs[2])
 
 

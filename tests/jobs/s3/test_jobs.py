@@ -91,7 +91,7 @@ def test_a_second_driver_is_refused(s3, cluster):
     with at_step("before run_pipe", once(3, start_another)):
         assert sorted(collect(environment(s3))) == EXPECTED
     assert [message.partition(" pid ")[0] for message in refused] == [
-        "another driver runs this job:"
+        "another driver is running this job:"
     ]
 
 

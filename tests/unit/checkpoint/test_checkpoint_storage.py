@@ -104,7 +104,7 @@ def test_existence_is_of_files_and_directories(storage):
 def test_nothing_outside_the_base_is_changed(tmp_path, method, name):
     storage = CheckpointStorage(str(tmp_path))
     arguments = (name, b"x") if method.startswith("write") else (name,)
-    with pytest.raises(ArgumentError, match="not a name below"):
+    with pytest.raises(ArgumentError, match="invalid file name"):
         getattr(storage, method)(*arguments)
 
 

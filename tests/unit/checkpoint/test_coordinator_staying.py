@@ -136,7 +136,7 @@ def test_a_manifest_that_could_not_be_written_aborts_its_checkpoint(coordinator)
     coordinator.handle(start(1))
     acknowledge(coordinator, 1)
     (aborted,) = coordinator.handle(ManifestFailed(1, "down"))
-    assert aborted == EpochAborted(1, "the manifest could not be written: down", failed=True)
+    assert aborted == EpochAborted(1, "could not write the manifest: down", failed=True)
     manifest, last = complete(coordinator, 2)
     assert manifest.epoch == 2
     assert DeleteCheckpoint(1) in last  # nobody knows whether it is there
@@ -169,7 +169,7 @@ def test_committables_are_committed_once_the_older_ones_first(coordinator):
         ({"carried": {2: {"sink": ("x",)}}}, "carries committables of checkpoint 2"),
         ({"carried": {1: {"other": ("x",)}}}, "operator 'other', which it does not run"),
         ({"carried": {1: {"total": ("x",)}}}, "'total', which has no committer"),
-        ({"states": {}}, "did not start 'total' from the last completed state"),
+        ({"states": {}}, "did not start 'total' from the last completed checkpoint"),
     ],
 )
 def test_an_ack_that_cannot_be_right_fails_the_job(coordinator, changes, reason):

@@ -56,7 +56,7 @@ def holder(storage):
 def test_a_second_driver_is_refused_and_told_who_runs_the_job(storage, holder):
     with pytest.raises(FencedError) as raised:
         acquire(storage, "the second")
-    assert f"another driver runs this job: pid {holder.pid} on host" in raised.value.message
+    assert f"another driver is running this job: pid {holder.pid} on host" in raised.value.message
     assert "'the first'" in raised.value.detail
     assert raised.value.hint
 
@@ -69,7 +69,7 @@ def test_a_driver_that_died_is_not_named_while_the_one_after_it_writes_its_name(
     before = dataclasses.replace(LeaseOwner.here("the one before"), pid=died.pid)
     read, found = file_lock._read, [before, before]
     monkeypatch.setattr(file_lock, "_read", lambda path: found.pop() if found else read(path))
-    with pytest.raises(FencedError, match=f"another driver runs this job: pid {holder.pid}"):
+    with pytest.raises(FencedError, match=f"another driver is running this job: pid {holder.pid}"):
         acquire(storage, "the second")
 
 
@@ -188,7 +188,7 @@ def test_a_child_of_a_driver_that_was_killed_does_not_keep_the_lock(storage):
 def test_a_driver_whose_lock_file_is_deleted_works_no_more(storage, tmp_path):
     lease = acquire(storage, "job")
     (tmp_path / "job" / ".lock").unlink()
-    with pytest.raises(FencedError, match="has lost its job"):
+    with pytest.raises(FencedError, match="has lost the lease"):
         lease.check()
     other = acquire(storage, "other")
     with pytest.raises(FencedError, match="another driver has taken over this job: pid"):
@@ -359,7 +359,7 @@ def test_without_locks_a_heartbeat_is_used(storage, monkeypatch, caplog):
     with caplog.at_level(logging.WARNING):
         lease = acquire(storage, "job")
     assert isinstance(lease, HeartbeatLease)
-    assert "has no file locks" in caplog.text
+    assert "does not support file locks" in caplog.text
     with pytest.raises(FencedError):
         acquire(storage, "job")
     lease.release()

@@ -70,13 +70,13 @@ def test_a_leader_that_released_the_job_is_not_feared(storage) -> None:
 def test_a_leader_whose_claim_was_deleted_writes_no_more(storage) -> None:
     lease = leader(storage, 1)
     storage.delete_tree("leader")
-    with pytest.raises(FencedError, match="this driver has lost its job"):
+    with pytest.raises(FencedError, match="this driver has lost the lease of its job"):
         lease.check()
 
 
 def test_a_driver_that_nobody_elected_keeps_its_job(storage) -> None:
     plain = acquire(storage, "job")
-    with pytest.raises(FencedError, match="another driver runs this job"):
+    with pytest.raises(FencedError, match="another driver is running this job"):
         acquire(storage, "job", leader=1)
     plain.release()
     acquire(storage, "job", leader=1).check()
@@ -85,7 +85,7 @@ def test_a_driver_that_nobody_elected_keeps_its_job(storage) -> None:
 def test_a_driver_that_nobody_elected_does_not_get_a_leaders_job(storage) -> None:
     held = leader(storage, 1)
     assert lease_owner(storage) == held.owner
-    with pytest.raises(FencedError, match="another driver runs this job"):
+    with pytest.raises(FencedError, match="another driver is running this job"):
         acquire(storage, "job")
     held.release(forget=True)
     acquire(storage, "job").check()
@@ -152,7 +152,7 @@ def test_a_claim_that_cannot_be_read_may_be_of_a_leader_at_work(storage) -> None
 
 def test_a_driver_that_nobody_elected_keeps_its_job_by_its_heartbeat_too(storage) -> None:
     plain = HeartbeatLease.acquire(storage, elsewhere(), stale_after_s=600)
-    with pytest.raises(FencedError, match="another driver runs this job"):
+    with pytest.raises(FencedError, match="another driver is running this job"):
         leader(storage, 1)
     assert storage.list("leader/") == []
     plain.release()

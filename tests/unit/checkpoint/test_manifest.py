@@ -261,7 +261,7 @@ def test_writing_the_same_manifest_twice_is_writing_it_once(store):
 
 def test_two_drivers_cannot_both_complete_an_epoch(store):
     store.write(manifest(1))
-    with pytest.raises(CheckpointError, match="checkpoint 1 of job job exists already"):
+    with pytest.raises(CheckpointError, match="checkpoint 1 of job job already exists"):
         store.write(manifest(1, files=("shared/1-sum-0-b.state",)))
     assert store.latest() == manifest(1)
 
@@ -336,5 +336,5 @@ def test_a_value_that_cannot_be_pickled_is_named():
 
 
 def test_bytes_that_cannot_be_unpickled_are_named():
-    with pytest.raises(CheckpointError, match="the splits of the checkpoint cannot be unpickled"):
+    with pytest.raises(CheckpointError, match="could not unpickle the splits of the checkpoint"):
         Pickled(b"cnosuchmodule\nThing\n.").load("the splits")

@@ -38,7 +38,7 @@ def test_what_was_signed_is_read_with_its_key(tmp_path):
 
 @pytest.mark.parametrize(
     ("writer", "reader", "message"),
-    [(None, SIGNER, "is not signed"), (OTHER, SIGNER, r"the signature of .* is wrong")],
+    [(None, SIGNER, "is not signed"), (OTHER, SIGNER, r"invalid signature of")],
     ids=["not signed", "another key"],
 )
 def test_what_was_not_signed_with_the_key_is_refused(tmp_path, writer, reader, message):
@@ -100,7 +100,7 @@ def test_a_state_file_that_was_altered_with_a_right_checksum_is_refused(tmp_path
     evil = collision(data, b"evil")
     assert (len(evil), zlib.crc32(evil)) == (handle.size, handle.crc32)
     (tmp_path / "job" / handle.name).write_bytes(evil)
-    with pytest.raises(SignatureError, match="is not the one that was signed") as raised:
+    with pytest.raises(SignatureError, match="does not match") as raised:
         read_state(place, handle)
     assert handle.name in raised.value.message
 

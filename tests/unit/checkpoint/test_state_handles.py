@@ -167,7 +167,7 @@ def test_appending_a_full_snapshot_starts_the_chain_anew():
 
 @pytest.mark.parametrize("places", [{}, {"data": b"", "name": "x"}], ids=["neither", "both"])
 def test_a_handle_is_bytes_or_a_file(places):
-    with pytest.raises(ArgumentError, match="either its bytes or the name"):
+    with pytest.raises(ArgumentError, match="either its bytes or a file name"):
         StateHandle("full", 0, 0, (0, 1), **places)
 
 
