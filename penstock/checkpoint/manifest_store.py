@@ -227,7 +227,7 @@ class ManifestStore:
             )
             way_out = "; to accept that, set penstock.recovery.allow-fallback to true"
         return UnreadableCheckpointError(
-            f"the last checkpoint of job {self.job_id}, {epoch}, cannot be restored",
+            f"checkpoint {epoch} of job {self.job_id}, its latest, cannot be restored",
             detail=f"{problem}. {rest}",
             hint=f"restore the file from a backup, or start a new job from a savepoint{way_out}",
         )

@@ -96,5 +96,5 @@ def _no_step(
     names = sorted(choice.name for choice in allowed)
     return ArgumentError(
         f"{what} cannot go from {state} to {following}",
-        detail=f"possible next states: " + (" or ".join(names) if names else "none"),
+        detail="possible next states: " + (" or ".join(names) if names else "none"),
     )

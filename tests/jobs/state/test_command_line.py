@@ -94,7 +94,7 @@ def test_diff_prints_what_changed(ran, call):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ls", "/nowhere"], "there is no checkpoint at '/nowhere'"),
+        (["ls", "/nowhere"], "no checkpoint at '/nowhere'"),
         (["show", "{path}"], "an operator is missing"),
         (["show", "{path}", "all"], "operator 'all' has 'best'"),
         (["show", "{path}", "all", "totl"], "did you mean 'total'"),

@@ -267,7 +267,7 @@ def test_two_tables_of_one_database_can_be_read_side_by_side(everything):
 
 
 def test_a_path_without_snapshot_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+    with pytest.raises(CheckpointError, match="no checkpoint"):
         state.read(str(tmp_path))
     with pytest.raises(ArgumentTypeError, match="the path of a snapshot is a str"):
         state.read(7)

@@ -80,7 +80,7 @@ def test_a_job_takes_no_step_that_the_diagram_does_not_have(graph) -> None:
     finished = graph.with_status(J.RUNNING, 1).with_status(J.FINISHED, 2)
     with pytest.raises(ArgumentError, match="'job' cannot go from FINISHED to RUNNING") as caught:
         finished.with_status(J.RUNNING, 3)
-    assert caught.value.detail == "after FINISHED comes nothing"
+    assert caught.value.detail == "possible next states: none"
 
 
 def test_a_new_graph_has_attempt_0_of_every_subtask(graph) -> None:

@@ -289,8 +289,8 @@ def refused_programs():
         "from the side output 'x'",
     )
     yield "empty union", [union()], "has no inputs"
-    yield "partitioning without a kind", [partition(numbers, Partitioning())], "which one it is"
-    yield "bare transformation", [Transformation("t")], "cannot be translated"
+    yield "partitioning without a kind", [partition(numbers, Partitioning())], "has no kind"
+    yield "bare transformation", [Transformation("t")], "unsupported transformation"
     yield (
         "parallelism above max parallelism",
         [operator("m", numbers, parallelism=9, max_parallelism=8)],

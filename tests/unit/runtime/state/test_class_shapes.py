@@ -154,7 +154,7 @@ def test_a_changed_class_is_refused_unless_its_objects_fit(
 def test_what_pickle_does_not_restore_is_refused_with_its_error(tmp_path: Path) -> None:
     descriptor, write = KINDS["value"]
     for name in sorted(UNREADABLE):
-        with pytest.raises(RestoreRefusedError, match="do not restore the objects") as refused:
+        with pytest.raises(RestoreRefusedError, match="could not restore the objects") as refused:
             _restored(World("hashmap", tmp_path / name), CASES[name], descriptor, write)
         assert "Error: " in (refused.value.detail or "")
 

@@ -162,7 +162,7 @@ def test_changes_that_follow_on_a_snapshot_that_was_not_written_are_not_written_
         state.update(0, "k", number)
         state.begin()
     assert not state.write(away=True)
-    with pytest.raises(CheckpointError, match="the snapshot before this one was not written"):
+    with pytest.raises(CheckpointError, match="the previous snapshot was not written"):
         state.taken.popleft()[0]()
     assert not state.write()
     state.begin()
