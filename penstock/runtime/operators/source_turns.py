@@ -318,7 +318,7 @@ class SideBySide:
 
 
 def _together(now: float, pause: float) -> float:
-    """Return a time about one pause from now that is the same for all who ask at about the same time, so that they share a wake-up.
+    """Return a time about one pause from now that callers at about the same time share, so that they need one wake-up.
 
     Times are multiples of the pause, which is rounded to 1, 2, 4, 8, ... milliseconds, so that short and long pauses end
     together, too.

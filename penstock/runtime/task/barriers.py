@@ -95,7 +95,7 @@ class Barriers(ABC):
 
     @property
     def in_flight(self) -> dict[Channel, tuple[int, ...]]:
-        """The channels whose records are in flight, and for which checkpoints: these have started without the channel's barrier."""
+        """The channels whose records are in flight, and for which started checkpoints."""
         return {}
 
     @property

@@ -169,7 +169,7 @@ class RocksDBStateBackend(KeyedStateBackend):
     def begin_snapshot(
         self, state_io: Any, chain: Any, name: Any, *, force: bool
     ) -> Prepared | None:
-        """Take the synchronous part of a snapshot: the immutable files of the database are linked later, whatever is written to it."""
+        """Take the synchronous part of a snapshot: the immutable files of the database are linked later."""
         self._end_epoch()
         if not (self._changed or force):
             return None
