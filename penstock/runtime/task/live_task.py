@@ -133,7 +133,7 @@ class LiveTask:
             (channel.restore_moved if moved else channel.restore)(payloads)
 
     def start(self) -> None:
-        """Send watermarks and statuses again after a restart; then a source gets its first splits, which may change its status."""
+        """Repeat watermarks and statuses after a restart; then give a source its first splits, which may change its status."""
         self.subtask.announce_time()
         source = self.subtask.source
         if source is not None:

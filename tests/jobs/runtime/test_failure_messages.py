@@ -100,7 +100,7 @@ def test_state_that_cannot_be_pickled_names_its_operator(numbers, backend):
     numbers.get_execution_environment().set_state_backend(BACKENDS[backend]())
     stream = numbers.key_by(lambda n: n).process(KeepsLocks()).name("keeper")
     text = failure_of(stream)
-    assert text.startswith("the state of operator 'keeper' cannot be kept in a checkpoint\n")
+    assert text.startswith("could not write the state of operator 'keeper' to a checkpoint\n")
     assert "cannot pickle '_thread.lock' object" in text
     if backend == "hashmap":
         assert "a lock in 'state/locks' under the key 3" in text
@@ -120,14 +120,16 @@ class ListsLocks(MapFunction, CheckpointedFunction):
 
 def test_operator_state_that_cannot_be_pickled_names_its_operator(numbers):
     text = failure_of(numbers.map(ListsLocks()).name("lister"))
-    assert text.startswith("the state of operator 'lister' cannot be kept in a checkpoint\n")
+    assert text.startswith("could not write the state of operator 'lister' to a checkpoint\n")
     assert "cannot pickle '_thread.lock' object" in text
 
 
 def test_a_record_that_cannot_be_pickled_names_the_operator_that_made_it(numbers):
     locks = numbers.map(lambda n: n + 1).name("plus").map(lambda n: threading.Lock()).name("locks")
     text = failure_of(locks.key_by(lambda lock: 1).map(lambda lock: 1))
-    assert text.startswith("operator 'locks' emitted what cannot be sent to another task\n")
+    assert text.startswith(
+        "operator 'locks' emitted a record that cannot be sent to another task\n"
+    )
     assert "record <unlocked _thread.lock object" in text
 
 
@@ -140,7 +142,7 @@ def test_an_exception_of_the_records_own_pickling_is_shown(numbers):
     text = failure_of(numbers.map(lambda n: Refuses()).rebalance().map(lambda each: 1))
     assert 'raise ValueError("not today")' in text
     assert "ValueError: not today" in text
-    assert "emitted what cannot be sent" in text
+    assert "emitted a record that cannot be sent" in text
 
 
 def test_sys_exit_in_user_code_fails_the_job_and_shows_where(numbers):
@@ -163,7 +165,9 @@ class ReturnsOne(ProcessFunction):
 )
 def test_one_value_where_several_are_expected_is_told(numbers, build):
     text = failure_of(build(numbers).name("one"))
-    assert text.startswith("the function returned 3, and not several results\nhint: yield")
+    assert text.startswith(
+        "the function returned the single value 3, but an iterable of results is expected\nhint: yield"
+    )
     assert "in operator 'one', subtask 1 of 1, record 3" in text
 
 

@@ -91,5 +91,5 @@ def test_two_kinds_of_batch_cannot_have_the_same_tag():
         """Rows again."""
 
     register_kind(RowBatch)  # it is known already
-    with pytest.raises(ValueError, match="RowBatch has the tag 0x80"):
+    with pytest.raises(ValueError, match="tag 0x80 is already used by RowBatch"):
         register_kind(Other)

@@ -134,7 +134,7 @@ def test_a_state_that_was_not_declared_is_refused_with_the_declared_ones():
     with pytest.raises(UserCodeError) as caught:
         harness.process_element("tea")
     assert isinstance(caught.value.__cause__, InvalidProgramError)
-    assert "no broadcast state 'ruels'" in str(caught.value.__cause__)
+    assert "unknown broadcast state 'ruels'" in str(caught.value.__cause__)
     assert "'rules'" in caught.value.__cause__.detail
 
 
@@ -197,7 +197,7 @@ def test_keyed_state_and_timers_are_out_of_reach_where_there_is_no_key(reach):
 
     harness = keyed(KeyedBroadcastProcessSpec(Confused(), (RULES,)))
     harness.process_element(("a", 1))
-    with pytest.raises(UserCodeError, match="has no key") as caught:
+    with pytest.raises(UserCodeError, match="they have no key") as caught:
         broadcast(harness, "x")
     assert "apply_to_keyed_state" in caught.value.__cause__.hint
 

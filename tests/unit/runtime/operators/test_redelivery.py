@@ -91,11 +91,11 @@ def test_a_batch_that_tells_nothing_is_dropped_if_it_ends_before_the_position():
         pytest.param(
             batch(3, 8, tells="start"),
             RecordError,
-            "it goes from 3 to 8, and the split was read up to 6",
+            "it ranges from 3 to 8, but the split was read up to 6",
             id="part old, part new, which is which is not told",
         ),
         pytest.param(
-            batch(6, 8, tells="nothing"), InvalidProgramError, "does not tell where", id="nothing"
+            batch(6, 8, tells="nothing"), InvalidProgramError, "has no positions", id="nothing"
         ),
         pytest.param(
             SourceBatch(["a"], 8, start=8), InvalidProgramError, "starts at 8", id="no advance"
@@ -121,13 +121,13 @@ def test_a_batch_that_tells_nothing_is_dropped_if_it_ends_before_the_position():
         pytest.param(
             SourceBatch(["a", "b"], 8, positions=[6, 7]),
             InvalidProgramError,
-            "ends at 8, and its last record at 7",
+            "ends at 8, but its last record at 7",
             id="positions of records instead of those after them",
         ),
         pytest.param(
             SourceBatch(["a", "b"], 8, positions=[8, 9]),
             InvalidProgramError,
-            "ends at 8, and its last record at 9",
+            "ends at 8, but its last record at 9",
             id="ends too early",
         ),
         pytest.param(
@@ -304,7 +304,7 @@ def test_nothing_changes_for_positions_that_are_not_ordered():
 @pytest.mark.parametrize("tells", ["positions", "start"])
 def test_a_reader_that_tells_positions_must_say_that_they_are_ordered(tells):
     run = Run(batch(4, 6, tells=tells), ordered=False)
-    with pytest.raises(InvalidProgramError, match="Scripted tells where records come from"):
+    with pytest.raises(InvalidProgramError, match="Scripted sets positions of records"):
         run.epoch()
 
 

@@ -119,11 +119,11 @@ def test_a_spec_that_names_nothing_is_refused() -> None:
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        pytest.param("no.such.module:Thing", "cannot be loaded", id="no such module"),
-        pytest.param(f"{__name__}:Nothing", "cannot be loaded", id="no such name"),
-        pytest.param(f"{__name__}", "cannot be loaded", id="no name"),
-        pytest.param(":Doubling", "cannot be loaded", id="no module"),
-        pytest.param(f"{__name__}:ROOT", "no class and no function", id="not callable"),
+        pytest.param("no.such.module:Thing", "could not load", id="no such module"),
+        pytest.param(f"{__name__}:Nothing", "could not load", id="no such name"),
+        pytest.param(f"{__name__}", "could not load", id="no name"),
+        pytest.param(":Doubling", "could not load", id="no module"),
+        pytest.param(f"{__name__}:ROOT", "neither a class nor a function", id="not callable"),
     ],
 )
 def test_an_address_that_leads_nowhere_is_refused(address: str, message: str) -> None:

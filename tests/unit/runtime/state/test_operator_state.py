@@ -89,12 +89,12 @@ REFUSED = [
     pytest.param(lambda b: b.get_broadcast_state(ListStateDescriptor("v")), "map state", id="map"),
     pytest.param(
         lambda b: b.get_union_list_state(ListStateDescriptor("seen")),
-        "was registered as list state and is now asked for as union list state",
+        "was registered as list state and is now accessed as union list state",
         id="two kinds of one name",
     ),
     pytest.param(
         lambda b: b.get_broadcast_state(MapStateDescriptor("seen")),
-        "was registered as list state and is now asked for as broadcast state",
+        "was registered as list state and is now accessed as broadcast state",
         id="list and broadcast",
     ),
 ]
@@ -110,7 +110,7 @@ def test_state_that_does_not_fit_its_descriptor_is_refused(ask, message):
 def test_operator_state_does_not_expire():
     descriptor = ListStateDescriptor("seen")
     descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.seconds(1)).build())
-    with pytest.raises(InvalidProgramError, match="time to live"):
+    with pytest.raises(InvalidProgramError, match="has a TTL"):
         OperatorStateBackend().get_list_state(descriptor)
 
 

@@ -198,7 +198,7 @@ def test_subtasks_that_differ_in_type_can_be_joined_if_one_holds_the_other(
     old = [(one, lambda state: state.update(1)), (other, lambda state: state.update(2))]
     joined(world, old[::-1] if swapped else old)
     for descriptor in refused:
-        with pytest.raises(CheckpointError, match="the program asks for"):
+        with pytest.raises(CheckpointError, match="the program declares"):
             world.backend.get_state(descriptor)
     state = world.backend.get_state(other)
     seen = set()

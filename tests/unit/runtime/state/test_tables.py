@@ -177,7 +177,7 @@ def test_a_snapshot_leaves_out_tables_without_changes():
 def test_a_table_is_either_per_key_or_per_key_and_window():
     backend = HashMapStateBackend(lambda: 0)
     backend.table("a")
-    with pytest.raises(InvalidProgramError, match="both per key and per key and window"):
+    with pytest.raises(InvalidProgramError, match="both as global state and as window state"):
         backend.table("a", namespaced=True)
 
 

@@ -36,9 +36,9 @@ def barrier(checkpoint=1, *, attempt="a", finished=False):
 @pytest.mark.parametrize(
     ("sequences", "complaint"),
     [
-        pytest.param([0, 2], "row 2 arrived where row 1 was due", id="lost"),
-        pytest.param([0, 0], "row 0 arrived where row 1 was due", id="doubled"),
-        pytest.param([1], "row 1 arrived where row 0 was due", id="the first one lost"),
+        pytest.param([0, 2], "received row 2 instead of row 1", id="lost"),
+        pytest.param([0, 0], "received row 0 instead of row 1", id="doubled"),
+        pytest.param([1], "received row 1 instead of row 0", id="the first one lost"),
     ],
 )
 def test_a_channel_must_bring_its_buffers_in_order(sequences, complaint):
@@ -84,7 +84,7 @@ def test_a_barrier_of_another_checkpoint_is_no_barrier_of_this_one():
     gates = gates_of(2)
     gates.alignment.on_barrier((0, 0), barrier(7))
     gates.alignment.on_barrier((0, 1), barrier(6))
-    with pytest.raises(ChannelError, match="checkpoint 6 arrived where that of 7 was due") as it:
+    with pytest.raises(ChannelError, match="checkpoint 6 instead of 7") as it:
         gates.alignment.check(7)
     assert "(0, 1)" in it.value.detail
 

@@ -101,6 +101,6 @@ def test_a_checkpoint_that_is_given_up_is_written_as_declined_and_keeps_nobody_b
     holding.hold(2, hasten_at=None)
     holding.held.drop(1)
     assert [(each.checkpoint, each.declined) for each in holding.written] == [
-        (1, "it was given up"),
+        (1, "the checkpoint was aborted"),
         (2, None),
     ]

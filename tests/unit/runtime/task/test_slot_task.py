@@ -492,9 +492,9 @@ def test_a_missing_barrier_is_no_user_error_so_that_spark_tries_again(rows):
     ("sequences", "complaint"),
     [
         pytest.param([0, 1, 2], None, id="in order"),
-        pytest.param([0, 2, 1], "row 2 arrived where row 1 was due", id="swapped"),
-        pytest.param([1, 2, 3], "row 1 arrived where row 0 was due", id="the first is missing"),
-        pytest.param([0, 0, 1], "row 0 arrived where row 1 was due", id="one came twice"),
+        pytest.param([0, 2, 1], "received row 2 instead of row 1", id="swapped"),
+        pytest.param([1, 2, 3], "received row 1 instead of row 0", id="the first is missing"),
+        pytest.param([0, 0, 1], "received row 0 instead of row 1", id="one came twice"),
     ],
 )
 def test_the_order_check_sees_what_is_lost_swapped_or_doubled(sequences, complaint):

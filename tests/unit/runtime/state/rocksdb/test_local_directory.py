@@ -129,8 +129,8 @@ def writable(path, monkeypatch):
     ("made", "reason"),
     [
         pytest.param(of_another_user, "it belongs to user", id="another user's"),
-        pytest.param(linked, "it is no directory of its own", id="a link"),
-        pytest.param(a_file, "it is no directory of its own", id="a file"),
+        pytest.param(linked, "it is not a directory of its own", id="a link"),
+        pytest.param(a_file, "it is not a directory of its own", id="a file"),
         pytest.param(writable, "mode 770", id="writable for others"),
     ],
 )
