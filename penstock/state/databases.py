@@ -22,7 +22,7 @@ _SETTINGS = RocksDBSettings()
 
 
 class Databases:
-    """Downloads databases when they are first read, keeps their files until it is closed, and opens each at most once at a time."""
+    """Downloads databases when they are first read, keeps their files until it is closed, and opens each only once at a time."""
 
     def __init__(self) -> None:
         self._root: Path | None = None
