@@ -345,12 +345,12 @@ def retained(cluster, tmp_path):
 
 def test_data_in_flight_is_no_state_and_said_to_be_there(retained):
     snapshot = state.read(retained)
-    assert "bytes of records in flight between operators, which are no state" in str(snapshot)
+    assert "bytes of in-flight records (unaligned checkpoint), which are not shown" in str(snapshot)
     assert {row[0] for row in snapshot.state("count", "count")} <= set(range(KEYS))
 
 
 def test_no_savepoint_is_made_of_a_checkpoint_with_data_in_flight(retained):
-    with pytest.raises(RestoreRefusedError, match="no savepoint can be made of it"):
+    with pytest.raises(RestoreRefusedError, match="cannot be turned into a savepoint"):
         state.edit(retained)
 
 

@@ -444,7 +444,7 @@ def test_damaged_metadata_is_refused(moved, damage, message):
 
 
 def test_a_path_without_savepoint_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="there is no savepoint at"):
+    with pytest.raises(CheckpointError, match="no savepoint at"):
         read_savepoint(str(tmp_path / "nothing"))
 
 
@@ -455,7 +455,7 @@ def test_a_savepoint_of_a_later_version_is_refused(job, tmp_path, monkeypatch):
     path = job.savepoint(tmp_path)
     monkeypatch.undo()
     with pytest.raises(
-        CheckpointError, match="has format version 2, this Penstock reads version 1"
+        CheckpointError, match="has format version 2, but this version of Penstock reads 1"
     ):
         read_savepoint(path)
 

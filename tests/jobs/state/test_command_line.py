@@ -99,7 +99,7 @@ def test_diff_prints_what_changed(ran, call):
         (["show", "{path}", "all"], "operator 'all' has 'best'"),
         (["show", "{path}", "all", "totl"], "did you mean 'total'"),
         (["show", "{path}", "all", "total", "--limit", "-1"], "--limit -1 is negative"),
-        (["show", "{path}", "--watermarks", "--key", "a"], "there is no column 'key'"),
+        (["show", "{path}", "--watermarks", "--key", "a"], "has no column 'key'"),
     ],
 )  # fmt: skip
 def test_mistakes_end_with_a_message(ran, call, arguments, message):

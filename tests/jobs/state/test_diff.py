@@ -94,7 +94,7 @@ def test_operator_state_is_compared(cluster, tmp_path):
 
 
 def test_only_snapshots_can_be_compared(everything):
-    with pytest.raises(ArgumentTypeError, match="with another one, not with str"):
+    with pytest.raises(ArgumentTypeError, match="cannot compare a snapshot with a str"):
         everything.diff("chk-3")
 
 

@@ -137,7 +137,7 @@ def test_what_is_not_there_is_named_with_what_is(everything, ask, message, hint)
 
 
 def test_a_name_that_two_operators_have_is_refused(windows):
-    with pytest.raises(ArgumentError, match="2 operators of the snapshot are called") as raised:
+    with pytest.raises(ArgumentError, match="is ambiguous: it matches 2 operators") as raised:
         windows.operator("TumblingEventTimeWindows")
     assert "uid tumbling" in raised.value.detail
 
@@ -269,7 +269,7 @@ def test_two_tables_of_one_database_can_be_read_side_by_side(everything):
 def test_a_path_without_snapshot_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="no checkpoint"):
         state.read(str(tmp_path))
-    with pytest.raises(ArgumentTypeError, match="the path of a snapshot is a str"):
+    with pytest.raises(ArgumentTypeError, match="path must be a str"):
         state.read(7)
 
 

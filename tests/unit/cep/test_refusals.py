@@ -109,7 +109,7 @@ def test_what_must_not_come_does_not_hide_a_greedy_pattern_from_an_optional_one(
 
 
 def test_a_group_has_no_window_time():
-    with pytest.raises(MalformedPatternError, match="not that of a group"):
+    with pytest.raises(MalformedPatternError, match="does not apply to a group"):
         a().next(group()).times(2, window_time=5)
 
 

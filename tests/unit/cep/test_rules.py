@@ -152,7 +152,7 @@ def test_skip_strategies_on_a_loop(skip, expected):
 
 @pytest.mark.parametrize(
     ("target", "detail"),
-    [("b", "the match has no such event"), ("a", "the match begins with this event")],
+    [("b", "the match has no event of this pattern"), ("a", "the match starts with this event")],
 )
 def test_a_skip_strategy_that_misses_fails_if_told_so(target, detail):
     skip = AfterMatchSkipStrategy.skip_to_first(target).throw_exception_on_miss()

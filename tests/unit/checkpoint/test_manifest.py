@@ -86,7 +86,9 @@ def test_a_manifest_of_another_version_is_refused_and_not_skipped(store, monkeyp
     monkeypatch.setattr(manifest_module, "VERSION", 2)
     store.write(manifest(2))
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match="format version 2, this Penstock reads version 1"):
+    with pytest.raises(
+        CheckpointError, match="format version 2, but this version of Penstock reads 1"
+    ):
         store.latest()
 
 
