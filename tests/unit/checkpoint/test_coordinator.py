@@ -174,7 +174,7 @@ SPOILED = {
     ),
     "a split was reported twice": (
         [ack(READ, splits={"source": (progress("s", 1), progress("s", 2))}), ack(SUM0), ack(SUM1)],
-        "reported on ['s', 's']",
+        "reported ['s', 's']",
     ),
     "an unknown operator": (
         [ack(READ), ack(SUM0, states={"other": StateChain()}), ack(SUM1)],
@@ -313,11 +313,11 @@ def test_rescaling_loses_no_state(coordinator):
         pytest.param(
             {"expected": frozenset({TaskId("sum", 2)})},
             ArgumentError,
-            r"no task sum\[2\]",
+            r"unknown task sum\[2\]",
             id="unknown task",
         ),
         pytest.param(
-            {"sources": {"x": SourcePlan()}}, ArgumentError, "no source 'x'", id="unknown source"
+            {"sources": {"x": SourcePlan()}}, ArgumentError, "unknown source 'x'", id="unknown source"
         ),
         pytest.param(
             {"sources": {"source": SourcePlan(None, {1: (progress("s", 0),)})}},
@@ -328,7 +328,7 @@ def test_rescaling_loses_no_state(coordinator):
         pytest.param(
             {"operators": tuple(replace(op, max_parallelism=64) for op in OPERATORS)},
             CheckpointError,
-            "max parallelism 64, its state was written with 128",
+            "max parallelism 64, but its state was written with 128",
             id="another max parallelism",
         ),
         pytest.param(

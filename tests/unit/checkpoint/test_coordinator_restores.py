@@ -111,7 +111,7 @@ def test_a_job_cannot_go_back_before_its_own_checkpoints(coordinator):
 
 def test_another_jobs_checkpoint_needs_absolute_names_and_loses_no_file(coordinator):
     foreign = manifest(4, job_id="other", files=("shared/4-sum-0-a.state",), commits={})
-    with pytest.raises(ArgumentError, match="job other names 'shared/4-sum-0-a\\.state' without"):
+    with pytest.raises(ArgumentError, match="job other refers to 'shared/4-sum-0-a\\.state' without"):
         coordinator.handle(Restore(foreign))
     absolute = manifest(4, job_id="other", files=("/o/shared/4-sum-0-a.state",), commits={})
     assert coordinator.handle(Restore(absolute)) == [Restored(4)]

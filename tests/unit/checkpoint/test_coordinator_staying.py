@@ -208,7 +208,7 @@ def test_what_was_begun_after_the_last_checkpoint_of_the_job_is_aborted(coordina
 def test_an_epoch_is_not_aborted_but_fails():
     epochs = CheckpointCoordinator("job", "a job")
     epochs.handle(start(1))
-    with pytest.raises(CheckpointError, match="AbortEpoch does not belong here"):
+    with pytest.raises(CheckpointError, match="AbortEpoch is not allowed in phase"):
         epochs.handle(AbortEpoch(1, "declined"))
 
 

@@ -366,5 +366,5 @@ def test_without_locks_a_heartbeat_is_used(storage, monkeypatch, caplog):
 
 
 def test_a_lease_that_is_stale_at_once_makes_no_sense(storage):
-    with pytest.raises(ArgumentError, match="stale after 0"):
+    with pytest.raises(ArgumentError, match="invalid lease timeout of 0"):
         acquire(storage, "job", stale_after_s=0)

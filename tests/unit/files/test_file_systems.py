@@ -91,13 +91,13 @@ def test_files_are_published_on_both(files, tmp_path):
 def test_a_scheme_that_nothing_opens_is_refused():
     with pytest.raises(ArgumentError, match="cannot open the file system") as caught:
         resolve("nosuchscheme://host/path")
-    assert "there is no file system for 'nosuchscheme://'" in str(caught.value)
+    assert "no file system for 'nosuchscheme://'" in str(caught.value)
 
 
 def test_a_checkpoint_directory_of_an_unknown_file_system_is_told_as_such():
     with pytest.raises(CheckpointError) as caught:
         CheckpointStorage("nosuchscheme://host/path").list()
-    assert "there is no file system for 'nosuchscheme://'" in str(caught.value.detail)
+    assert "no file system for 'nosuchscheme://'" in str(caught.value.detail)
     assert caught.value.hint == "check the URI, or set another execution.checkpointing.dir"
 
 

@@ -170,7 +170,7 @@ def test_with_execution_takes_the_current_attempt_in_a_following_state_only(grap
 def test_unknown_subtasks_and_vertices_are_refused(graph, subtask) -> None:
     with pytest.raises(ArgumentError, match=f"has no subtask {subtask}"):
         graph.execution(graph.vertices[0].id, subtask)
-    with pytest.raises(ArgumentError, match="has no vertex 'nobody'"):
+    with pytest.raises(ArgumentError, match="unknown vertex 'nobody'"):
         graph.execution("nobody", 0)
 
 

@@ -267,7 +267,7 @@ def refused_programs():
         [source("s", key_selectors=(first,))],
         "the source 's' has an input",
     )
-    yield "source without a source spec", [operator("m", kind="source")], "described by a MapSpec"
+    yield "source without a source spec", [operator("m", kind="source")], "wrong kind, MapSpec"
     yield "operator without an input", [operator("m")], "the operator 'm' has no input"
     yield (
         "sink without an input",

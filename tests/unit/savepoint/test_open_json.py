@@ -98,7 +98,7 @@ def test_a_field_that_a_class_got_later_has_its_default():
 
 
 def test_only_classes_of_penstock_are_created_by_name():
-    with pytest.raises(ValueError, match="no class"):
+    with pytest.raises(ValueError, match="unknown class"):
         from_json({"$object": ["savepoint.values:Point", {"x": 1}]})
 
 
