@@ -92,7 +92,7 @@ def test_a_driver_that_nobody_elected_does_not_get_a_leaders_job(storage) -> Non
 
 
 def test_a_token_that_is_none_is_refused(storage) -> None:
-    with pytest.raises(ArgumentError, match="cannot be -1"):
+    with pytest.raises(ArgumentError, match="invalid leader token -1"):
         leader(storage, -1)
 
 
