@@ -102,8 +102,8 @@ class CheckpointCoordinator:
         # The current base: durable, and all its commits are done except in phases COMMITTING, RESTORING and FAILED.
         # None until the first checkpoint completes.
         self.base: Manifest | None = None
-        # Checkpoints that wait for acks, or for their manifest to be written, by id. All ids are above the base's and above that of the
-        # one being written, unless its outcome is unknown. In epoch mode at most one.
+        # Checkpoints that wait for acks, or for their manifest to be written, by id. All ids are above the base's and
+        # above that of the one being written, unless its outcome is unknown. In epoch mode at most one.
         self._pending: dict[int, PendingCheckpoint] = {}
         # Built when the acks are complete; set exactly in phase WRITING. Only storage knows whether it is durable.
         self._written: Manifest | None = None
@@ -120,8 +120,8 @@ class CheckpointCoordinator:
         # Durable checkpoints in this job's directory, oldest first; the base is the last, unless it belongs to another job.
         # Never contains a checkpoint whose deletion was requested.
         self._completed: list[CompletedCheckpoint] = []
-        # Aborted checkpoints whose manifest may exist all the same. They are deleted when a later one is complete: until then one of
-        # them may be the last on storage, and its files stay with it.
+        # Aborted checkpoints whose manifest may exist all the same. They are deleted when a later one is complete: until
+        # then one of them may be the last on storage, and its files stay with it.
         self._in_doubt: set[int] = set()
         # Files of dropped checkpoints that pending checkpoints still needed at that time.
         self._spared: frozenset[str] = frozenset()
@@ -317,7 +317,7 @@ class CheckpointCoordinator:
         return self._fail(event.epoch, reason, durable=True)
 
     def _commit(self, requests: dict[str, CommitRequest]) -> list[Instruction]:
-        """Tell the sinks of the base to commit, now that it is durable."""
+        """Return the commit instructions of the base, now that it is durable."""
         self._returned = {}
         self._uncommitted = set(requests)
         if not requests:

@@ -110,7 +110,7 @@ class HeartbeatLease:
                 return
             # The other driver may not have seen this claim, so it may be running.
             self._storage.delete(name)
-            self._sleep(random.uniform(0, self._stale_after_s / 10))  # noqa: S311 - spreads them only
+            self._sleep(random.uniform(0, self._stale_after_s / 10))  # noqa: S311 - for load distribution only
         raise FencedError(
             "other drivers are starting this job at the same time",
             detail=f"they claim the directory '{self._storage.base}'",
@@ -122,7 +122,7 @@ class HeartbeatLease:
         names = self._storage.list(f"{LEASE}/")
         seen = self._read_highest(names)
         began = self._clock()
-        told = False
+        logged = False
         while True:
             gone = None in seen.values()
             for name, data in list(seen.items()):
@@ -142,8 +142,8 @@ class HeartbeatLease:
             if not seen:
                 return frozenset(names)
             owner = _decode(next(iter(seen.values())))[0]
-            if not told:
-                told = True
+            if not logged:
+                logged = True
                 _log.log(
                     logging.DEBUG if self._quiet else logging.WARNING,
                     "the job at '%s' was run by %s; waiting up to %g s to see whether it still is",

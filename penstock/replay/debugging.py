@@ -10,7 +10,7 @@ import bdb
 import dis
 import inspect
 import linecache
-import pdb  # noqa: T100 - it is what this module is for
+import pdb  # noqa: T100 - the purpose of this module
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -181,7 +181,7 @@ class _Pdb(pdb.Pdb):
 
 def _break(*_: Any, **__: Any) -> None:
     """Start the debugger where the program calls `breakpoint()`."""
-    _Pdb().set_trace(sys._getframe(1))  # noqa: SLF001 - there is no other way to the caller
+    _Pdb().set_trace(sys._getframe(1))  # noqa: SLF001 - the only access to the caller
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -139,7 +139,7 @@ class EpochReplay(Replay):
                     yield row
         except ReplayError:
             raise
-        except Exception as error:  # noqa: BLE001 - what Spark would have repeated is a result too
+        except Exception as error:  # noqa: BLE001 - a failure that Spark would retry is a result, too
             self.failed = Failed(error, level.level, slot, None)
         finally:
             watcher.after_slot(level.level, slot)

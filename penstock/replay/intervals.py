@@ -63,7 +63,7 @@ class _FeedWriter:
         return False
 
 
-class _Still:
+class _NoWakeups:
     """Ignores wake-ups: in a replay only the trace drives a subtask."""
 
     def wake(self, operator: StreamOperator) -> None:
@@ -147,7 +147,7 @@ class IntervalReplay(Replay):
             self._call(subtask, watcher)
         except ReplayError:
             raise
-        except Exception as error:  # noqa: BLE001 - what would have failed the slot is a result too
+        except Exception as error:  # noqa: BLE001 - a failure of the slot is a result, too
             self.failed = Failed(error, vertex.vertex, index, subtask)
         finally:
             watcher.after_slot(vertex.vertex, index)
@@ -167,7 +167,7 @@ class IntervalReplay(Replay):
             state_io=self._state_io,
             writer_of=functools.partial(_FeedWriter, self._feeds),
             pace_of=lambda _: IntervalPace(parts, record.started_ms),
-            live=_Still(),
+            live=_NoWakeups(),
         )
         subtask.open(environment, self._restore.get(task, SubtaskRestore()))
         watcher.opened(subtask)

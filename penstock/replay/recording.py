@@ -136,7 +136,7 @@ def find_epoch(
             "execution.checkpointing.num-retained to keep more of them",
         )
     failed = _choose(attempts, attempt, wanted)
-    with _while_it_is_there(wanted):
+    with _explaining_deletion(wanted):
         record = read_record(storage, record_name(wanted, failed=failed), signer)
         plan = read_plan(storage, record.plan, signer)
         base = _read_base(store, record, plan, checkpoints)
@@ -147,7 +147,7 @@ def find_epoch(
 
 
 @contextlib.contextmanager
-def _while_it_is_there(epoch: int) -> Iterator[None]:
+def _explaining_deletion(epoch: int) -> Iterator[None]:
     try:
         yield
     except CheckpointError as error:
@@ -180,7 +180,7 @@ def _last_failed(
     for number, failed in reversed(known):
         if not failed and number in checkpoints:
             continue
-        with _while_it_is_there(number):
+        with _explaining_deletion(number):
             record = read_record(storage, record_name(number, failed=failed), signer)
         if record.outcome == "completed" or (
             record.base is not None and record.base not in checkpoints

@@ -325,5 +325,5 @@ def _tables(deltas: dict[str, Any]) -> Tables:
 
 
 def _tables_of(backend: HashMapStateBackend) -> Tables:
-    tables = backend._tables  # noqa: SLF001 - there is no need for it while a job runs
+    tables = backend._tables  # noqa: SLF001 - not needed while a job runs
     return {name: found for name, table in tables.items() if (found := dict(table.items()))}

@@ -72,7 +72,7 @@ def isolate_all(values: list[Any]) -> list[Any]:
 def _copy(value: Any) -> Any:
     try:
         return pickle.loads(dumps(value))
-    except Exception:  # noqa: BLE001 - what does not pickle can only be handed on as it is
+    except Exception:  # noqa: BLE001 - without pickling the object itself is passed on
         return value
 
 

@@ -18,9 +18,9 @@ _TRUSTED: Final = frozenset(
 def load_leniently(data: bytes) -> Any:
     """Unpickle a value for its structure: objects of unknown classes become Opaque ones."""
     try:
-        return _Lenient(io.BytesIO(data)).load()
-    except Exception:  # noqa: BLE001 - a class that is there, and does not take what it was
-        return _Wary(io.BytesIO(data)).load()
+        return _LenientUnpickler(io.BytesIO(data)).load()
+    except Exception:  # noqa: BLE001 - the class exists but rejects the old state
+        return _SafeUnpickler(io.BytesIO(data)).load()
 
 
 class Opaque:
@@ -70,7 +70,7 @@ def _opaque(module: str, name: str) -> type[Opaque]:
     return type(name, (Opaque,), {"__module__": module, "__qualname__": f"{module}.{name}"})
 
 
-class _Lenient(pickle.Unpickler):
+class _LenientUnpickler(pickle.Unpickler):
     """Replaces classes that cannot be imported."""
 
     def find_class(self, module: str, name: str) -> Any:
@@ -82,7 +82,7 @@ class _Lenient(pickle.Unpickler):
             return _opaque(module, name)
 
 
-class _Wary(_Lenient):
+class _SafeUnpickler(_LenientUnpickler):
     """Replaces all classes of the job."""
 
     def find_class(self, module: str, name: str) -> Any:

@@ -73,7 +73,7 @@ class Savepoint:
         drained: bool = False,
         waiting: Mapping[str, Pickled] | None = None,
     ) -> Savepoint:
-        """Return the savepoint of a checkpoint with its state in tables and its output committed, except for what is `waiting`."""
+        """Return the savepoint of a checkpoint with its state in tables and its output committed, except `waiting`."""
         operators = {
             name: replace(
                 operator,

@@ -288,7 +288,7 @@ class _Compiler:
         )
 
     def _greedy(self, node: PatternNode) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the conditions that must not hold after a greedy pattern (events it could have taken), and those that lift them."""
+        """Return the conditions that must not hold after a greedy pattern (events it could take), and those that lift them."""
         if not node.greedy or node.least == node.most:
             return (), ()
         return self._always(node.condition), self._until(node)

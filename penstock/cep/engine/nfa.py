@@ -313,7 +313,7 @@ class Nfa:
             self._expire_edges(state, now, result)
         elif within is not None and runs and now - runs[0].start_time >= within:
             count = 0
-            for count, run in enumerate(runs):  # noqa: B007 - used behind the loop
+            for count, run in enumerate(runs):  # noqa: B007 - used after the loop
                 if now - run.start_time < within:
                     break
             else:

@@ -30,7 +30,7 @@ class KeySample:
         self._wanted = request.keys
         self._top = request.top
         self._sampled = 0
-        self._random = random.Random()  # noqa: S311 - it only spreads what is looked at
+        self._random = random.Random()  # noqa: S311 - for sampling only
         self._counts: Counter[Any] = Counter()
         self.full = threading.Event()
 

@@ -45,7 +45,7 @@ def sample(
             if stopped.wait(max(due - time.monotonic(), 0.0)):
                 break
             task = current()
-            frame = sys._current_frames().get(thread)  # noqa: SLF001 - the documented way
+            frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented usage
             now, now_used = time.monotonic(), clock()
             on_cpu = now_used - used >= _ON_CPU_SHARE * (now - wall)
             wall, used = now, now_used
@@ -139,7 +139,7 @@ def dump_threads(runs_tasks: int | None = None) -> tuple[ThreadInfo, ...]:
     """Dump all threads of this process; `runs_tasks` is the one that runs subtasks, and comes first."""
     known = {thread.ident: thread for thread in threading.enumerate()}
     found = []
-    for ident, frame in sys._current_frames().items():  # noqa: SLF001 - the documented way
+    for ident, frame in sys._current_frames().items():  # noqa: SLF001 - documented usage
         thread = known.get(ident)
         lines = tuple(_line(each) for each in _frames(frame))
         name = f"thread {ident}" if thread is None else thread.name

@@ -263,8 +263,8 @@ class Inputs:
         self.channels: dict[tuple[int, int], InputChannel] = {}  # by gate and sending subtask
         self.line: deque[InputChannel] = deque()
         self.bytes_in = 0  # bytes taken so far
-        # Number of queued moved items. No barrier is taken before them: a checkpoint with moved and new records of one key, in two channels,
-        # would lose their order.
+        # Number of queued moved items. No barrier is taken before them: a checkpoint with moved and new records of one
+        # key, in two channels, would lose their order.
         self.moved = 0
         self.hurry: list[InputChannel] = []  # the channel of each overtaking message
         # If set: receives barriers that were queued, perhaps behind many records.

@@ -59,28 +59,28 @@ class ReceiveWindow:
     `window` may shrink: announced limits stay valid, and no more is allowed until enough was taken.
     """
 
-    __slots__ = ("taken", "told", "window")
+    __slots__ = ("announced", "taken", "window")
 
     def __init__(self, window: int) -> None:
         self.window = window
         self.taken = 0
-        self.told = FIRST_ITEM
+        self.announced = FIRST_ITEM
 
     def take(self, size: int) -> int | None:
         """Record that an item was taken; return the limit to announce, if it is time."""
         self.taken += size + ITEM_OVERHEAD
         limit = self.taken + self.window
-        if 2 * (limit - self.told) < self.window:
+        if 2 * (limit - self.announced) < self.window:
             return None
-        self.told = limit
+        self.announced = limit
         return limit
 
     def open(self) -> int | None:
         """Return the limit to announce if it exceeds the last one, even if nothing was taken."""
         limit = self.taken + self.window
-        if limit <= self.told:
+        if limit <= self.announced:
             return None
-        self.told = limit
+        self.announced = limit
         return limit
 
 

@@ -26,7 +26,8 @@ from penstock.graph.stage import DebloatSettings
 
 #: Buffers in flight per channel: the receiver works on one while others are in transit
 BUFFERS: Final = 4
-#: In-flight records of an input before the first measurement. Senders keep their credit: 2.5 s of work for a function that takes 20 ms
+#: In-flight records of an input before the first measurement. Senders keep their credit: 2.5 s of work for a function
+#: that takes 20 ms
 FIRST_RECORDS: Final = 128
 FIRST_BYTES: Final = 1024
 #: Records per buffer before the receiver has announced a number

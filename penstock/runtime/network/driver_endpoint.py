@@ -99,7 +99,7 @@ class DriverEndpoint:
         self._stages: dict[str, _Stage] = {}
 
     def open_stage(self, stage: str, keys: StageKeys) -> str:
-        """Listen to the slots of an attempt of a stage; return the address. `stage` is a unique name, such as the attempt's token."""
+        """Listen to the slots of an attempt of a stage; return the address. `stage` is unique, such as the attempt's token."""
         opened = self._stages[stage] = _Stage(self._context, stage, keys, self._listen_at)
         self._doorkeeper.admit(keys, stage)
         self._poller.register(opened.socket, zmq.POLLIN)

@@ -119,7 +119,7 @@ class InspectionLine:
             answer = Answer(question.number, self._answer(question.request))
         except PenstockError as error:
             answer = Answer(question.number, error=error.message)
-        except Exception as error:  # noqa: BLE001 - whoever asked is told
+        except Exception as error:  # noqa: BLE001 - reported in the answer
             answer = Answer(question.number, error=f"{type(error).__name__}: {error}")
         self._done.append(answer)
         self._wakeup.wake()

@@ -194,7 +194,7 @@ class ShuffleRouter(Router):
 
     def __init__(self, edge: ResultEdge, targets: list[int], buffer_bytes: int) -> None:
         super().__init__(edge, targets, buffer_bytes)
-        self._random = random.Random()  # noqa: S311 - it only spreads load
+        self._random = random.Random()  # noqa: S311 - for load distribution only
 
     def memory(self) -> Any:
         """Return a new seed."""

@@ -140,7 +140,7 @@ class Network:
     def pump(self) -> bool:
         """Receive everything that has arrived and send what is allowed; return whether anything arrived. Never blocks."""
         if self._unopened:
-            self._tell_windows()
+            self._announce_windows()
         ready = self._sockets.poll(0)  # 2 us for all of them
         for socket, _ in ready:
             if socket is self._inbox:
@@ -150,7 +150,7 @@ class Network:
             elif isinstance(socket, int):
                 self._files.get(socket, _ignore)()
             else:
-                self._attend_to(socket)
+                self._receive_from(socket)
         if self._gone:
             self._check_gone()
         self._flush()
@@ -215,7 +215,7 @@ class Network:
             link = self._local[channel] = LocalLink(channel, Outputs(), Inputs())
         return link
 
-    def _tell_windows(self) -> None:
+    def _announce_windows(self) -> None:
         settings = self._settings
         gates = Counter(source.gate for source in self._inputs.values())
         window = dict(
@@ -274,7 +274,7 @@ class Network:
                 detail=str(frames.channel_of(entry.channel)),
             )
 
-    def _attend_to(self, socket: Any) -> None:
+    def _receive_from(self, socket: Any) -> None:
         if self._driver is not None and socket is self._driver:
             self._commands += _all_of(self._driver)
         elif socket is self._doorkeeper.socket:

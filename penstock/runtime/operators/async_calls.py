@@ -83,7 +83,7 @@ class Calls:
         self._enough = _nothing
         self._stop: asyncio.Handle | None = None
         self._failure: CallFailedError | None = None
-        self._stood_still = 0.0  # seconds in which the loop did not run
+        self._paused_s = 0.0  # seconds in which the loop did not run
         self._stopped_at: float | None = loop.time()  # None while it runs
         self._timer: asyncio.TimerHandle | None = None
 
@@ -381,12 +381,12 @@ class Calls:
         if self._steps is not None:
             return self._loop.time()
         moment = self._loop.time() if self._stopped_at is None else self._stopped_at
-        return moment - self._stood_still
+        return moment - self._paused_s
 
     def _start_clock(self) -> None:
         assert self._stopped_at is not None
         if self._steps is None:
-            self._stood_still += self._loop.time() - self._stopped_at
+            self._paused_s += self._loop.time() - self._stopped_at
         self._stopped_at = None
         if self._timeout > 0 and self._asked and self._script is None:
             self._arm()
@@ -399,7 +399,7 @@ class Calls:
 
     def _arm(self) -> None:
         first = next(iter(self._asked))
-        self._timer = self._loop.call_at(first.deadline + self._stood_still, self._expire)
+        self._timer = self._loop.call_at(first.deadline + self._paused_s, self._expire)
 
     def _expire(self) -> None:
         self._timer = None

@@ -27,7 +27,7 @@ class Output(Protocol):
         """Emit a status change to idle or active."""
 
 
-def _nobody_waits() -> None:
+def _ignore_wakeup() -> None:
     """Do nothing: an epoch needs no wake-ups."""
 
 
@@ -63,13 +63,13 @@ class OperatorContext:
     untimed_inputs: str | None = None
     # Pipelined mode: a barrier may be a minute away, so nothing may wait for it. False: the input is one epoch.
     pipelined: bool = False
-    # In `finish`: whether the input has ended for sure, so that state which waits for more need not be in the last snapshot. False: the
-    # job may be drained, and another one may continue from its savepoint with the unread input.
+    # In `finish`: whether the input has ended for sure, so that state which waits for more need not be in the last
+    # snapshot. False: the job may be drained, and another one may continue from its savepoint with the unread input.
     ends_for_good: bool = False
     # Asks the slot's loop to call `on_wakeup` of this operator soon. Thread-safe.
-    wake: Callable[[], None] = _nobody_waits
-    # Asks the slot's loop to call `on_wakeup` whenever this file is readable (an epoll, a socket); None removes it. Without it (None), an
-    # operator has to poll by its `next_wakeup`.
+    wake: Callable[[], None] = _ignore_wakeup
+    # Asks the slot's loop to call `on_wakeup` whenever this file is readable (an epoll, a socket); None removes it.
+    # Without it (None), an operator has to poll by its `next_wakeup`.
     watch: Callable[[int | None], None] | None = None
     # Sends bytes to the driver, for a sink that outputs them there immediately. `on_taken` acknowledges them.
     tell: Callable[[bytes], None] | None = None

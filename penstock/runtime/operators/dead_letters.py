@@ -78,7 +78,7 @@ class _Tolerant(FunctionOperator):
                     return results, failed
                 # A StopIteration of the user's function ends `map` as if there were no more records.
                 raise RuntimeError("the function raised StopIteration")
-            except Exception as error:  # noqa: BLE001 - whatever it was, it is part of the letter
+            except Exception as error:  # noqa: BLE001 - any exception becomes part of the dead letter
                 at = position_of_failure(iterator, total)
                 failed[at] = dead_letter(self, error, values[at], self._time_of(batch, at))
 
@@ -92,7 +92,7 @@ class _Tolerant(FunctionOperator):
             backend.current_key = key
             try:
                 results.append(call(value))
-            except Exception as error:  # noqa: BLE001 - whatever it was, it is part of the letter
+            except Exception as error:  # noqa: BLE001 - any exception becomes part of the dead letter
                 failed[at] = dead_letter(self, error, value, self._time_of(batch, at))
         return results, failed
 
@@ -190,7 +190,7 @@ class _GuardedFunction:
             return None if results is None else list(map(isolated, results))
         except _NOT_THE_RECORD:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it was, it is part of the letter
+        except Exception as error:  # noqa: BLE001 - any exception becomes part of the dead letter
             operator = self._operator
             timestamp = context.timestamp()
             letter = dead_letter(operator, error, value, timestamp)

@@ -63,8 +63,8 @@ class JoinBuffer:
         self.table = table
         self.keep = keep
         self.gone = MIN_WATERMARK  # elements up to this timestamp have expired
-        # An element may arrive when the watermark has already reached its timestamp. If it is not kept for longer, it still finds its partners
-        # until the next watermark, but not expired ones: so their buckets are exact.
+        # An element may arrive when the watermark has already reached its timestamp. If it is not kept for longer, it
+        # still finds its partners until the next watermark, but not expired ones: so their buckets are exact.
         self._width = max(_BUCKET_MS, interval // 8) if keep else 1
         self.index: dict[Any, Partners] = {}
         self._buckets: dict[int, set[Any]] = {}  # keys with elements in a bucket

@@ -31,8 +31,10 @@ class SinkOperator(StreamOperator):
     def open(self, context: OperatorContext) -> None:
         """Merge the states of former writers."""
         self._writer: SinkWriter | None = None
-        self._begun: SinkWriter | None = None  # the writer, once the interval has had a record
-        self._untaken = 0  # bytes in flight to the driver
+        self._active_writer: SinkWriter | None = (
+            None  # the writer, once the interval has had a record
+        )
+        self._in_flight_bytes = 0  # bytes in flight to the driver
         super().open(context)
         self._by_time = getattr(self.spec.sink, "commits_by_time", False)
         self._watermark: int = context.operator_state.get(EMITTED, MIN_WATERMARK)
@@ -66,7 +68,7 @@ class SinkOperator(StreamOperator):
         # An attempt may span many checkpoints.
         attempt = f"{context.extras['attempt']}-{context.epoch}"
         writer.begin(EpochContext(context.epoch, attempt))
-        self._begun = writer
+        self._active_writer = writer
         return writer
 
     def _create_writer(self) -> SinkWriter:
@@ -85,28 +87,28 @@ class SinkOperator(StreamOperator):
         )
         flow_to = getattr(writer, "flow_to", None)
         if flow_to is not None and context.tell is not None:
-            flow_to(self._tell, checkpointed=context.extras.get("checkpointed", True))
+            flow_to(self._send_to_driver, checkpointed=context.extras.get("checkpointed", True))
         return writer
 
-    def _tell(self, data: bytes) -> None:
+    def _send_to_driver(self, data: bytes) -> None:
         assert self.context.tell is not None
-        self._untaken += len(data)
+        self._in_flight_bytes += len(data)
         self.context.tell(data)
 
     def on_taken(self, size: int) -> None:
         """Record that the driver has output this many bytes."""
-        self._untaken -= size
+        self._in_flight_bytes -= size
 
     @property
     def has_room(self) -> bool:  # type: ignore[override]
         """Whether the driver keeps up."""
-        return self._untaken < MOST_UNTAKEN
+        return self._in_flight_bytes < MOST_UNTAKEN
 
     def process(self, batch: Any, input_index: int = 0) -> None:
         """Write the records: as a list of objects, or as a table of columns."""
         records = batch.values if type(batch) is RowBatch else batch.frame
         try:
-            writer = self._begin() if self._begun is None else self._begun
+            writer = self._begin() if self._active_writer is None else self._active_writer
             writer.write(records, batch.timestamps, self._watermark)
         except PenstockError:
             raise
@@ -116,17 +118,17 @@ class SinkOperator(StreamOperator):
 
     def next_wakeup(self) -> int | None:
         """Return when the writer has something to do, in pipelined mode."""
-        if self._begun is None or not self.context.pipelined:
+        if self._active_writer is None or not self.context.pipelined:
             return None
         with self._users_errors():
-            return self._begun.next_wakeup()
+            return self._active_writer.next_wakeup()
 
     def advance_processing_time(self, now: int) -> None:
         """Wake the writer when it is due."""
         due = self.next_wakeup()
-        if due is not None and due <= now and self._begun is not None:
+        if due is not None and due <= now and self._active_writer is not None:
             with self._users_errors():
-                self._begun.wake_up()
+                self._active_writer.wake_up()
 
     def on_completed(self, checkpoint: int) -> None:
         """Notify the writer of the committed checkpoint."""
@@ -151,24 +153,24 @@ class SinkOperator(StreamOperator):
         if self._by_time:
             self.context.operator_state.put(EMITTED, self._watermark)
             self.context.operator_state.put(IDLE, self._idle)
-        writer = self._begun
+        writer = self._active_writer
         if writer is None:
             return []
         with self._users_errors():
             committables = writer.prepare_commit()
             self._keep(writer.snapshot())
-        self._begun = None
+        self._active_writer = None
         return committables
 
     def close(self) -> None:
         """Close the writer; output that was not pre-committed is discarded."""
-        writer, self._writer, self._begun = self._writer, None, None
+        writer, self._writer, self._active_writer = self._writer, None, None
         if writer is not None:
             writer.close()
 
     def retire(self) -> SinkWriter | None:
         """Keep the writer open if nothing is uncommitted and it has no state: the next operator can reuse it."""
-        if self._begun is not None or self.context.operator_state.get(WRITERS):
+        if self._active_writer is not None or self.context.operator_state.get(WRITERS):
             self.close()
         writer, self._writer = self._writer, None
         return writer

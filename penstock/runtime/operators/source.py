@@ -407,9 +407,9 @@ class SourceOperator(StreamOperator):
             for split in self._splits
             if not split.finished and not split.idle
         ]
-        return min(waiting, default=self._end_of_patience(timeout))
+        return min(waiting, default=self._idle_deadline(timeout))
 
-    def _end_of_patience(self, timeout: int) -> int | None:
+    def _idle_deadline(self, timeout: int) -> int | None:
         """Return when a source without input becomes idle; None if it is idle, or has input."""
         if self._idle or any(not split.finished for split in self._splits):
             return None
@@ -425,7 +425,7 @@ class SourceOperator(StreamOperator):
                 for split in self._splits
                 if split.quiet and not split.idle and not split.finished
             ]
-            patience = self._end_of_patience(timeout)
+            patience = self._idle_deadline(timeout)
             if patience is not None:
                 moments.append(patience)
         return min(moments, default=None)

@@ -273,7 +273,7 @@ class SideBySide:
     def on_batch(self, split: SplitReading, records: int) -> None:
         """Make the split due again, at once or when its reader expects data."""
         if not records:
-            self._leave_alone(split)
+            self._pause(split)
             return
         split.fresh = split.quiet = False
         split.pause_s = 0.0
@@ -286,9 +286,9 @@ class SideBySide:
             self._open.remove(split)
             self._begin_waiting()
         elif split.fresh:
-            self._leave_alone(split)
+            self._pause(split)
 
-    def _leave_alone(self, split: SplitReading) -> None:
+    def _pause(self, split: SplitReading) -> None:
         hint = None if self._next_ready is None else self._next_ready(split)
         if split.quiet:
             self._cost_s += (self.cpu_time() - self._asked_cpu_s - self._cost_s) / 8

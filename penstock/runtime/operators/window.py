@@ -39,8 +39,8 @@ class WindowOperator(WindowOperatorBase):
         self.assigner = spec.assigner
         self.event_time: bool = spec.assigner.is_event_time()
         self.lateness = spec.allowed_lateness if self.event_time else 0
-        # Before its window has ended, this trigger only sets the window's timer: done without calling it, which saves a third of the cost of
-        # an element.
+        # Before its window has ended, this trigger only sets the window's timer: done without calling it, which saves a
+        # third of the cost of an element.
         self._quiet_trigger = type(self.trigger) is EventTimeTrigger
 
     def open(self, context: OperatorContext) -> None:

@@ -43,7 +43,7 @@ def read_chain(
 
     With `owned`, entries of other key groups may be omitted.
     """
-    # From the last on: the first one reads tables, whoever wrote them.
+    # From the last on: the first one reads tables, whichever backend wrote them.
     reader = next(backend for backend in reversed(BACKENDS.values()) if backend.reads(chain))
     return reader.read(state_io, chain, max_parallelism, owned)
 

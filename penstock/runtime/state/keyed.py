@@ -31,7 +31,7 @@ Prepared = tuple[Any, Callable[[Any, bool], Any]]
 def load_tables(
     state_io: Any,
     chain: Any,
-    max_parallelism: int,  # noqa: ARG001 - only those who read databases must know it
+    max_parallelism: int,  # noqa: ARG001 - used by backends with databases only
     owned: range | None,
 ) -> Iterator[Deltas]:
     """Read a chain of tables, as written by the hashmap backend and by savepoints."""

@@ -79,7 +79,7 @@ def describe(error: PenstockError, subtask: Subtask | None, trace: SlotTrace | N
     try:
         pickled = dumps(cause)
         pickle.loads(pickled)
-    except Exception:  # noqa: BLE001 - exceptions of users may refuse to pickle in any way
+    except Exception:  # noqa: BLE001 - pickling a user exception may raise anything
         pickled = None
     return TaskFailure(
         task=None if subtask is None else subtask.id,

@@ -225,8 +225,8 @@ class InputGates:
         """Handle a watermark or a status; return the output for the operator."""
         number = self._numbers[channel]
         policy = self._policy
-        told = (policy.on_watermark if kind == WATERMARK else policy.on_status)(number, content)
-        return self._above_floor(told)
+        outputs = (policy.on_watermark if kind == WATERMARK else policy.on_status)(number, content)
+        return self._above_floor(outputs)
 
     def on_barriers(self) -> Iterator[ValveOutput]:
         """Return the output for the operator when all barriers have arrived."""

@@ -211,7 +211,7 @@ class RestoredInFlight:
             if (sources, targets) == (deployment.parallelism, edge.target_parallelism):
                 yield from self._as_before(edge)
             elif edge.partitioning == CUSTOM:
-                yield from self._routed_anew(edge, sources, targets)
+                yield from self._rerouted(edge, sources, targets)
 
     def _as_before(self, edge: ResultEdge) -> Iterator[Resent]:
         mine = self._of(self._deployment.id, self._index)
@@ -220,7 +220,7 @@ class RestoredInFlight:
                 for payload in payloads:
                     yield Resent(index, target, payload)
 
-    def _routed_anew(self, edge: ResultEdge, sources: int, targets: int) -> Iterator[Resent]:
+    def _rerouted(self, edge: ResultEdge, sources: int, targets: int) -> Iterator[Resent]:
         """Iterate over the records of some former senders' channels: only the sender has the user's partitioner."""
         for source in range(self._index, sources, self._deployment.parallelism):
             sender = self._of(self._deployment.id, source)

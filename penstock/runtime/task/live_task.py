@@ -95,7 +95,7 @@ class LiveTask:
         self._batch = LARGEST_BATCH_SIZE  # batch size for the source
         self._stopped = False  # it stops reading, without finishing
         self._backlog = False  # whether the last poll of the source returned a full batch
-        self._stirred = False  # whether it has worked since it was last quiet
+        self._active_since_quiet = False  # whether it has worked since it was last quiet
         timeout = subtask.deployment.buffer_timeout_ms
         if timeout is None:
             timeout = stage.network.buffer_timeout_ms
@@ -168,7 +168,7 @@ class LiveTask:
         if self._woken:
             worked = self._answer_wakeups()
         if self._finishing:
-            return self._go_on_finishing() or worked
+            return self._continue_finishing() or worked
         worked = self.pass_barriers() or worked
         if self.ended:
             return self._read() or worked  # barriers
@@ -180,7 +180,7 @@ class LiveTask:
         if self.subtask.has_room and (self._read() if self.inputs.channels else self._poll()):
             worked = True
         if worked:
-            self._stirred = True
+            self._active_since_quiet = True
             self.wakeup = None if self.ended else self.subtask.next_wakeup()
             self.step_at = self.subtask.next_step()
         return worked
@@ -189,7 +189,7 @@ class LiveTask:
         """Start checkpoints that do not wait for records: triggered and overtaking ones; return whether there were any."""
         if self._finishing:
             return False
-        worked = self._hurry()
+        worked = self._expedite_barriers()
         if self._triggers:
             self._begin_triggered()
             worked = True
@@ -205,7 +205,7 @@ class LiveTask:
             self.shares.enter(state, time.monotonic())
             (self._times.begin if state == BUSY else self._times.end)()
 
-    def _settle(self) -> None:
+    def _leave_busy(self) -> None:
         """Mark it as not busy. The time of other subtasks in the slot does not count: in a busy slot, shares add up."""
         self._enter(IDLE if self.outputs.has_room else BACK_PRESSURED)
 
@@ -214,7 +214,7 @@ class LiveTask:
         while self._woken:
             self.subtask.on_wakeup(self._woken.pop())
         self.step_at = self.subtask.next_step()
-        self._settle()
+        self._leave_busy()
         self._ask_source()
         return True
 
@@ -258,7 +258,7 @@ class LiveTask:
         self._enter(BUSY)
         self.subtask.advance_processing_time()
         self.wakeup = self.subtask.next_wakeup()
-        self._settle()
+        self._leave_busy()
         # Timers that stay due (another clock) must not keep the loop busy.
         return self.wakeup != before
 
@@ -282,7 +282,7 @@ class LiveTask:
             # A channel that is taken out of the queue is read.
             channel = inputs.next() if time.monotonic() < end else None
         self._debloating.adapt()
-        self._settle()
+        self._leave_busy()
         return True
 
     def _take(self, channel: InputChannel) -> None:
@@ -351,7 +351,7 @@ class LiveTask:
             most = LARGEST_BATCH_SIZE if self.outputs.has_room else BATCH_SIZE
             self._batch = min(self._portion.size, most, self._wanted_downstream())
             source.limit_batches(self._batch)
-        self._settle()
+        self._leave_busy()
         if source.has_finished_splits:
             self._slot.report(SplitsFinished(self.id, tuple(source.take_finished())))
         if polled is Polled.MORE:
@@ -382,7 +382,7 @@ class LiveTask:
             self._finishing = True
             self._finish()
 
-    def _go_on_finishing(self) -> bool:
+    def _continue_finishing(self) -> bool:
         """Let operators with outstanding results work, and finish when they are done."""
         advanced = self.wakeup is not None and now_ms() >= self.wakeup and self._advance_time()
         return self._finish() or advanced
@@ -424,7 +424,7 @@ class LiveTask:
                 self._stopped = True
                 self.poll_at = None
 
-    def _hurry(self) -> bool:
+    def _expedite_barriers(self) -> bool:
         """Let barriers overtake if their timeout is over, and take those that have; return whether there were any.
 
         None overtakes records that a rescale has moved.
@@ -477,13 +477,13 @@ class LiveTask:
             return False
         self._enter(BUSY)
         self.subtask.flush()
-        self._settle()
+        self._leave_busy()
         return True
 
     def on_quiet(self) -> None:
         """Emit records that are held back: the whole slot is idle."""
-        if self._stirred:
-            self._stirred = False
+        if self._active_since_quiet:
+            self._active_since_quiet = False
             self.subtask.on_quiet()
 
     def mark(self) -> None:

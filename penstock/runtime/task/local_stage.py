@@ -25,7 +25,7 @@ def run_stage_locally(deployment: StageDeployment, stop: StopSignal | None = Non
     def run(slot: int) -> None:
         try:
             run_stage_slot(pickle.loads(shipped), slot, _HOST, stop)
-        except BaseException as error:  # noqa: BLE001 - whoever waits is told
+        except BaseException as error:  # noqa: BLE001 - reported to the waiting thread
             errors.append(error)
 
     threads = [

@@ -374,7 +374,7 @@ class SlotLoop:
         network = self._network
         network.pump()
         for command in network.commands():
-            self._obey(command)
+            self._handle(command)
         worked = self._stage.barriers.unaligned and self._pass_barriers()
         for task in self.tasks:
             self.current = task.subtask
@@ -467,7 +467,7 @@ class SlotLoop:
 
     # Commands.
 
-    def _obey(self, command: Command) -> None:
+    def _handle(self, command: Command) -> None:
         if isinstance(command, Leave):
             self._left = True
             self._tell_trace(command)
@@ -482,9 +482,9 @@ class SlotLoop:
         else:
             for task in self.tasks:
                 self.current = task.subtask
-                self._tell(task, command)
+                self._dispatch(task, command)
 
-    def _tell(self, task: LiveTask, command: Trigger | Completed | Aborted | AllowTime) -> None:
+    def _dispatch(self, task: LiveTask, command: Trigger | Completed | Aborted | AllowTime) -> None:
         if isinstance(command, Trigger):
             task.trigger(command)
         elif isinstance(command, Completed):

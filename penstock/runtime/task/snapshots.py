@@ -191,7 +191,7 @@ class KeyedSnapshots:
             line = self._lines[position]
             try:
                 line.chain = write(line.chain, line.whole)
-            except Exception as error:  # noqa: BLE001 - the others learn of theirs all the same
+            except Exception as error:  # noqa: BLE001 - the others are notified nevertheless
                 errors.append(error)
                 line.whole, line.lost = False, True
             else:

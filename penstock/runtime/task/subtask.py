@@ -257,7 +257,7 @@ class Subtask:
         elif kind == BARRIER:
             self.gates.alignment.on_barrier((gate, channel), content)
         else:
-            self._tell_time(self.gates.on_time((gate, channel), kind, content))
+            self._apply_time(self.gates.on_time((gate, channel), kind, content))
 
     def _process(self, records: Batch, input_index: int) -> None:
         on_disk = self._keyed.on_disk
@@ -269,7 +269,7 @@ class Subtask:
         for backend in on_disk:
             backend.relieve()
 
-    def _tell_time(self, outputs: Iterable[ValveOutput]) -> None:
+    def _apply_time(self, outputs: Iterable[ValveOutput]) -> None:
         head = self.operators[0]
         before = self._times.enter(0) if self._times.running else None
         for output in outputs:
@@ -472,7 +472,7 @@ class Subtask:
         channels may be missing.
         """
         self.gates.alignment.check(number, all_there=overtaken is None)
-        self._tell_time(self.gates.on_barriers())
+        self._apply_time(self.gates.on_barriers())
         head = self.operators[0]
         source = head if isinstance(head, SourceOperator) else None
         ends = self._ends_here(source)

@@ -119,7 +119,7 @@ class UnalignedBarriers(Barriers):
             return self._completed(number)
         if self._is_over(number):
             return []
-        decisions = [] if overtakes else self._passed_by(channel, number)
+        decisions = [] if overtakes else self._abandon_passed(channel, number)
         waiting = self._waiting
         if waiting is not None and number > waiting.checkpoint:
             decisions += [Abandon(waiting.checkpoint, overtaken_by(number)), *self._give_up()]
@@ -159,7 +159,7 @@ class UnalignedBarriers(Barriers):
         waiting = self._waiting
         return self._past.has(number) or (waiting is not None and number < waiting.checkpoint)
 
-    def _passed_by(self, channel: Channel, number: int) -> list[Decision]:
+    def _abandon_passed(self, channel: Channel, number: int) -> list[Decision]:
         """Abandon checkpoints whose barriers a channel will not deliver: it has delivered a later one in order."""
         decisions: list[Decision] = []
         for earlier, each in list(self._begun.items()):

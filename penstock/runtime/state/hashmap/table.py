@@ -99,12 +99,14 @@ class HashMapTable:
 
     def sweeper(self, size: int, pruned: Pruned) -> Sweep | None:
         """Return a function that checks `size` entries at a time for expiration."""
-        # The cursor iterates over a copy of the keys, so that barriers do not move it; a copy is used for a whole pass over the table.
+        # The cursor iterates over a copy of the keys, so that barriers do not move it; a copy is used for a whole pass
+        # over the table.
         cursor: Iterator[Any] = iter(())
         data = self.data
 
         def sweep(current: Any, now: int) -> None:
-            # Entries touched since the barrier are skipped, and so is the current entry: the caller decides whether it may still be read.
+            # Entries touched since the barrier are skipped, and so is the current entry: the caller decides whether it
+            # may still be read.
             nonlocal cursor
             touched = self.touched
             seen = 0

@@ -22,7 +22,7 @@ class TimerQueue:
         self._by_time: dict[int, dict[tuple[Any, Any], None]] = {}
         self._times: list[int] = []
         self._count = 0
-        for (key, (namespace, timestamp)), _ in self._table.items():  # noqa: PERF102 - a state table is no dict
+        for (key, (namespace, timestamp)), _ in self._table.items():  # noqa: PERF102 - a state table is not a dict
             self._index(timestamp, key, namespace)
 
     def _index(self, timestamp: int, key: Any, namespace: Any) -> bool:

@@ -109,8 +109,8 @@ def remove_job(roots: Collection[str], job_id: str) -> None:
 
 def _default_roots() -> list[str]:
     # Spark sets the local directories of its Python workers, and deletes them with the application.
-    told = [path for path in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if path]
-    return told or [tempfile.gettempdir()]
+    configured = [path for path in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if path]
+    return configured or [tempfile.gettempdir()]
 
 
 def _own_directory(root: str) -> Path:
