@@ -54,7 +54,7 @@ def test_the_traceback_of_a_script_goes_no_deeper_than_its_call_of_execute(numbe
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
-def test_why_a_slot_failed_is_told_although_its_stage_has_ended_before_the_driver_hears_it(
+def test_slot_failure_is_reported_although_its_stage_ended_first(
     monkeypatch,
 ):
     run, poll = _LocalStage._run, DriverEndpoint.poll
@@ -163,7 +163,7 @@ class ReturnsOne(ProcessFunction):
 @pytest.mark.parametrize(
     "build", [lambda n: n.flat_map(lambda value: value), lambda n: n.process(ReturnsOne())]
 )
-def test_one_value_where_several_are_expected_is_told(numbers, build):
+def test_single_value_instead_of_an_iterable_is_reported(numbers, build):
     text = failure_of(build(numbers).name("one"))
     assert text.startswith(
         "the function returned the single value 3, but an iterable of results is expected\nhint: yield"
@@ -189,7 +189,7 @@ def test_an_error_that_was_raised_from_itself_fails_the_job(numbers):
 
 
 @pytest.mark.parametrize(("wrong", "when"), [(None, 3), (None, 4), ("2024-01-01", 3)])
-def test_a_timestamp_that_is_no_number_names_the_assigner(numbers, wrong, when):
+def test_non_numeric_timestamp_names_the_assigner(numbers, wrong, when):
     class Assigner:
         def extract_timestamp(self, value, record_timestamp):
             return wrong if value == when else 1

@@ -62,7 +62,7 @@ def test_operators_can_be_listed(orders, kind):
 
 
 @pytest.mark.parametrize("kind", ["checkpoint", "savepoint"])
-def test_values_say_what_is_missing(orders, kind):
+def test_values_with_missing_classes_name_the_class(orders, kind):
     snapshot = state.read(orders[kind])
     with pytest.raises(CheckpointError) as raised:
         list(snapshot.state("orders", "last"))
@@ -71,7 +71,7 @@ def test_values_say_what_is_missing(orders, kind):
     assert "PYTHONPATH" in raised.value.hint
 
 
-def test_a_job_is_told_which_state_of_which_operator_it_cannot_read(orders, backend, tmp_path):
+def test_unreadable_state_error_names_operator_and_state(orders, backend, tmp_path):
     options = {"execution.state-recovery.path": orders["savepoint"]}
     with pytest.raises(RestoreRefusedError) as raised:
         count_orders(stateful_environment(backend, tmp_path / "second", **options))

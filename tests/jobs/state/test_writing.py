@@ -175,7 +175,7 @@ def test_an_edited_checkpoint_goes_on_where_it_was(ran, backend, cluster, tmp_pa
     )
 
 
-def test_what_was_not_edited_is_as_it_was(everything, tmp_path):
+def test_unedited_state_is_unchanged(everything, tmp_path):
     copied = written(state.edit(everything), tmp_path)
     assert list(everything.diff(copied, internal=True)) == []
     edited = written(state.edit(everything).put_value("all", "total", {"ann": 5}), tmp_path)
@@ -224,7 +224,7 @@ STORED = {
 
 @pytest.mark.parametrize("on", [True, False], ids=["switched on", "switched off"])
 @pytest.mark.parametrize("kind", STORED)
-def test_a_time_to_live_that_is_switched_concerns_what_is_there(tmp_path, kind, on):
+def test_changed_ttl_converts_existing_entries(tmp_path, kind, on):
     descriptor, method, before, after, expected = STORED[kind]
     plain, expires = descriptor("s"), expiring(descriptor("s"))
     first, second = (plain, expires) if on else (expires, plain)
@@ -274,7 +274,7 @@ def test_a_state_gets_another_type_if_it_is_dropped_and_put(everything, tmp_path
     assert {each.name: each.type for each in after.operator("all").states}["total"] == "String"
 
 
-def test_an_operator_that_is_dropped_and_added_has_nothing_of_what_it_was(cluster, tmp_path):
+def test_operator_dropped_and_added_again_is_empty(cluster, tmp_path):
     run_operator_state(stateful_environment("hashmap", tmp_path))
     editor = state.edit(checkpoint(tmp_path, 1))
     for uid in ("numbers", "buffer", "follow"):
@@ -364,7 +364,7 @@ def test_elements_that_are_put_are_dealt_out(cluster, tmp_path):
     assert "all" not in {each.name for each in again.operator("buffer").states}
 
 
-def test_what_is_put_takes_the_place_of_what_was_there():
+def test_put_replaces_existing_values():
     entries = Put({"a": 1, "z": 2}, namespaced=False).apply(
         iter([("a", 0), ("b", 3)]), lambda key: key != "z"
     )
@@ -424,7 +424,7 @@ class Unkeyed:
         (lambda w: w.write(5), "directory must be a path"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_at_the_call(put, message):
+def test_invalid_arguments_are_rejected_immediately(put, message):
     with pytest.raises((ArgumentError, ArgumentTypeError, CheckpointError)) as raised:
         put(state.new_savepoint())
     assert message in raised.value.message

@@ -20,7 +20,7 @@ def storage(request, tmp_path):
     return CheckpointStorage(str(tmp_path / "base") if request.param == "local" else "mock:///base")
 
 
-def test_what_was_written_is_read_back(storage):
+def test_written_files_are_read_back(storage):
     storage.write_atomic("a/b", b"one")
     storage.write_new("a/c", b"")
     assert (storage.read("a/b"), storage.read("a/c")) == (b"one", b"")

@@ -59,7 +59,7 @@ def test_the_order_is_pipe_manifest_commit_completion(coordinator):
     assert (coordinator.phase, coordinator.next_epoch) == (Phase.IDLE, 2)
 
 
-def test_the_manifest_holds_what_the_acks_brought(coordinator):
+def test_manifest_contains_the_content_of_the_acks(coordinator):
     acks = [
         ack(READ, next_wakeup=90),
         ack(SUM0, watermark=4, next_wakeup=80),
@@ -108,7 +108,7 @@ def test_a_job_without_committers_completes_when_its_manifest_is_durable(coordin
     assert coordinator.handle(ManifestWritten(1)) == [EpochCompleted(1)]
 
 
-def test_what_a_committer_keeps_back_comes_with_the_next_request(coordinator):
+def test_values_kept_back_by_a_committer_come_with_the_next_request(coordinator):
     complete(coordinator, 1, pending={"open": "part-0"})
     found, _ = complete(coordinator, 2, pending=None)
     assert found.load_commit("sink").pending == {"open": "part-0"}
@@ -245,7 +245,7 @@ def test_an_operator_left_out_of_an_ack_keeps_its_state(coordinator):
     assert second.operators["total"].subtasks[1] == ack(SUM1, 2).states["total"]
 
 
-def test_a_task_that_does_not_run_keeps_what_it_had(coordinator):
+def test_task_that_does_not_run_keeps_its_snapshot(coordinator):
     first, _ = complete(
         coordinator,
         acks=[
@@ -317,7 +317,10 @@ def test_rescaling_loses_no_state(coordinator):
             id="unknown task",
         ),
         pytest.param(
-            {"sources": {"x": SourcePlan()}}, ArgumentError, "unknown source 'x'", id="unknown source"
+            {"sources": {"x": SourcePlan()}},
+            ArgumentError,
+            "unknown source 'x'",
+            id="unknown source",
         ),
         pytest.param(
             {"sources": {"source": SourcePlan(None, {1: (progress("s", 0),)})}},

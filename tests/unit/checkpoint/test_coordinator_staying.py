@@ -180,7 +180,7 @@ def test_an_ack_that_cannot_be_right_fails_the_job(coordinator, changes, reason)
     assert reason in failed.reason
 
 
-def test_state_may_continue_what_was_written_for_an_aborted_checkpoint(coordinator):
+def test_state_may_build_on_an_aborted_checkpoint(coordinator):
     complete(coordinator, 1)
     coordinator.handle(start(2))
     coordinator.handle(AbortEpoch(2, "expired"))
@@ -197,7 +197,7 @@ def test_state_may_continue_what_was_written_for_an_aborted_checkpoint(coordinat
     assert found.operators["total"].subtasks == (anew, database)
 
 
-def test_what_was_begun_after_the_last_checkpoint_of_the_job_is_aborted(coordinator):
+def test_checkpoints_after_the_final_one_are_aborted(coordinator):
     coordinator.handle(start(1))
     coordinator.handle(start(2))
     _, last = complete(coordinator, 1, [ack(task, finished=True) for task in TASKS])

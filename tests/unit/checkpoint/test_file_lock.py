@@ -53,7 +53,7 @@ def holder(storage):
     process.communicate()
 
 
-def test_a_second_driver_is_refused_and_told_who_runs_the_job(storage, holder):
+def test_second_driver_is_rejected_with_the_owner(storage, holder):
     with pytest.raises(FencedError) as raised:
         acquire(storage, "the second")
     assert f"another driver is running this job: pid {holder.pid} on host" in raised.value.message
@@ -239,9 +239,7 @@ def test_two_drivers_that_write_their_names_in_the_same_moment_do_not_write_the_
     ],
     ids=["nobody", "nobody to the end", "another machine", "garbage"],
 )
-def test_who_had_the_job_before_may_be_at_work_if_nobody_can_tell(
-    storage, tmp_path, before, contested
-):
+def test_previous_owner_of_unknown_state_contests_the_lease(storage, tmp_path, before, contested):
     if before is not None:
         (tmp_path / "job").mkdir()
         (tmp_path / "job" / ".lock").write_bytes(before)
@@ -258,9 +256,7 @@ def test_a_driver_of_this_machine_that_was_killed_is_not_at_work(storage, holder
     lease.release()
 
 
-def test_whoever_is_refused_by_another_machine_is_told_what_to_do_if_that_is_dead(
-    storage, tmp_path
-):
+def test_lease_of_another_machine_has_a_hint_for_a_dead_host(storage, tmp_path):
     lease = acquire(storage, "job")
     (tmp_path / "job" / ".lock").write_bytes(LeaseOwner("job", "far", 1, 0, "t").encode())
     with pytest.raises(FencedError) as raised:

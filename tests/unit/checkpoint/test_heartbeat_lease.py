@@ -86,7 +86,7 @@ def test_a_driver_notices_the_next_one_before_that_has_tidied_up(plain):
         first.check()
 
 
-def test_a_claim_with_the_same_number_is_taken_back_by_whoever_came_later(plain):
+def test_later_claim_with_the_same_number_is_withdrawn(plain):
     first = claim(plain, "first")
     plain.write_new("lease/00000001-late", b"{")
     first.check()
@@ -214,7 +214,7 @@ def test_a_check_renews_a_claim_that_the_thread_did_not_come_to(plain):
     assert json.loads(plain.read(name))["beats"] == 1
 
 
-def test_a_lease_that_somebody_deleted_is_lost(plain):
+def test_deleted_lease_is_lost(plain):
     first = claim(plain, "first")
     plain.delete_tree("lease")
     with pytest.raises(FencedError, match="has lost the lease"):

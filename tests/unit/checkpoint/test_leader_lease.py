@@ -74,7 +74,7 @@ def test_a_leader_whose_claim_was_deleted_writes_no_more(storage) -> None:
         lease.check()
 
 
-def test_a_driver_that_nobody_elected_keeps_its_job(storage) -> None:
+def test_driver_without_election_keeps_its_job(storage) -> None:
     plain = acquire(storage, "job")
     with pytest.raises(FencedError, match="another driver is running this job"):
         acquire(storage, "job", leader=1)
@@ -82,7 +82,7 @@ def test_a_driver_that_nobody_elected_keeps_its_job(storage) -> None:
     acquire(storage, "job", leader=1).check()
 
 
-def test_a_driver_that_nobody_elected_does_not_get_a_leaders_job(storage) -> None:
+def test_driver_without_election_does_not_get_a_leaders_job(storage) -> None:
     held = leader(storage, 1)
     assert lease_owner(storage) == held.owner
     with pytest.raises(FencedError, match="another driver is running this job"):
@@ -132,7 +132,7 @@ def test_a_leader_that_gave_its_job_up_does_not_work_on_it(storage) -> None:
         lease.check()
 
 
-def test_what_a_leader_forgets_stays_while_the_one_before_it_may_be_at_work(storage) -> None:
+def test_leader_claims_are_kept_while_the_previous_leader_may_be_running(storage) -> None:
     leader(storage, 1)
     second = leader(storage, 2)
     assert second.contested
@@ -150,7 +150,7 @@ def test_a_claim_that_cannot_be_read_may_be_of_a_leader_at_work(storage) -> None
     assert leader(storage, 7).contested
 
 
-def test_a_driver_that_nobody_elected_keeps_its_job_by_its_heartbeat_too(storage) -> None:
+def test_driver_without_election_keeps_its_job_by_heartbeat(storage) -> None:
     plain = HeartbeatLease.acquire(storage, elsewhere(), stale_after_s=600)
     with pytest.raises(FencedError, match="another driver is running this job"):
         leader(storage, 1)

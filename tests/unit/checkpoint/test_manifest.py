@@ -138,7 +138,7 @@ def test_a_vertex_is_as_far_as_its_slowest_subtask():
     assert manifest(vertices={}).next_wakeup is None
 
 
-def test_operators_that_a_job_no_longer_has_are_told():
+def test_unmatched_operators_are_reported():
     stateless = OperatorSnapshot(None, "map", "sum", 128, (StateChain(),))
     before = manifest(files=("a",))
     before = manifest(operators={**before.operators, "map": stateless})
@@ -252,7 +252,7 @@ def test_a_job_whose_manifests_are_all_damaged_does_not_start_from_nothing(store
         store.latest(allow_fallback=True)
 
 
-def test_a_manifest_that_was_half_written_is_not_there(store):
+def test_partially_written_manifest_is_invisible(store):
     store.storage.write_new("chk-4/._metadata.123.tmp", b"half")
     assert store.list_epochs() == []
     assert store.latest() is None
@@ -271,7 +271,7 @@ def test_two_drivers_cannot_both_complete_an_epoch(store):
     assert store.latest() == manifest(1)
 
 
-def test_a_damaged_manifest_is_written_anew(store):
+def test_damaged_manifest_is_written_again(store):
     store.write(manifest(1))
     damage(store, 1)
     store.write(manifest(1, files=("a",)))

@@ -30,7 +30,7 @@ def with_state(handle, epoch=1):
     return Manifest("job", "name", epoch, 0, operators={"sum": state})
 
 
-def test_what_was_signed_is_read_with_its_key(tmp_path):
+def test_signed_data_is_read_with_its_key(tmp_path):
     store(tmp_path, SIGNER).write(manifest(1))
     assert store(tmp_path, SIGNER).latest() == manifest(1)
     assert store(tmp_path, None).latest() == manifest(1)  # whoever has no key checks nothing
@@ -41,7 +41,7 @@ def test_what_was_signed_is_read_with_its_key(tmp_path):
     [(None, SIGNER, "is not signed"), (OTHER, SIGNER, r"invalid signature of")],
     ids=["not signed", "another key"],
 )
-def test_what_was_not_signed_with_the_key_is_refused(tmp_path, writer, reader, message):
+def test_data_without_a_valid_signature_is_rejected(tmp_path, writer, reader, message):
     store(tmp_path, writer).write(manifest(1))
     with pytest.raises(SignatureError, match=message) as raised:
         store(tmp_path, reader).latest(allow_fallback=True)

@@ -118,7 +118,7 @@ def test_mark_all_leaves_ended_attempts_alone(graph) -> None:
     assert failed.execution(vertex, 0).failure == "ValueError"
 
 
-def test_mark_all_cancels_what_was_never_deployed_at_once(graph) -> None:
+def test_mark_all_cancels_undeployed_attempts_directly(graph) -> None:
     vertex = graph.vertices[0].id
     running = graph.transition(vertex, 0, S.SCHEDULED, 1).transition(vertex, 0, S.DEPLOYING, 2)
     assert states(running.mark_all(S.CANCELING, 3)) == [[S.CANCELING, S.CANCELED], [S.CANCELED] * 2]

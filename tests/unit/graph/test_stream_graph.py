@@ -307,12 +307,12 @@ def refused_programs():
     ("program", "message"),
     [pytest.param(program, message, id=name) for name, program, message in refused_programs()],
 )
-def test_what_cannot_run_is_refused(program, message) -> None:
+def test_invalid_program_is_rejected(program, message) -> None:
     with pytest.raises(InvalidProgramError, match=message):
         generate(program, settings())
 
 
-def test_a_refused_forward_tells_both_sides_and_a_way_out() -> None:
+def test_invalid_forward_error_names_both_sides_and_alternatives() -> None:
     with pytest.raises(InvalidProgramError) as caught:
         generate([operator("m", partition(source(), Forward()), parallelism=3)], settings())
     assert caught.value.detail == "'Source: numbers' has parallelism 2, 'm' has 3"

@@ -252,7 +252,7 @@ def test_a_file_that_is_gone_is_damage(storage):
         list(read_table(storage, handle))
 
 
-def test_a_parquet_file_of_somebody_else_is_refused(tmp_path):
+def test_foreign_parquet_file_is_rejected(tmp_path):
     import zlib
 
     import pyarrow as pa

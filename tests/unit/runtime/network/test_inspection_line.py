@@ -61,7 +61,7 @@ def answers(endpoint, *questions):
     return [each.message for each in arrived[1:]]
 
 
-def test_a_question_is_answered_and_an_error_is_told(endpoint, connect):
+def test_request_is_answered_and_errors_are_reported(endpoint, connect):
     def answer(request):
         if request == "wrong":
             raise ArgumentError("there is no such thing", hint="ask something else")

@@ -219,7 +219,7 @@ def test_a_partitioner_must_return_a_number_of_a_partition(choice):
 
 
 @pytest.mark.parametrize("targets", [1, 2])
-def test_a_dictionary_is_no_key_and_its_record_is_named(targets):
+def test_dictionary_key_is_rejected_with_its_record(targets):
     partitioning = Hash(lambda value: {"a": value} if value == 2 else value)
     router, _ = router_of("HASH", targets, partitioning=partitioning)
     with pytest.raises(RecordFailedError) as caught:
@@ -229,7 +229,7 @@ def test_a_dictionary_is_no_key_and_its_record_is_named(targets):
 
 
 @pytest.mark.parametrize("targets", [1, 2])
-def test_a_list_is_a_key_by_what_is_in_it(targets):
+def test_list_keys_are_compared_by_content(targets):
     partitioning = Hash(lambda value: [value % 3] if value % 2 else value)
     router, sent = router_of("HASH", targets, partitioning=partitioning)
     router.route(RowBatch(list(range(12))))
@@ -263,7 +263,7 @@ def raise_stop(value):
         pytest.param(raise_stop, RuntimeError, id="StopIteration must not end the batch"),
     ],
 )
-def test_a_failing_key_selector_tells_the_record(selector, kind):
+def test_error_of_a_key_selector_names_the_record(selector, kind):
     router, sent = router_of("HASH", 2, partitioning=Hash(selector))
     with pytest.raises(RecordFailedError) as caught:
         router.route(RowBatch([1, 2, 3]))
@@ -352,7 +352,7 @@ class Handed:
         return target == 0
 
 
-def test_a_neighbour_that_changes_a_record_does_not_change_what_waits_for_another_target():
+def test_record_modified_by_a_local_consumer_is_unchanged_for_other_targets():
     edge = ResultEdge(0, 0, None, 1, 0, 2, GROUPS, "BROADCAST", local=False)
     router, handed = create_router(edge, None, 0, 1, 131_072), Handed()
     router.bind(handed)

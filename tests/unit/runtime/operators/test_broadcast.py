@@ -85,7 +85,7 @@ def test_the_other_side_sees_all_entries_and_can_write_none(write):
 # One subtask
 
 
-def test_what_the_broadcast_side_writes_the_other_side_reads():
+def test_broadcast_state_is_visible_to_the_other_side():
     harness = OperatorHarness(prices())
     harness.process_element("tea", 1)
     broadcast(harness, ("tea", 3), ("cake", 5))
@@ -186,7 +186,7 @@ def test_a_function_object_may_visit_and_clear_the_keys():
         pytest.param(lambda function, service: service.register_event_time_timer(1), id="timer"),
     ],
 )
-def test_keyed_state_and_timers_are_out_of_reach_where_there_is_no_key(reach):
+def test_broadcast_side_cannot_access_keyed_state_and_timers(reach):
     class Confused(Scaled):
         def process_element(self, value, ctx):
             self.service = ctx.timer_service()

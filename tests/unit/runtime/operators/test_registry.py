@@ -62,7 +62,7 @@ class ByField(OperatorSpec):
         return Doubling if self.twice else "no.such:thing"
 
 
-def test_what_a_spec_of_penstock_names_is_there() -> None:
+def test_operator_address_of_every_spec_exists() -> None:
     def check(kind: type[OperatorSpec]) -> None:
         for address in {kind.operator, getattr(kind, "tolerant_operator", kind.operator)}:
             module, _, name = address.partition(":")
@@ -149,7 +149,7 @@ def test_tools_know_the_tables_of_another_package() -> None:
     assert not describe_operator_state(f"{SPLIT}users", []).internal
 
 
-def test_a_table_that_nobody_owns_is_internal() -> None:
+def test_table_without_owner_is_internal() -> None:
     table = describe_table("no-such-table", False, None, None, None)
     assert (table.kind, table.scope, table.internal) == ("value", None, True)
 

@@ -151,7 +151,7 @@ def test_a_changed_class_is_refused_unless_its_objects_fit(
     check_all(cases, check)
 
 
-def test_what_pickle_does_not_restore_is_refused_with_its_error(tmp_path: Path) -> None:
+def test_unpickling_error_of_state_is_reported(tmp_path: Path) -> None:
     descriptor, write = KINDS["value"]
     for name in sorted(UNREADABLE):
         with pytest.raises(RestoreRefusedError, match="could not restore the objects") as refused:

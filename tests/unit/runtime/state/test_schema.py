@@ -59,7 +59,7 @@ def restored(world, old, new, write):
     ],
     ids=lambda case: case if isinstance(case, str) else "",
 )  # fmt: skip
-def test_what_could_be_misread_is_refused(world, old, new, reason):
+def test_incompatible_type_change_is_rejected(world, old, new, reason):
     with pytest.raises(CheckpointError, match="state 's' of operator 'counter'") as caught:
         restored(
             world, old, new, lambda state: getattr(state, "update", getattr(state, "add", None))(1)
@@ -81,7 +81,7 @@ def test_what_could_be_misread_is_refused(world, old, new, reason):
     ],
     ids=["typed later", "type left out", "same", "wider", "any object"],
 )
-def test_what_cannot_be_misread_is_carried_over(world, old, new):
+def test_compatible_type_change_is_accepted(world, old, new):
     assert restored(world, old, new, lambda state: state.update(7)).value() == 7
 
 

@@ -119,7 +119,7 @@ def state(request, tmp_path):
     made.keyed.close()
 
 
-def test_what_changes_after_the_barrier_is_not_in_the_snapshot(state):
+def test_changes_after_the_barrier_are_not_in_the_snapshot(state):
     state.update(0, "k", 1)
     state.begin()
     state.update(0, "k", 2)
@@ -139,7 +139,7 @@ def test_the_next_snapshot_can_be_taken_before_the_last_one_is_written(state):
     assert state.found()[0] == {key: list(range(key, 39, 3)) for key in range(3)}
 
 
-def test_what_a_failed_write_has_lost_is_in_the_next_snapshot_even_if_nothing_changes(state):
+def test_snapshot_after_a_failed_write_contains_the_lost_changes(state):
     state.update(0, "k", 1)
     state.begin()
     assert state.write()

@@ -79,7 +79,7 @@ def test_a_restore_finds_the_last_checkpoint(world, lose_local):
     assert [found[key] for key in range(100)] == ["second"] * 50 + ["first"] * 50
 
 
-def test_what_was_written_early_is_lost_with_the_attempt(rocks):
+def test_spilled_entries_are_lost_with_the_attempt(rocks):
     fill(rocks.backend, range(10), "kept")
     rocks.barrier()
     fill(rocks.backend, range(10), "lost")
@@ -258,7 +258,7 @@ def test_the_files_of_a_database_are_known_by_their_epoch(rocks):
     assert {epoch_of_file(name) for name in chain.files()} == {42}
 
 
-def test_another_job_writes_all_files_anew(rocks, tmp_path):
+def test_another_job_uploads_all_files_again(rocks, tmp_path):
     fill(rocks.backend, range(100))
     chain = rocks.barrier().relocated(CheckpointStorage(f"{tmp_path}/storage"))
     assert all(name.startswith("/") for name in chain.files())

@@ -136,5 +136,5 @@ def test_times_sort_as_bytes(one, other):
 
 
 @given(st.binary(min_size=1).filter(lambda prefix: prefix.strip(b"\xff")), st.binary())
-def test_what_begins_with_a_prefix_is_before_the_end_of_its_range(prefix, rest):
+def test_prefix_range_contains_all_keys_with_the_prefix(prefix, rest):
     assert prefix <= prefix + rest < after(prefix)
