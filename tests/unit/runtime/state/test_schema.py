@@ -67,7 +67,7 @@ def test_incompatible_type_change_is_rejected(world, old, new, reason):
     assert caught.value.detail == reason
     assert StateSchema.of(old).text in caught.value.message
     assert StateSchema.of(new).text in caught.value.message
-    assert "another name" in caught.value.hint
+    assert "rename the state descriptor" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -190,9 +190,9 @@ def test_a_fraction_of_a_millisecond_is_cut_off():
     ("timestamp", "problem"),
     [
         (1_700_000_000.75, "returned seconds"),
-        ("1700000000000", "returned no number"),
-        (None, "returned no number"),
-        (float("nan"), "returned no number"),
+        ("1700000000000", "returned a value that is not a number"),
+        (None, "returned a value that is not a number"),
+        (float("nan"), "returned a value that is not a number"),
         (2**63, "returned a number beyond 64 bits"),
         (1e30, "returned a number beyond 64 bits"),
     ],
