@@ -66,7 +66,7 @@ def test_values_with_missing_classes_name_the_class(orders, kind):
     snapshot = state.read(orders[kind])
     with pytest.raises(CheckpointError) as raised:
         list(snapshot.state("orders", "last"))
-    assert "cannot be imported" in raised.value.message
+    assert "cannot import" in raised.value.message
     assert "vanishing_shop" in str(raised.value)
     assert "PYTHONPATH" in raised.value.hint
 

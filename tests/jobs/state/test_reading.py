@@ -121,11 +121,11 @@ def test_operators_are_found_by_uid_name_and_id(everything, name):
     [
         (lambda s: s.state("al", "total"), "has no operator 'al'", "did you mean 'all'"),
         (lambda s: s.state("all", "totel"), "operator 'all' has no state 'totel'", "did you mean 'total'"),
-        (lambda s: s.state("all", "mine"), "has no state 'mine'", "there is 'best'"),
+        (lambda s: s.state("all", "mine"), "has no state 'mine'", "use one of 'best'"),
         (lambda s: s.state("all", "watermark"), "has no state 'watermark'", "use .operator_state('all'"),
         (lambda s: s.operator_state("all", "total"), "has no state 'total'", "use .state('all'"),
         (lambda s: s.state("all", "total", explode=True), "cannot be exploded", "explode=True is for"),
-        (lambda s: s.offsets("all"), "has no source 'all'", "there is 'numbers'"),
+        (lambda s: s.offsets("all"), "has no source 'all'", "use one of 'numbers'"),
         (lambda s: s.operator(""), "by its uid, name or id", "'all'"),
     ],
 )  # fmt: skip

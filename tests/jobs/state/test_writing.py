@@ -451,7 +451,7 @@ def test_the_type_of_a_state_cannot_be_changed(everything):
             lambda key, value: 1 / 0,
             "the function that changes state 'seen' of operator 'all' failed",
         ),
-        (lambda key, value: 5, "is list state, and 5 (int) is no list"),
+        (lambda key, value: 5, "is list state, but 5 (int) is not a list"),
     ],
 )
 def test_functions_that_fail_leave_no_savepoint(everything, tmp_path, function, message):
