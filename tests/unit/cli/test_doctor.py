@@ -40,7 +40,7 @@ def test_findings_are_told_with_what_helps(controller, capsys):
     assert lines[0] == f"job 'clicks' ({JOB})"
     assert lines[2] == "CRITICAL  the job was started again 4 times"
     assert lines[4].startswith("          -> what failed is under its exceptions")
-    assert any(line.startswith("not looked at: ") for line in lines)
+    assert any(line.startswith("not checked: ") for line in lines)
 
 
 def test_json_has_all_of_it(controller, capsys):
@@ -69,7 +69,7 @@ def test_a_healthy_job_is_told_so(controller, capsys):
 
 def test_a_job_that_is_not_there_is_an_error(controller, capsys):
     assert main(["doctor", "nothing"]) == 1
-    assert "there is no job 'nothing'" in capsys.readouterr().err
+    assert "unknown job 'nothing'" in capsys.readouterr().err
 
 
 def test_a_diagnosis_is_made_once_for_all_who_ask_within_some_seconds():
