@@ -150,21 +150,21 @@ def run_program(program: Program, options: Sequence[str], arguments: Sequence[st
             "programs cannot reach this process: it has no file in ~/.penstock/processes",
         )
     command = ["run", f"--session={own[0].address}", "--detached", *options]
-    told = _penstock([*command, str(program.path), *arguments], own[0].token)
-    found = _JOB_ID.search(told)
+    output = _penstock([*command, str(program.path), *arguments], own[0].token)
+    found = _JOB_ID.search(output)
     if found is None:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
             f"{program.name} ended without submitting a job",
-            told.strip()[-2000:] or "hint: call env.execute() in the program",
+            output.strip()[-2000:] or "hint: call env.execute() in the program",
         )
     return found[0]
 
 
 def plan_of(program: Program, options: Sequence[str], arguments: Sequence[str]) -> dict[str, Any]:
     """Return the plan of a program, which is run up to its first job."""
-    told = _penstock(["plan", "--json", *options, str(program.path), *arguments], None)
-    shown: dict[str, Any] = json.loads(told[told.index("{") :])
+    output = _penstock(["plan", "--json", *options, str(program.path), *arguments], None)
+    shown: dict[str, Any] = json.loads(output[output.index("{") :])
     return {
         "jid": "0" * 32,
         "name": shown["name"],
