@@ -56,9 +56,9 @@ def families(samples: Iterable[Sample], *, filters: bool) -> list[Metric]:
             for label, value in sample.labels.items()
         }
         series = (name, frozenset(labels.items()))
-        if series in told:
+        if series in seen:
             continue
-        told.add(series)
+        seen.add(series)
         if sample.quantiles:
             for share, value in sample.quantiles.items():
                 family.add_sample(name, {**labels, "quantile": share}, value)
