@@ -119,7 +119,7 @@ def _ask(resident: Resident) -> list[dict[str, str]]:
         dump = resident.controller.inspect(slot.id, ThreadDump()).result(_PATIENCE_S)
     except (PenstockError, TimeoutError) as error:
         problem = f"process {slot.process}: {error or 'no response'}"
-        return [{"threadName": str(slot.id), "stringifiedThreadInfo": told}]
+        return [{"threadName": str(slot.id), "stringifiedThreadInfo": problem}]
     return describe_threads(dump, f"process {slot.process}, ")
 
 

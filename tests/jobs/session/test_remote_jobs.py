@@ -136,5 +136,5 @@ def test_without_a_session_a_program_is_told_how_to_start_one(monkeypatch, tmp_p
     env = StreamExecutionEnvironment.get_execution_environment(options)
     env.from_collection([1]).map(lambda number: number)
 
-    with pytest.raises(JobRequestError, match="no session runs here"):
+    with pytest.raises(JobRequestError, match="no session runs on this machine"):
         env.execute("nowhere")

@@ -361,7 +361,7 @@ def test_an_address_where_nothing_answers_is_a_failure(capsys):
 @pytest.mark.parametrize("address", ["nonsense", "host:x", "ftp://host:1", "host", ":80"])
 def test_a_wrong_address_is_wrong_usage(capsys, address):
     assert main(["list", "-m", address]) == 2
-    assert f"'{address}' is not an address" in capsys.readouterr().err
+    assert f"invalid address '{address}'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
