@@ -38,7 +38,7 @@ def test_findings_are_told_with_what_helps(controller, capsys):
     assert main(["doctor", "clicks"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"job 'clicks' ({JOB})"
-    assert lines[2] == "CRITICAL  the job was started again 4 times"
+    assert lines[2] == "CRITICAL  the job was restarted 4 times"
     assert lines[4].startswith("          -> what failed is under its exceptions")
     assert any(line.startswith("not checked: ") for line in lines)
 
@@ -47,7 +47,7 @@ def test_json_has_all_of_it(controller, capsys):
     assert main(["doctor", JOB[:8], "--json"]) == 0
     diagnosis = json.loads(capsys.readouterr().out)
     assert diagnosis["health"] == "critical"
-    assert diagnosis["headline"] == "the job was started again 4 times"
+    assert diagnosis["headline"] == "the job was restarted 4 times"
     assert diagnosis["findings"][0]["figures"] == {"restarts": 4}
 
 
