@@ -39,7 +39,7 @@ def test_findings_are_told_with_what_helps(controller, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"job 'clicks' ({JOB})"
     assert lines[2] == "CRITICAL  the job was restarted 4 times"
-    assert lines[4].startswith("          -> what failed is under its exceptions")
+    assert lines[4].startswith("          -> see the exceptions of the job")
     assert any(line.startswith("not checked: ") for line in lines)
 
 
@@ -64,7 +64,7 @@ def test_the_exit_code_tells_what_is_asked_for(controller, restarts, severity, c
 def test_a_healthy_job_is_told_so(controller, capsys):
     controller.restarts = 0
     assert main(["doctor", "clicks"]) == 0
-    assert "nothing stands out" in capsys.readouterr().out
+    assert "no problems found" in capsys.readouterr().out
 
 
 def test_a_job_that_is_not_there_is_an_error(controller, capsys):

@@ -464,8 +464,8 @@ STATES = {
 
 def test_state_that_grows_and_never_expires_is_named():
     found = only(growing_state(growing(10, 20, 30, 40, details=STATES)))
-    assert found.title == "state grows by 3.5 GB an hour; 'KEYED PROCESS.last' never expires"
-    assert found.detail == "from 10.0 MB to 40.0 MB in 30 s; at this pace it doubles in 40 s"
+    assert found.title == "state grows by 3.5 GB per hour; 'KEYED PROCESS.last' never expires"
+    assert found.detail == "from 10.0 MB to 40.0 MB in 30 s; at this rate it doubles in 40 s"
     assert found.severity is Severity.WARNING
     assert found.vertex == "count"
     assert "enable_time_to_live" in found.hint
@@ -514,7 +514,7 @@ def test_a_process_near_its_limit_is_told_what_it_should_have(peak, severity):
     found = only(memory(job(processes=processes)))
     assert found.severity is severity
     assert found.detail.startswith("process 7 on a:")
-    assert "give it 1.5 GB" in found.hint or "give it 1.2 GB" in found.hint
+    assert "set it to 1.5 GB" in found.hint or "set it to 1.2 GB" in found.hint
     assert "rocksdb" in found.hint
 
 
@@ -550,6 +550,6 @@ def test_what_matters_most_comes_first():
 
 def test_a_healthy_job_has_no_findings_and_one_that_is_over_is_not_judged():
     assert diagnose(job()) == Diagnosis(())
-    assert diagnose(job()).headline == "nothing stands out"
+    assert diagnose(job()).headline == "no problems found"
     over = diagnose(replace(job(restarts=9), status="FAILED"))
     assert (over.health, over.unknown) == ("ok", ("the job is failed",))
