@@ -147,7 +147,7 @@ def test_a_slot_knows_no_request_but_those_of_the_fixed_set(start):
 
 def test_a_task_that_does_not_run_is_refused(start):
     controller, client = start(StuckUntilLetGo())
-    with pytest.raises(JobRequestError, match=r"task nothing\[7\] does not run now"):
+    with pytest.raises(JobRequestError, match=r"task nothing\[7\] is not running"):
         controller.inspect(TaskId("nothing", 7), ThreadDump()).result(PATIENCE_S)
     LET_GO.set()
     client.get_job_execution_result().result(PATIENCE_S)

@@ -92,8 +92,8 @@ def test_modules_of_python_and_of_packages_are_not_the_users():
     ("data", "told"),
     [
         (b"nonsense", "cannot be read"),
-        (pickle.dumps(((FORMAT, (2, 7)), b"")), "sent by another version"),
-        (pickle.dumps(((FORMAT + 1, sys.version_info[:2]), b"")), "sent by another version"),
+        (pickle.dumps(((FORMAT, (2, 7)), b"")), "submitted by another version"),
+        (pickle.dumps(((FORMAT + 1, sys.version_info[:2]), b"")), "submitted by another version"),
         (
             pickle.dumps(((FORMAT, sys.version_info[:2]), b"cno_such_module\nthing\n.")),
             "needs a package",

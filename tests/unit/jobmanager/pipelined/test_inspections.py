@@ -66,7 +66,7 @@ def test_a_slot_that_says_nothing_is_given_up_after_what_it_needs_and_some_patie
     send(inspections)
     clock.now = PATIENCE_S + 1
     inspections.take()
-    with pytest.raises(NoAnswerError, match=r"task v\[0\] has not answered in time"):
+    with pytest.raises(NoAnswerError, match=r"task v\[0\] did not answer in time"):
         short.result(0)
     assert not long.done()
     clock.now = PATIENCE_S + 11
@@ -105,7 +105,7 @@ def test_after_the_end_everything_is_refused(inspections):
     waiting = inspections.ask(TASK, ThreadDump())
     inspections.close()
     for result in (sent, waiting, inspections.ask(TASK, ThreadDump())):
-        with pytest.raises(JobRequestError, match="does not run any more"):
+        with pytest.raises(JobRequestError, match="is not running any more"):
             result.result(0)
 
 

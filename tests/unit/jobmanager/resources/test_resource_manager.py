@@ -48,7 +48,9 @@ def test_a_job_that_needs_more_than_there_are_is_refused_at_once_with_the_number
     manager_on_its_own_clock, changes
 ):
     manager = manager_on_its_own_clock
-    with pytest.raises(NoRoomError, match="needs 5 slots to run pipelined, and Spark has 4"):
+    with pytest.raises(
+        NoRoomError, match="needs 5 slots to run in pipelined mode, but Spark has 4"
+    ):
         manager.acquire(demand("a", 5), lambda: 4, never)
     assert changes.waits == 0
     assert manager.use().waiting == 0
@@ -96,7 +98,7 @@ def test_after_the_timeout_a_job_is_refused_with_who_holds_what(manager_on_its_o
     began = changes.now
 
     with pytest.raises(
-        NoRoomError, match=r"needs 2 slots .* of Spark's 4 others leave 1 after 2 s"
+        NoRoomError, match=r"needs 2 slots .* only 1 of Spark's 4 are free after 2 s"
     ) as refusal:
         manager.acquire(demand("b", 2, timeout_s=2), lambda: 4, never)
 
