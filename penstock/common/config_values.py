@@ -55,10 +55,10 @@ _AMOUNT = re.compile(r"\s*(-?\d+)\s*([^\d\s-]*)\s*", re.ASCII)
 def _amount(text: str, units: dict[str, int], default: int) -> int:
     match = _AMOUNT.fullmatch(text)
     if match is None:
-        raise ValueError("it is not a whole number followed by a unit")
+        raise ValueError("it is not an integer followed by a unit")
     label = match[2].lower()
     if label and label not in units:
-        raise ValueError(f"'{match[2]}' is not a unit")
+        raise ValueError(f"unknown unit '{match[2]}'")
     return int(match[1]) * (units[label] if label else default)
 
 
@@ -88,7 +88,7 @@ def parse_memory(text: str) -> int:
     """
     size = _amount(text, _MEMORY_UNITS, 1)
     if size < 0:
-        raise ValueError("a size of memory is not negative")
+        raise ValueError("a memory size must not be negative")
     return size
 
 
@@ -261,7 +261,7 @@ def _check_bits(value: int, kind: OptionType) -> int:
     if not -(2**bits) <= value < 2**bits:
         raise ValueError("it is out of range")
     if kind is OptionType.MEMORY and value < 0:
-        raise ValueError("a size of memory is not negative")
+        raise ValueError("a memory size must not be negative")
     return value
 
 

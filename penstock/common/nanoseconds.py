@@ -34,7 +34,9 @@ def to_nanos(value: dt.datetime) -> int:
     )  # fmt: skip
     micros = (whole - _EPOCH) // _MICROSECOND
     if not FIRST_MICROS <= micros <= LAST_MICROS:
-        raise ValueError(f"{value} is outside of the years 1678 to 2261, which nanoseconds reach")
+        raise ValueError(
+            f"{value} is outside the range of nanosecond timestamps, the years 1678 to 2261"
+        )
     return micros * 1000 + int(getattr(value, "nanosecond", 0))
 
 

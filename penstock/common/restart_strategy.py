@@ -118,8 +118,8 @@ class ExponentialDelay(RestartStrategyConfiguration):
     def __post_init__(self) -> None:
         if self.initial_ms < 1 or self.max_ms < self.initial_ms:
             raise ArgumentError(
-                f"a backoff from {self.initial_ms} ms to {self.max_ms} ms cannot grow",
-                hint="the initial backoff is at least 1 ms and not above the maximum",
+                f"invalid backoff: initial {self.initial_ms} ms, maximum {self.max_ms} ms",
+                hint="the initial backoff must be at least 1 ms and at most the maximum",
             )
         if self.multiplier < 1:
             raise ArgumentError(f"the backoff multiplier must be at least 1, not {self.multiplier}")

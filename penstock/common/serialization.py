@@ -19,7 +19,7 @@ def _check_charset(charset: str) -> str:
         codecs.lookup(charset)
     except (LookupError, TypeError):
         raise ArgumentError(
-            f"{charset!r} is not a charset", hint="use a name that Python knows, such as 'UTF-8'"
+            f"unknown charset {charset!r}", hint="use a name that Python knows, such as 'UTF-8'"
         ) from None
     return charset
 

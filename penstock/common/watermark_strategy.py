@@ -182,7 +182,7 @@ class WatermarkStrategy:
         if isinstance(supplier, WatermarkGenerator) or not callable(supplier):
             raise ArgumentTypeError(
                 f"supplier does not create watermark generators: {supplier!r}",
-                hint="give the class, or a function without arguments: every split has a generator of its own",
+                hint="give the class, or a function without arguments: every split has its own generator",
             )
         return WatermarkStrategy(supplier)
 
@@ -253,7 +253,7 @@ class AssignerWithPeriodicWatermarksWrapper:
 
     def __init__(self, j_assigner_with_periodic_watermarks: Any) -> NoReturn:
         raise UnsupportedOperationError(
-            "an assigner that is written in Java cannot run here",
+            "assigners written in Java are not supported",
             hint="use WatermarkStrategy.for_generator with a Python WatermarkGenerator",
         )
 

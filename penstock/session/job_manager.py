@@ -87,7 +87,7 @@ class JobManager:
             self._place.stop()
             raise ConfigurationError(
                 "the session cannot listen for clients",
-                hint="set rest.port to another port, or leave it out for any that is free",
+                hint="set rest.port to another port, or remove it to use any free port",
             )
         self._endpoint.reporters.ensure_started(self._configuration, self._endpoint.services)
         if self._campaign is not None:
@@ -171,7 +171,7 @@ class JobManager:
             self._campaign.close()
         self._endpoint.close(2.0)
         self._place.stop()
-        _log.info("the session has ended within %.1f s", time.monotonic() - started)
+        _log.info("the session stopped within %.1f s", time.monotonic() - started)
 
 
 def _store(services: HighAvailability | None) -> JobStore:

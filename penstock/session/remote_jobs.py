@@ -62,7 +62,8 @@ def submit(
     answer = _again(lambda: client.request("POST", "/penstock/jobs", submission.to_json()))
     for key in answer.get("ignored-options", ()):
         _log.warning(
-            "option '%s' has no effect: it is the session's, and is set when that is started", key
+            "option '%s' has no effect: it belongs to the session and is set when the session starts",
+            key,
         )
     attached = configuration.get(options.EXECUTION_ATTACHED)
     return RemoteJobController(client, str(answer["jobid"]), job_name, attached=attached)
@@ -74,8 +75,8 @@ def _refuse_collecting(transformations: Sequence[Transformation]) -> None:
         spec = getattr(step, "spec", None)
         if spec is not None and isinstance(spec.writes_to, CollectSink):
             raise UnsupportedOperationError(
-                "a job of a session brings no records back to the program",
-                detail="execute_and_collect() has them in the process that runs the job",
+                "execute_and_collect() is not supported in a session",
+                detail="the records would be in the process that runs the job",
                 hint="write to a sink, or run the program without a session",
             )
 
@@ -188,7 +189,7 @@ class RemoteJobController:
             case JobStatus.CANCELED:
                 raise JobCancelledError(f"job '{self._name}' was cancelled")
             case _:
-                raise JobExecutionError(answer["error"] or f"job '{self._name}' has failed")
+                raise JobExecutionError(answer["error"] or f"job '{self._name}' failed")
 
     def _operation(
         self,

@@ -123,7 +123,7 @@ def watch_application(
                     time.monotonic(), executors, lambda: _standing(context, java)
                 )
             except Exception as error:  # noqa: BLE001 - a JVM that ends says so in many ways
-                _log.debug("the application cannot be watched: %s", error)
+                _log.debug("cannot watch the Spark application: %s", error)
                 lost, text, executors = False, None, 0
             if text is not None:
                 _log.log(logging.INFO if executors else logging.WARNING, "%s", text)
@@ -172,7 +172,7 @@ def _ask(context: SparkContext, java: Any, address: str) -> bool | None:
         request = _module(jvm, "org.apache.spark.deploy.DeployMessages$RequestMasterState$")
         state = endpoint.askSync(request, _module(jvm, "scala.reflect.ClassTag$").Any())
     except Exception as error:  # noqa: BLE001 - it is gone in many ways
-        _log.debug("the master at %s does not answer: %s", address, error)
+        _log.debug("the Spark master at %s does not answer: %s", address, error)
         return None
     if str(state.status().toString()) != "ALIVE":
         return None

@@ -161,7 +161,7 @@ def _prepare_here(bundle: Path, interrupted: Callable[[], bool]) -> tuple[str, s
             os.killpg(making.pid, signal.SIGKILL)
             reading.join()  # the process is reaped, too
             raise JobCancelledError(
-                "the job was cancelled while the environment of its tasks was made"
+                "the job was cancelled while the Python environment of its tasks was created"
             )
     if making.returncode:
         return (

@@ -105,8 +105,8 @@ def find_java() -> str:
     found = shutil.which("java")
     if found is None:
         raise JavaNotFoundError(
-            "no Java was found, and Spark runs on Java",
-            detail="neither JAVA_HOME nor the PATH leads to a java program",
+            "Java not found, which Spark needs",
+            detail="there is no java executable in JAVA_HOME or on the PATH",
             hint="install a JDK, version 17 or later: apt-get install openjdk-17-jdk-headless, or brew install openjdk@17",
         )
     return found

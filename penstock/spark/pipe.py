@@ -86,7 +86,7 @@ def run_pipe(
         try:
             _delete_shuffle_files(context, stages[1:])
         except Exception as error:  # noqa: BLE001 - a context that has died tells so in many ways
-            _log.warning("files of an exchange were not deleted, Spark does it later: %s", error)
+            _log.warning("shuffle files were not deleted, Spark will delete them later: %s", error)
     deliver((row for _, row in pairs), on_ack)
 
 

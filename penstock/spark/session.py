@@ -228,12 +228,12 @@ def _cause(error: Exception) -> Exception | None:
 def _not_started(master: str, code: int | None, reason: str) -> PenstockError:
     if code is not None:
         return PenstockError(
-            f"the JVM for Spark ended while the context was made, with exit code {code}",
+            f"the JVM for Spark ended with exit code {code} while the SparkContext was created",
             detail=reason,
         )
     if any(words in reason for words in _NO_MASTER):
         return ConfigurationError(
-            f"'{master}' is not a Spark master",
+            f"invalid Spark master '{master}'",
             detail=reason,
             hint=f"set option -m of 'penstock run', or spark.master, to one of these: {MASTER_FORMS}",
         )
@@ -247,7 +247,7 @@ def _not_started(master: str, code: int | None, reason: str) -> PenstockError:
     return kind(
         f"Spark cannot start on master '{master}'",
         detail=reason,
-        hint="check the spark.* options ('penstock config --key spark'); on YARN, the application's diagnostics say more"
+        hint="check the spark.* options ('penstock config --key spark'); on YARN, see also the application's diagnostics"
         if master.startswith("yarn")
         else "check the spark.* options: 'penstock config --key spark'",
     )

@@ -55,7 +55,9 @@ def barrier_body(
 
         context = BarrierTaskContext.get()
         if context.attemptNumber() > 0:
-            raise PenstockError("Spark has started a task of a stage again: the driver does that")
+            raise PenstockError(
+                "Spark has retried a task of a stage; only the driver restarts stages"
+            )
         _require_network()
         _prepare(deployment.settings, context)
         slot = context.partitionId()
@@ -80,7 +82,7 @@ def _require_network() -> None:
         import zmq  # noqa: F401 - it is there
     except ImportError as error:
         raise PenstockError(
-            "the Python of Spark's executors has no pyzmq, which carries records between slots",
+            "pyzmq is not installed in the Python of Spark's executors; slots need it to exchange records",
             detail=str(error),
             hint="install pyzmq there, or set penstock.execution.mode to epochs",
         ) from error

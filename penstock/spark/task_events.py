@@ -73,7 +73,7 @@ def watched(
             try:
                 found = look()
             except Exception as error:  # noqa: BLE001 - the job goes on, and its ACKs tell
-                _log.debug("Spark does not tell of its tasks: %s", error)
+                _log.debug("Spark does not report its tasks: %s", error)
                 return
             for each in found:
                 if (each.stage, each.task) not in told and not over.is_set():

@@ -104,7 +104,7 @@ def _backend(
     backend = BACKENDS.get(kind)
     if backend is None:
         names = " or ".join(map(repr, BACKENDS))
-        raise ArgumentError(f"a state backend is {names}, not {kind!r}")
+        raise ArgumentError(f"the state backend must be {names}, not {kind!r}")
     return backend.create_temporary(clock, operator, max_parallelism)
 
 

@@ -56,7 +56,7 @@ class MiniCluster:
     def __init__(self, mode: str = EPOCHS) -> None:
         if mode not in MODES:
             raise ArgumentError(
-                f"a MiniCluster has no mode {mode!r}", hint=f"use one of {', '.join(MODES)}"
+                f"unknown mode {mode!r} of a MiniCluster", hint=f"use one of {', '.join(MODES)}"
             )
         self.mode = mode
         self.masters: list[JobMaster] = []

@@ -77,7 +77,8 @@ class Protocol:
             committables = writer.prepare_commit()
         if not isinstance(committables, list):
             raise broken(
-                f"writer.prepare_commit of epoch {epoch}", f"it returns {committables!r}, no list"
+                f"writer.prepare_commit of epoch {epoch}",
+                f"it returns {committables!r}, which is not a list",
             )
         with step(f"writer.snapshot after epoch {epoch}"):
             copy_of(writer.snapshot(), "what writer.snapshot returns")
@@ -170,7 +171,7 @@ def expect_hidden(
     known = {setup.identity(record) for record in [*allowed, *hidden]}
     strange = {setup.identity(record) for record in found} - known
     if strange:
-        raise broken(where, f"records that nobody wrote: {sorted(map(repr, strange))}")
+        raise broken(where, f"unexpected records: {sorted(map(repr, strange))}")
 
 
 @SINK_RULES.rule("wrong arguments are refused where they are given, not when the job runs")
@@ -347,9 +348,7 @@ def _clean_up(setup: SinkSetup, directory: Path) -> None:
     with step("left_over of the setup"):
         rest = list(setup.left_over())
     if rest:
-        raise broken(
-            "after clean_up and commit", f"this still lies about: {', '.join(map(repr, rest[:5]))}"
-        )
+        raise broken("after clean_up and commit", f"left behind: {', '.join(map(repr, rest[:5]))}")
 
 
 @SINK_RULES.rule("a request without committables is committed as any other")
@@ -403,7 +402,7 @@ def _wake_up(setup: SinkSetup, directory: Path) -> None:
         writer.wake_up()
     again = writer.next_wakeup()
     if again is not None and again <= due:
-        raise broken("writer.next_wakeup after wake_up", "it is due at once, for ever")
+        raise broken("writer.next_wakeup after wake_up", "it is always due at once")
     expect_hidden(setup, "after wake_up", [], one)
     job.commit(job.request(1, job.prepare(writer, 1), final=True))
     job.close(writer)

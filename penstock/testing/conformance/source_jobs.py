@@ -79,7 +79,7 @@ def _wait_for_records(setup: SourceSetup, shelf: Folder, client: Any, count: int
     time.sleep(_SETTLE_S)
     if result.done():
         result.result(0)
-        raise broken("a job without an end", "the job has ended by itself")
+        raise broken("a job with an unbounded source", "the job has ended by itself")
 
 
 @SOURCE_RULES.rule_in_both_modes("a job reads each record once")
@@ -315,7 +315,7 @@ class _Watermarks(ProcessFunction):
 @SOURCE_RULES.rule_in_both_modes("what is no record fails the job, by name, or is put aside")
 def _malformed(setup: SourceSetup, directory: Path, mode: str) -> None:
     if type(setup).add_malformed is SourceSetup.add_malformed:
-        raise does_not_apply("the setup cannot add what is no record")
+        raise does_not_apply("the setup cannot add a malformed record")
     records = filled(setup, 10)
     text = setup.add_malformed()
     more = [setup.record(number) for number in range(10, 20)]
@@ -362,5 +362,5 @@ def _check_refusal(setup: SourceSetup, directory: Path, mode: str, text: str) ->
                 raise broken(where, f"the error does not say {text!r}: {error}") from error
             return
         except TimeoutError as error:
-            raise broken(where, "the job goes on as if nothing was wrong") from error
-    raise broken(where, "the job ends as if nothing was wrong")
+            raise broken(where, "the job continues without an error") from error
+    raise broken(where, "the job ends without an error")
