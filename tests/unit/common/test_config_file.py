@@ -55,7 +55,7 @@ def test_an_older_name_means_the_option_of_today():
 WRONG = {
     "unknown": (
         "rest.nothing: 1\nparalelism.default: 3",
-        "option 'rest.nothing' is unknown",
+        "unknown option 'rest.nothing'",
         "line 1",
         "",
     ),
@@ -87,7 +87,7 @@ WRONG = {
     "no such value": ("parallelism.default: many", "cannot be 'many'", "line 1", "integer"),
     "too small": ("parallelism.default: 0", "cannot be '0'", "line 1", "at least 1"),
     "no options": ("- a\n- b", "not a list of options", "line 1", "key: value"),
-    "no YAML": ("a: [1\nb: 2", "is not YAML", "line 2", ""),
+    "no YAML": ("a: [1\nb: 2", "is not valid YAML", "line 2", ""),
 }
 
 

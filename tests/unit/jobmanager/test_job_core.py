@@ -385,7 +385,7 @@ def test_a_savepoint_that_was_written_is_not_answered_again() -> None:
 
 
 def test_an_event_that_does_not_belong_is_refused_with_the_story() -> None:
-    with pytest.raises(PenstockError, match="DelayOver does not belong here") as caught:
+    with pytest.raises(PenstockError, match="unexpected event DelayOver") as caught:
         running().handle(DelayOver())
     assert "Restored -> looking for requests; Asked -> running on" in caught.value.detail
     with pytest.raises(PenstockError, match="the job is over"):

@@ -59,10 +59,10 @@ NOTHING = {
     "wrong-checkpoint": (f"{JOB_ID}/chk-9", "the path does not exist"),
     "manifest-of-a-wrong-checkpoint": (f"{JOB_ID}/chk-9/_metadata", "the path does not exist"),
     "savepoint-without-metadata": ("savepoint-1", "a savepoint without its _metadata"),
-    "directory-of-others": ("files", "it has neither"),
-    "directory-of-jobs": ("", "it has neither"),
-    "job-without-checkpoints": ("e" * 32, "it has neither"),
-    "a-file": ("files/a", "it has neither"),
+    "directory-of-others": ("files", "it contains neither"),
+    "directory-of-jobs": ("", "it contains neither"),
+    "job-without-checkpoints": ("e" * 32, "it contains neither"),
+    "a-file": ("files/a", "it contains neither"),
 }
 
 

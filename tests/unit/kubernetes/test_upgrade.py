@@ -71,6 +71,6 @@ def test_without_all_savepoints_nothing_is_changed(command, jobs, kubernetes, ca
 def test_an_image_that_cannot_be_changed_is_told(command, kubernetes, capsys) -> None:
     kubernetes.broken = True
     assert main(command) == 2
-    assert "the Deployment 'fraud' in namespace 'streams' still has its image" in (
+    assert "cannot change the image of Deployment 'fraud' in namespace 'streams'" in (
         capsys.readouterr().err
     )

@@ -97,4 +97,4 @@ def test_a_damaged_file_hides_no_other_job(tmp_path, caplog):
     (tmp_path / "damaged.json").write_text("{")
 
     assert store.all() == [job]
-    assert "damaged.json cannot be read" in caplog.text
+    assert "damaged.json: " in caplog.text

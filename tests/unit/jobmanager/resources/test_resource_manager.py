@@ -75,7 +75,7 @@ def test_a_job_waits_for_as_long_as_a_cluster_has_no_executors(manager_on_its_ow
 
 
 def test_a_timeout_ends_the_wait_for_a_cluster_without_executors(manager_on_its_own_clock):
-    with pytest.raises(NoRoomError, match="and Spark has 0 after 40 s"):
+    with pytest.raises(NoRoomError, match="but Spark has 0 after 40 s"):
         manager_on_its_own_clock.acquire(
             demand("a", 4, timeout_s=40), lambda: 0, never, arriving_s=30
         )
@@ -104,7 +104,7 @@ def test_after_the_timeout_a_job_is_refused_with_who_holds_what(manager_on_its_o
 
     assert changes.now - began == pytest.approx(2, abs=0.11)  # it looks ten times a second
 
-    assert "held by 'job a' 3" in str(refusal.value)
+    assert "allocated to 'job a' 3" in str(refusal.value)
     assert manager.use().waiting == 0
 
 
