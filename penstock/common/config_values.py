@@ -20,7 +20,7 @@ class OptionType(enum.Enum):
     DOUBLE = "a number"
     BOOLEAN = "true or false"
     DURATION = "a duration such as '10 s', '200 ms' or '1 h'"
-    MEMORY = "a size of memory such as '64 mb' or '20 kb'"
+    MEMORY = "a memory size such as '64 mb' or '20 kb'"
     LIST = "a list such as 'a;b'"
     MAP = "a map such as 'key1:value1,key2:value2'"
     ENUM = "a name"
@@ -81,7 +81,7 @@ def format_duration(duration: Duration) -> str:
 
 
 def parse_memory(text: str) -> int:
-    """Read a size of memory as bytes; a plain number is bytes, units go by 1024. Raises ValueError.
+    """Parse a memory size as bytes; a plain number is bytes, units go by 1024. Raises ValueError.
 
     >>> parse_memory("64 mb"), parse_memory("20480")
     (67108864, 20480)

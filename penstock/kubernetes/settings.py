@@ -80,7 +80,7 @@ class ClusterSettings:
         return self.storage.rstrip("/") if self.uses_s3 else MOUNT
 
     def configuration(self) -> dict[str, str]:
-        """Return the options in penstock.yaml. What was given goes before what is usual."""
+        """Return the options in penstock.yaml. Given options override the defaults."""
         found = {
             options.CHECKPOINT_INTERVAL.key: "10 s",
             options.CHECKPOINT_DIR.key: f"{self.shared}/checkpoints",
@@ -99,7 +99,7 @@ class ClusterSettings:
             "spark.executor.instances": str(self.executors),
             "spark.executor.cores": str(self.executor_cores),
             "spark.executor.memory": self.executor_memory,
-            # Stages that stay hold their cores: executors must not come and go.
+            # Pipelined jobs occupy their cores, so dynamic allocation must be off.
             "spark.dynamicAllocation.enabled": "false",
             **self._storage_options(),
         }

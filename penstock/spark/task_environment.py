@@ -56,7 +56,7 @@ class PreparationError(Exception):
 
 @dataclass
 class Prepared:
-    """An environment that is there: the interpreter, what it imports first, where it runs; and the locks that keep it.
+    """A prepared environment: the interpreter, its import path, its working directory, and the locks that protect it.
 
     `variables` are environment variables of its processes that name folders.
     """
@@ -161,7 +161,7 @@ def _lock(path: Path, kind: int) -> int:
 
 
 def _delete_unused(root: Path) -> None:
-    """Delete entries that nobody has used for a month, and that no process uses now."""
+    """Delete entries that were not used for a month and that no process uses now."""
     for path in root.glob("*.lock"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime < _UNUSED_S:
@@ -311,7 +311,7 @@ def _run(command: list[str], what: str) -> str:
     """Run a command and return its output; `what` is what cannot be had if it fails."""
     environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
     try:
-        done = subprocess.run(  # noqa: S603 - what the job's owner asked for
+        done = subprocess.run(  # noqa: S603 - configured by the job's owner
             command,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -321,18 +321,18 @@ def _run(command: list[str], what: str) -> str:
         )
     except OSError as error:
         raise PreparationError(
-            f"cannot install {what}", f"{command[0]}: {error.strerror}"
+            f"could not obtain {what}", f"{command[0]}: {error.strerror}"
         ) from error
     if done.returncode:
         lines = f"{done.stdout}{done.stderr}".strip().splitlines()[-_SHOWN_LINES:]
         raise PreparationError(
-            f"cannot install {what}", "\n".join(lines), f"the command was: {command}"
+            f"could not obtain {what}", "\n".join(lines), f"the command was: {command}"
         )
     return done.stdout
 
 
 def main(bundle: Path, arguments: list[str]) -> None:
-    """Become the interpreter that Spark asked for, in the environment of a bundle; or only make it and tell how that went."""
+    """Become the interpreter that Spark asked for, in the environment of a bundle; or only create it and print the result."""
     only = arguments == [ONLY]
     try:
         prepared = prepare(bundle)

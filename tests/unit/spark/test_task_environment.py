@@ -242,7 +242,7 @@ def test_what_cannot_be_had_is_said_and_leaves_nothing(bundle, tmp_path):
     requirements = requirements_of(tmp_path, "no-such-package-anywhere")
     wanted = bundle(requirements=str(requirements), packages=str(tmp_path / "none"))
     with pytest.raises(
-        PreparationError, match="cannot install the Python requirements of the job"
+        PreparationError, match="could not obtain the Python requirements of the job"
     ) as caught:
         prepare(wanted)
     assert "no-such-package-anywhere" in caught.value.detail
