@@ -142,7 +142,7 @@ ASYNC_SCALAR_DELAY = _duration(
 )
 ASYNC_SCALAR_ATTEMPTS = describe(
     ConfigOptions.key("table.exec.async-scalar.max-attempts").int_type().default_value(3),
-    "Maximum number of attempts of a failed call before the job fails.",
+    "Maximum number of retries of a failed call before the job fails.",
     minimum=1,
 )
 AGG_PHASE = _choice(
