@@ -39,7 +39,7 @@ def set_reader(reader: Reader | None) -> Reader:
 
 
 def shifted_reader(shift: str) -> Reader:
-    """Return a clock that is wrong as `shift` says: seconds, or seconds@path for as long as the path exists.
+    """Return a clock shifted by `shift`: seconds, or seconds@path while the path exists.
 
     >>> round(shifted_reader("-3600")() - time.time())
     -3600

@@ -33,7 +33,7 @@ def find_config_file() -> Path | None:
 
 
 def load_config_file(path: str | Path | None = None) -> tuple[Configuration, Path | None]:
-    """Return the options of a file, or of the one that counts, and its path; none if there is no file."""
+    """Return the options of a file (default: the effective configuration file) and its path; none if there is no file."""
     place = Path(path) if path is not None else find_config_file()
     if place is None:
         return Configuration(), None

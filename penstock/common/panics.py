@@ -9,7 +9,7 @@ from penstock.errors import PenstockError
 
 
 class PanicError(PenstockError, RuntimeError):
-    """A library written in Rust failed in a way that it does not expect."""
+    """A library written in Rust panicked."""
 
 
 def is_panic(error: BaseException) -> bool:

@@ -219,7 +219,7 @@ def is_this_interpreter(executable: str) -> bool:
     if found is None:
         return False
     theirs, ours = Path(found).absolute(), Path(sys.executable).absolute()
-    # Interpreters of virtual environments are links to one file: the folder tells them apart.
+    # Interpreters of virtual environments are links to one file, so the directory distinguishes them.
     same_folder = theirs.parent.resolve() == ours.parent.resolve()
     return same_folder and theirs.resolve() == ours.resolve()
 

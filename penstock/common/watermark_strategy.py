@@ -64,7 +64,7 @@ class WatermarkOutput(ABC):
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Say that this output is no longer idle."""
+        """Mark this output as active again."""
 
 
 class WatermarkGenerator(ABC):
@@ -204,7 +204,7 @@ class WatermarkStrategy:
         return dataclasses.replace(self, timestamp_assigner=timestamp_assigner)
 
     def with_idleness(self, idle_timeout: Any) -> WatermarkStrategy:
-        """Do not let others wait for a split that gave no record for so long."""
+        """Mark a split as idle if it produced no record for this long, so that it does not hold back the watermark."""
         timeout = to_millis(idle_timeout, "idle_timeout", minimum=1, number=False)
         return dataclasses.replace(self, idle_timeout_ms=timeout)
 
