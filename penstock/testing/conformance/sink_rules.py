@@ -295,7 +295,7 @@ def _zombie(setup: SinkSetup, directory: Path) -> None:
     request = job.request(1, job.epoch(successor, 1, one), final=True)
     for zombie in zombies:
         _may_fail(partial(zombie.write, list(ghosts), None, _MIN_WATERMARK))
-    _may_fail(zombies[0].prepare_commit)  # nobody takes its answer
+    _may_fail(zombies[0].prepare_commit)  # its result is ignored
     job.commit(request)
     _may_fail(zombies[1].prepare_commit)  # later still
     second = job.epoch(successor, 2, two)
@@ -304,9 +304,7 @@ def _zombie(setup: SinkSetup, directory: Path) -> None:
     last = job.request(2, second, final=True)
     job.commit(last)
     job.close(successor)
-    job.clean_up(
-        [last]
-    )  # what the zombies left may stand in the way of readers until the next start
+    job.clean_up([last])  # leftovers of the zombies may block readers until the next start
     if setup.guarantee is Guarantee.EXACTLY_ONCE:
         expect_shown(setup, "after an abandoned writer went on and closed late", [*one, *two])
     else:
@@ -319,7 +317,7 @@ def _may_fail(call: Any) -> None:
     """A writer that was replaced may be refused: that is as good as being ignored."""
     try:
         call()
-    except Exception:  # noqa: BLE001 - whatever the system it writes to says
+    except Exception:  # noqa: BLE001 - the external system may raise anything
         return
 
 

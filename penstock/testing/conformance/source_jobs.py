@@ -1,4 +1,4 @@
-"""Rules for sources that are seen in whole jobs: crashes, rescaling, idleness, what is no record."""
+"""Rules for sources in whole jobs: crashes, rescaling, idleness, malformed records."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _read(
 
 
 def _wait_for_records(setup: SourceSetup, shelf: Folder, client: Any, count: int) -> None:
-    """Wait for so many records, for a while; then for those that should not come."""
+    """Wait for this many records, then a while longer for unexpected ones."""
     end = time.monotonic() + setup.wait_s
     result = client.get_job_execution_result()
     while len(shelf.records()) < count and time.monotonic() < end and not result.done():
@@ -106,7 +106,7 @@ def _empty(setup: SourceSetup, directory: Path, mode: str) -> None:
             return
         wait_s = setup.wait_s
         wait_until(lambda: tap.calls["reader.read"] > 0, client, wait_s, where, "a split is read")
-        # Of a pipelined job the first one may have been under way.
+        # In pipelined mode the first checkpoint may have been pending.
         last = tap.calls["enumerator.on_checkpoint"] + (2 if mode == "pipelined" else 1)
         wait_until(
             lambda: tap.calls["enumerator.on_checkpoint"] >= last,
@@ -323,7 +323,7 @@ def _malformed(setup: SourceSetup, directory: Path, mode: str) -> None:
     _check_refusal(setup, directory / "fails", mode, text)
     shelf = Folder(directory / "aside" / "shelf")
     env = environment(directory / "aside", mode, 2)
-    where = "a job with on_error, over something that is no record"
+    where = "a job with on_error and a malformed record"
     with step(where):
         stream = reads(env, setup.create()).on_error(_DEAD)
         letters = stream.get_side_output(_DEAD).map(_letter)
@@ -351,7 +351,7 @@ def _letter(letter: Any) -> tuple[Any, Any, str]:
 
 
 def _check_refusal(setup: SourceSetup, directory: Path, mode: str, text: str) -> None:
-    where = "a job without on_error, over something that is no record"
+    where = "a job without on_error and a malformed record"
     env = environment(directory, mode, 2, {"restart-strategy.type": "none"})
     reads(env, setup.create()).sink_to(Folder(directory / "shelf"))
     with running(env) as client:

@@ -144,7 +144,7 @@ def _expect_rest(
     with opened(source) as reader:
         ordered = reader.ordered(read.split)
     records = again.records
-    if ordered:  # what is from before the position is dropped by whoever reads
+    if ordered:  # records before the position are dropped by the runtime
         records = [
             record
             for batch in again.batches
@@ -224,7 +224,7 @@ def _look(reader: Any, read: SplitRead, where: str, *, endless: bool) -> float:
 
 
 def _confirm(enumerator: Any, reader: Any, reached: SplitProgress) -> None:
-    """Tell both of a checkpoint. One that takes long is told again, as it may be: the machine may be busy."""
+    """Notify both of a checkpoint. A slow notification is repeated once, because the machine may be busy."""
     for last in (False, False, True):
         begun = time.monotonic()
         with step("enumerator.on_checkpoint"):

@@ -61,7 +61,7 @@ WRONG = {
     ),
     "nearly right": (
         "# x\nparalelism.default: 3",
-        "'paralelism.default' is unknown",
+        "unknown option 'paralelism.default'",
         "line 2",
         "parallelism.default",
     ),
