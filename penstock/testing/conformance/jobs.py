@@ -84,7 +84,7 @@ def wait_until(
                 return
             raise broken(step, f"the job has ended before {what}")
         if time.monotonic() > end:
-            raise broken(step, f"{what} did not happen within {seconds:g} s")
+            raise broken(step, f"not within {seconds:g} s: {what}")
         time.sleep(_POLL_S)
 
 

@@ -93,7 +93,7 @@ def _whole(setup: SourceSetup, directory: Path, mode: str) -> None:
     expect_each_once(setup, "a job over all records", records, found)
 
 
-@SOURCE_RULES.rule_in_both_modes("a source that has nothing yet fails nothing")
+@SOURCE_RULES.rule_in_both_modes("a source without records yet does not fail")
 def _empty(setup: SourceSetup, directory: Path, mode: str) -> None:
     if not setup.may_be_empty:
         raise does_not_apply("there is no such source without records")
@@ -183,7 +183,7 @@ def _crashes(setup: SourceSetup, directory: Path, mode: str) -> None:
             raise broken(name, "the kit's failures did not strike: no batch was read")
 
 
-@SOURCE_RULES.rule_in_both_modes("a driver that is killed goes on where it was")
+@SOURCE_RULES.rule_in_both_modes("a driver that is killed resumes where it stopped")
 def _killed(setup: SourceSetup, directory: Path, mode: str) -> None:
     if setup.in_process:
         raise does_not_apply("what the source reads is memory of this process")
@@ -197,7 +197,9 @@ def _killed(setup: SourceSetup, directory: Path, mode: str) -> None:
     expect_each_once(setup, "after the last driver", records, shelf.records())
 
 
-@SOURCE_RULES.rule("a source that is idle does not loop, wakes up, and holds no watermark back")
+@SOURCE_RULES.rule(
+    "an idle source does not busy-loop, wakes up, and does not hold back the watermark"
+)
 def _idle(setup: SourceSetup, directory: Path) -> None:
     if setup.bounded or not setup.appends:
         raise does_not_apply("the source is never idle: it ends")
@@ -312,7 +314,9 @@ class _Watermarks(ProcessFunction):
         yield value
 
 
-@SOURCE_RULES.rule_in_both_modes("what is no record fails the job, by name, or is put aside")
+@SOURCE_RULES.rule_in_both_modes(
+    "a malformed record fails the job with its origin, or becomes a dead letter"
+)
 def _malformed(setup: SourceSetup, directory: Path, mode: str) -> None:
     if type(setup).add_malformed is SourceSetup.add_malformed:
         raise does_not_apply("the setup cannot add a malformed record")

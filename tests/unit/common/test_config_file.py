@@ -67,7 +67,7 @@ WRONG = {
     ),
     "nearly right below a key without effect": (
         "metrics.latency.intervall: 3",
-        "'metrics.latency.intervall' is unknown",
+        "unknown option 'metrics.latency.intervall'",
         "line 1",
         "metrics.latency.interval",
     ),
