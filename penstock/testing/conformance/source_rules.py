@@ -193,7 +193,7 @@ def _check_order(read: SplitRead, batch: SourceBatch) -> None:
         raise broken(where, f"the last of its positions is {places[-1]!r}")
 
 
-@SOURCE_RULES.rule("a reader with an expired deadline does not block")
+@SOURCE_RULES.rule("a reader with a OneLook does not block")
 def _one_look(setup: SourceSetup, _: Path) -> None:
     records = filled(setup)
     source, reads = _read_all(setup, len(records))
