@@ -169,7 +169,7 @@ def test_more_subtasks_than_key_groups_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RestoreRefusedError) as raised:
         second_run(path, lambda env: totals(env, state=typed).set_parallelism(129))
     assert "has parallelism 129, above the max parallelism 128 of its state" in raised.value.message
-    assert raised.value.hint == "set a parallelism of 128 or less"
+    assert raised.value.hint == "set a parallelism of at most 128"
 
 
 def test_a_savepoint_whose_operator_is_gone_is_refused_by_the_names_of_its_states(
