@@ -508,5 +508,5 @@ def test_a_decision_of_the_autoscaler_that_is_refused_is_logged(
     monkeypatch.setattr(job_master, "check_writer_states", refuse)
     _, master = run(until(3), 1, **AUTOSCALED)
     assert master.job.program.settings.parallelism == 1
-    assert "is not rescaled (scale up from 1 to 2: " in caplog.text
+    assert "was not rescaled (scale up from 1 to 2: " in caplog.text
     assert "the sink cannot merge" in caplog.text

@@ -86,7 +86,7 @@ WRONG = {
     "no value": ("pipeline.name: x\nparallelism.default:", "has no value", "line 2", "colon"),
     "no such value": ("parallelism.default: many", "cannot be 'many'", "line 1", "integer"),
     "too small": ("parallelism.default: 0", "cannot be '0'", "line 1", "at least 1"),
-    "no options": ("- a\n- b", "not a list of options", "line 1", "key: value"),
+    "no options": ("- a\n- b", "not a mapping of options", "line 1", "key: value"),
     "no YAML": ("a: [1\nb: 2", "is not valid YAML", "line 2", ""),
 }
 
