@@ -112,7 +112,12 @@ def test_the_log_of_a_taskmanager_and_its_threads_can_be_read(api):
 @pytest.mark.parametrize(
     ("path", "query", "status", "text"),
     [
-        ("/penstock/jobs/{job}/logs", {"after": "x"}, 400, "'after' must be a non-negative integer"),
+        (
+            "/penstock/jobs/{job}/logs",
+            {"after": "x"},
+            400,
+            "'after' must be a non-negative integer",
+        ),
         ("/penstock/jobs/{job}/logs", {"limit": "99999"}, 400, "at most 10000"),
         ("/penstock/jobs/{job}/logs", {"level": "LOUD"}, 400, "unknown level 'LOUD'"),
         ("/penstock/jobs/{job}/logs", {"format": "xml"}, 400, "unknown format 'xml'"),

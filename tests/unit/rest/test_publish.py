@@ -108,7 +108,10 @@ def test_a_port_that_is_taken_is_a_warning_and_the_next_job_tries_again(
         publisher.settle()
     (warning,) = caplog.records
     assert warning.levelno == logging.WARNING
-    assert f"cannot start the REST server at 127.0.0.1, port {port}: Address already in use" in warning.message
+    assert (
+        f"cannot start the REST server at 127.0.0.1, port {port}: Address already in use"
+        in warning.message
+    )
     assert "set rest.port" in warning.message
     assert processes.read_all() == []
     publish.publish(make_controller("two"), Configuration.from_dict({"rest.port": port}))
@@ -121,7 +124,10 @@ def test_a_port_that_is_taken_is_a_warning_and_the_next_job_tries_again(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rest.bind-address": "no such address"}, "cannot start the REST server at no such address"),
+        (
+            {"rest.bind-address": "no such address"},
+            "cannot start the REST server at no such address",
+        ),
         ({"rest.bind-port": "many"}, "invalid port range 'many'"),
     ],
     ids=["address", "ports"],

@@ -71,7 +71,7 @@ def test_a_server_speaks_tls_to_who_trusts_its_certificate(start_with, controlle
     server = start_with({f"{SSL}enabled": "true", f"{SSL}keystore": authority.sign("server")})
     trusting = RestClient(url(server), trusted=authority.path)
     assert trusting.get("/jobs")["jobs"][0]["id"] == ID
-    with pytest.raises(JobRequestError, match="TLS connection to .* failed") as raised:
+    with pytest.raises(JobRequestError, match=r"TLS connection to .* failed") as raised:
         RestClient(url(server)).get("/jobs")
     assert "PENSTOCK_TLS_CA" in raised.value.hint
 
