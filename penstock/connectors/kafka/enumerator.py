@@ -115,7 +115,9 @@ class KafkaEnumerator(SplitEnumerator):
         wait_s = plan.options.start_timeout_s
         there = plan.subscription.select(cluster.topics(wait_s), plan.options.servers)
         if not there:
-            _log.warning("%s do not exist yet at %s", plan.subscription, plan.options.servers)
+            _log.warning(
+                "no partitions found yet for %s at %s", plan.subscription, plan.options.servers
+            )
         new = there - set(self.starts)
         self.starts |= plan.starting.resolve(new, cluster)
         if plan.stopping is not None:

@@ -1,10 +1,10 @@
-"""Commands that are done exactly once, after the checkpoint that has them is durable.
+"""Runs commands exactly once, after their checkpoint is durable.
 
-Redis has no transactions that can be prepared by one process and committed by another. So the commands themselves are what is handed over, and the
-driver has a script do them. The server runs a script as a whole: it looks whether these commands were done, does them, and notes that they are
-done, in the same breath. A commit that comes again, after a crash of whoever, finds the note and does nothing.
+Redis has no transactions that one process prepares and another one commits. So the commands themselves are the committables, and
+the driver runs them with a script. The server runs a script atomically: it checks whether these commands were run, runs them,
+and records that they were. A repeated commit, after any crash, finds the record and does nothing.
 
-The notes of a subtask are a hash and a list beside it, of the last commits only: nothing older can come again.
+The records of a subtask are a hash and a list, of the last commits only: older ones cannot be repeated.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from penstock.connectors.staged_sinks import (
 )
 from penstock.errors import RecordError
 
-# A script holds up everybody else on the server: many small ones, each of which is done once.
+# A script blocks all other clients of the server: many small ones, each of which runs once.
 _CHUNK = 2000
 _NOTES_KEPT = 256
 
-# KEYS: the notes, their order. ARGV: the commit, the number of its chunk (from 1), how many notes to keep, then for each command the number of its parts
-# and the parts. What the commands that were refused were told is kept with the note, so that it is known again when the commit is repeated.
+# KEYS: the records, their order. ARGV: the commit, the number of its chunk (from 1), how many records to keep, then for each
+# command the number of its parts and the parts. Errors of rejected commands are stored with the record, so that a repeated
+# commit returns them again.
 _SCRIPT = """
 local done = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
 local chunk = tonumber(ARGV[2])
