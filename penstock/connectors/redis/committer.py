@@ -71,15 +71,15 @@ return text
 
 @dataclass(frozen=True, slots=True)
 class StagedCommands:
-    """What one subtask wants done of one epoch."""
+    """The commands of one subtask for one checkpoint."""
 
     operator_id: str
-    attempt: str  # of this attempt at the epoch alone
+    attempt: str  # unique to this attempt at the checkpoint
     output: StagedOutput
 
 
 class RedisCommitter(Committer):
-    """Has the server do commands, each once."""
+    """Runs commands on the server, each exactly once."""
 
     def __init__(
         self,
@@ -92,9 +92,9 @@ class RedisCommitter(Committer):
         self._on_rejected = on_rejected
 
     def commit(self, request: CommitRequest) -> Any:
-        """Have all commands done that are not; those of a subtask keep their order."""
+        """Run all commands that were not run yet; those of a subtask keep their order."""
         for staged in request.committables:
-            if is_staged(staged.output):  # else it was done, and its file deleted
+            if is_staged(staged.output):  # else it was committed, and its file deleted
                 self._commit_one(staged)
         for staged in request.committables:
             delete_staged(staged.output)
@@ -121,9 +121,9 @@ class RedisCommitter(Committer):
             command = chunk[int(number)]
             if self._on_rejected == FAIL:
                 raise RecordError(
-                    f"{self._calls.name} refused a command",
-                    detail=f"{reason}; the command: {show(command)}",
-                    hint="the others of its epoch are done; set on_rejected to a function to go on without it",
+                    f"{self._calls.name} rejected a command",
+                    detail=f"{reason}; command: {show(command)}",
+                    hint="the other commands of the checkpoint were run; set on_rejected to a function to continue without it",
                 )
             assert callable(self._on_rejected)
             target = f"{self._calls.name}, command {show(command)},"
