@@ -123,14 +123,14 @@ class OperatorSettings:
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Set how long elements may wait to be sent together; -1 is the environment's setting."""
+        """Set how long elements may be buffered; -1 is the environment's setting."""
         operator = self._physical("a buffer timeout")
         check_int(timeout_millis, "timeout_millis", minimum=-1)
         operator.buffer_timeout = None if timeout_millis == -1 else timeout_millis
         return self
 
     def set_description(self, description: str) -> Self:
-        """Set the long text that plans show for the operator."""
+        """Set the long description of the operator in plans."""
         if not isinstance(description, str):
             raise ArgumentTypeError(f"description must be a str, got {type(description).__name__}")
         self._physical("a description").description = description
@@ -147,7 +147,7 @@ class OperatorSettings:
         return self
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
-        """Set the group of operators that may share a slot; later operators inherit it."""
+        """Set the slot sharing group of the operator; later operators inherit it."""
         operator = self._physical("a slot sharing group")
         if isinstance(slot_sharing_group, SlotSharingGroup):
             self._environment.register_slot_sharing_group(slot_sharing_group)
