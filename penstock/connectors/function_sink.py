@@ -29,7 +29,7 @@ class FunctionSink(Sink):
         if not callable(invoke):
             raise ArgumentTypeError(
                 "the sink function is not callable",
-                detail=f"it is {function!r}",
+                detail=f"got {function!r}",
                 hint="pass a function of the record, or an object with an invoke method",
             )
         self.function = function

@@ -109,12 +109,12 @@ def _checked_ttl(name: str, value: float | None) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ArgumentTypeError(
-            f"{name} of a lookup cache is not a number of seconds", detail=f"it is {value!r}"
+            f"{name} of a lookup cache is not a number of seconds", detail=f"got {value!r}"
         )
     if value <= 0:
         raise ArgumentError(
             f"{name} of a lookup cache must be positive",
-            detail=f"it is {value!r}",
+            detail=f"got {value!r}",
             hint="use max_rows=0 to disable the cache; a ttl of None keeps rows until they are evicted",
         )
     return float(value)

@@ -67,7 +67,7 @@ class NumberSequenceSource(Source):
     def __init__(self, start: int, end: int) -> None:
         for name, value in (("start", start), ("end", end)):
             if not isinstance(value, int) or isinstance(value, bool):
-                raise ArgumentTypeError(f"{name} is not an integer", detail=f"it is {value!r}")
+                raise ArgumentTypeError(f"{name} is not an integer", detail=f"got {value!r}")
         if start > end:
             raise ArgumentError(
                 "the sequence is empty",

@@ -51,7 +51,7 @@ def check_on_rejected(value: Any) -> OnRejected:
         return checked
     raise ArgumentError(
         "invalid on_rejected",
-        detail=f"it is {value!r}",
+        detail=f"got {value!r}",
         hint='use "fail", a function of a RejectedRecord, or another sink',
     )
 

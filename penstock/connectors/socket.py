@@ -83,12 +83,12 @@ class SocketSource(Source):
         if not isinstance(delimiter, (str, bytes)) or not delimiter:
             raise ArgumentError(
                 "the delimiter of a socket source must be a non-empty str",
-                detail=f"it is {delimiter!r}",
+                detail=f"got {delimiter!r}",
                 hint="use the separator of two records, such as '\\n'",
             )
         if deserializer is not None and not isinstance(deserializer, DeserializationSchema):
             raise ArgumentTypeError(
-                "deserializer is not a DeserializationSchema", detail=f"it is {deserializer!r}"
+                "deserializer is not a DeserializationSchema", detail=f"got {deserializer!r}"
             )
         self.address = (host, port)
         self.delimiter = delimiter.encode() if isinstance(delimiter, str) else delimiter

@@ -146,7 +146,7 @@ class PrintSink(Sink):
     ) -> None:
         if identifier is not None and not isinstance(identifier, str):
             raise ArgumentTypeError(
-                "the identifier of a print sink is not a str", detail=f"it is {identifier!r}"
+                "the identifier of a print sink is not a str", detail=f"got {identifier!r}"
             )
         self.identifier = identifier
         self.to_stderr = to_stderr

@@ -128,7 +128,7 @@ class FileCompactStrategy:
             """Compact when the pending files have this size in total."""
             if size_threshold <= 0:
                 raise ArgumentError(
-                    "the size threshold must be positive", detail=f"it is {size_threshold}"
+                    "the size threshold must be positive", detail=f"got {size_threshold}"
                 )
             self._size = size_threshold
             return self
@@ -140,7 +140,7 @@ class FileCompactStrategy:
             if num_checkpoints_before_compaction < 1:
                 raise ArgumentError(
                     "the number of checkpoints must be positive",
-                    detail=f"it is {num_checkpoints_before_compaction}",
+                    detail=f"got {num_checkpoints_before_compaction}",
                 )
             self._checkpoints = num_checkpoints_before_compaction
             return self
@@ -149,7 +149,7 @@ class FileCompactStrategy:
             """Accepted as in Flink, without effect: compaction runs on the driver, during the commit."""
             if num_compact_threads < 1:
                 raise ArgumentError(
-                    "the number of threads must be positive", detail=f"it is {num_compact_threads}"
+                    "the number of threads must be positive", detail=f"got {num_compact_threads}"
                 )
             return self
 
@@ -182,7 +182,7 @@ class FileCompactor:
         if isinstance(file_delimiter, bytes):
             return FileCompactor(file_delimiter)
         raise ArgumentTypeError(
-            "file_delimiter is not a str or bytes", detail=f"it is {file_delimiter!r}"
+            "file_delimiter is not a str or bytes", detail=f"got {file_delimiter!r}"
         )
 
     @staticmethod

@@ -117,7 +117,7 @@ class FileSink(Sink):
             """Accepted as in Flink (milliseconds), without effect: intervals are checked at every commit."""
             if not isinstance(interval, int) or interval <= 0:
                 raise ArgumentError(
-                    "the bucket check interval must be positive", detail=f"it is {interval!r}"
+                    "the bucket check interval must be positive", detail=f"got {interval!r}"
                 )
             return self
 
@@ -127,7 +127,7 @@ class FileSink(Sink):
                 if not callable(bucket_assigner):
                     raise ArgumentTypeError(
                         "the bucket assigner is not a BucketAssigner",
-                        detail=f"it is {bucket_assigner!r}",
+                        detail=f"got {bucket_assigner!r}",
                         hint="use BucketAssigner.of(function) or another of its methods",
                     )
                 bucket_assigner = BucketAssigner.of(bucket_assigner)
@@ -139,7 +139,7 @@ class FileSink(Sink):
             if not isinstance(rolling_policy, RollingPolicy):
                 raise ArgumentTypeError(
                     "the rolling policy is not a RollingPolicy",
-                    detail=f"it is {rolling_policy!r}",
+                    detail=f"got {rolling_policy!r}",
                     hint="use RollingPolicy.default_rolling_policy()",
                 )
             if not rolling_policy.on_checkpoint and not self._concatenable:
@@ -155,7 +155,7 @@ class FileSink(Sink):
             if not isinstance(output_file_config, OutputFileConfig):
                 raise ArgumentTypeError(
                     "the output file config is not an OutputFileConfig",
-                    detail=f"it is {output_file_config!r}",
+                    detail=f"got {output_file_config!r}",
                     hint="use OutputFileConfig.builder()",
                 )
             self._config = output_file_config
@@ -229,7 +229,7 @@ class FileSink(Sink):
             if not callable(getattr(writer_factory, "create", None)):
                 raise ArgumentTypeError(
                     "writer_factory is not a BulkWriterFactory",
-                    detail=f"it is {writer_factory!r}",
+                    detail=f"got {writer_factory!r}",
                     hint="use ParquetBulkWriters.for_row_type(...) or another BulkWriterFactory",
                 )
             super().__init__(base_path, partial(BulkPart, writer_factory))
@@ -259,7 +259,7 @@ def _encoder_of(encoder: Any) -> Any:
         return Encoder.of(encoder)
     raise ArgumentTypeError(
         "encoder is not an Encoder",
-        detail=f"it is {encoder!r}",
+        detail=f"got {encoder!r}",
         hint="use Encoder.simple_string_encoder(), Encoder.of(function) or a SerializationSchema",
     )
 

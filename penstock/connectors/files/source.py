@@ -107,7 +107,7 @@ class FileSourceBuilder:
         if not isinstance(file_format, FileFormat):
             raise ArgumentTypeError(
                 "invalid format of a file source",
-                detail=f"it is {file_format!r}",
+                detail=f"got {file_format!r}",
                 hint="use StreamFormat.text_line_format(), CsvReaderFormat, JsonLinesFormat or a Parquet format",
             )
         self._format = file_format
@@ -125,7 +125,7 @@ class FileSourceBuilder:
         seconds = _seconds(discovery_interval)
         if seconds <= 0:
             raise ArgumentError(
-                "the discovery interval must be positive", detail=f"it is {discovery_interval!r}"
+                "the discovery interval must be positive", detail=f"got {discovery_interval!r}"
             )
         self._interval = seconds
         return self
@@ -138,7 +138,7 @@ class FileSourceBuilder:
     def set_split_size(self, size: int) -> FileSourceBuilder:
         """Set the size in bytes of the splits of large files."""
         if not isinstance(size, int) or size < 1:
-            raise ArgumentError("the split size must be positive", detail=f"it is {size!r}")
+            raise ArgumentError("the split size must be positive", detail=f"got {size!r}")
         self._split_size = size
         return self
 
@@ -382,6 +382,6 @@ def _seconds(interval: Any) -> float:
             return float(convert()) / unit
     raise ArgumentTypeError(
         "the discovery interval is not a duration",
-        detail=f"it is {interval!r}",
+        detail=f"got {interval!r}",
         hint="use Duration.of_seconds(10)",
     )

@@ -98,7 +98,7 @@ def check_schema(schema: Any) -> AvroSchema:
     if not isinstance(schema, AvroSchema):
         raise ArgumentTypeError(
             "the schema is not an AvroSchema",
-            detail=f"it is {schema!r:.200}",
+            detail=f"got {schema!r:.200}",
             hint="use AvroSchema.parse_string(...)",
         )
     return schema

@@ -336,7 +336,7 @@ class DeserializedLinesFormat(LineFormat):
         if not callable(getattr(schema, "deserialize", None)):
             raise ArgumentTypeError(
                 "the schema has no deserialize method",
-                detail=f"it is {schema!r}",
+                detail=f"got {schema!r}",
                 hint="pass a DeserializationSchema such as SimpleStringSchema()",
             )
         self.schema = schema

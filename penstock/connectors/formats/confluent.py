@@ -46,7 +46,7 @@ def check_subject(subject: Any) -> str:
     if not isinstance(subject, str) or not subject:
         raise ArgumentTypeError(
             "subject is not a non-empty str",
-            detail=f"it is {subject!r}",
+            detail=f"got {subject!r}",
             hint='use the topic with "-value" or "-key"; see SubjectNameStrategy',
         )
     return subject
@@ -194,7 +194,7 @@ class ConfluentRegistryJsonDeserializationSchema(DeserializationSchema):
         if not isinstance(schema, DeserializationSchema):
             raise ArgumentTypeError(
                 "the schema is not a DeserializationSchema",
-                detail=f"it is {schema!r}",
+                detail=f"got {schema!r}",
                 hint="pass JsonDeserializationSchema() or a JsonRowDeserializationSchema",
             )
         self._schema = schema

@@ -29,7 +29,7 @@ class ConfluentRegistryProtobufDeserializationSchema(DeserializationSchema):
     def __init__(self, schema: ProtobufDeserializationSchema) -> None:
         if not isinstance(schema, ProtobufDeserializationSchema):
             raise ArgumentTypeError(
-                "the schema is not a ProtobufDeserializationSchema", detail=f"it is {schema!r:.200}"
+                "the schema is not a ProtobufDeserializationSchema", detail=f"got {schema!r:.200}"
             )
         self._schema = schema
 
@@ -60,7 +60,7 @@ class ConfluentRegistryProtobufSerializationSchema(SerializationSchema):
     ) -> None:
         if not isinstance(schema, ProtobufSerializationSchema):
             raise ArgumentTypeError(
-                "the schema is not a ProtobufSerializationSchema", detail=f"it is {schema!r:.200}"
+                "the schema is not a ProtobufSerializationSchema", detail=f"got {schema!r:.200}"
             )
         self._subject = check_subject(subject)
         self._schema = schema

@@ -323,7 +323,7 @@ def _check_schema(schema: Any) -> None:
     if not isinstance(schema, CsvSchema):
         raise ArgumentTypeError(
             "the schema is not a CsvSchema",
-            detail=f"it is {schema!r}",
+            detail=f"got {schema!r}",
             hint="build one with CsvSchema.builder()",
         )
     if not schema.columns:

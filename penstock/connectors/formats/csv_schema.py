@@ -171,7 +171,7 @@ class CsvSchemaBuilder:
 
     def _add(self, name: str, kind: FieldType, separator: str = ";") -> CsvSchemaBuilder:
         if not isinstance(name, str) or not name:
-            raise ArgumentTypeError("a column needs a name", detail=f"it is {name!r}")
+            raise ArgumentTypeError("a column needs a name", detail=f"got {name!r}")
         if any(column.name == name for column in self._columns):
             raise ArgumentError("duplicate column name", detail=f"column {name!r}")
         self._columns.append(CsvColumn(name, kind, separator))
@@ -184,5 +184,5 @@ class CsvSchemaBuilder:
 
 def _one(char: str, what: str) -> str:
     if not isinstance(char, str) or len(char) != 1:
-        raise ArgumentError(f"the {what} must be one character", detail=f"it is {char!r}")
+        raise ArgumentError(f"the {what} must be one character", detail=f"got {char!r}")
     return char

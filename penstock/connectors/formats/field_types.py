@@ -92,7 +92,7 @@ def row_type(given: Any) -> FieldType:
     if found.kind != "ROW":
         raise ArgumentTypeError(
             "the type is not a row type",
-            detail=f"it is {given!r}",
+            detail=f"got {given!r}",
             hint="use Types.ROW_NAMED([...], [...]) or DataTypes.ROW([...])",
         )
     return found
@@ -162,7 +162,7 @@ def _simple(kind: str) -> FieldType:
 def _unknown(given: Any) -> ArgumentTypeError:
     return ArgumentTypeError(
         "unknown column type",
-        detail=f"it is {given!r}",
+        detail=f"got {given!r}",
         hint="use a member of Types or DataTypes, a Python type such as int, or a name such as 'BIGINT'",
     )
 

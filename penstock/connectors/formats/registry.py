@@ -158,7 +158,7 @@ class SchemaRegistry:
             return registry
         if not isinstance(registry, str):
             raise ArgumentTypeError(
-                "the registry is neither a URL nor a SchemaRegistry", detail=f"it is {registry!r}"
+                "the registry is neither a URL nor a SchemaRegistry", detail=f"got {registry!r}"
             )
         ignored = {"basic.auth.credentials.source", "bearer.auth.credentials.source"}
         settings: dict[str, Any] = {}

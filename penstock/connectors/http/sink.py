@@ -281,7 +281,7 @@ def _check_url(url: str) -> None:
     if not url.startswith(("http://", "https://")):
         raise ArgumentError(
             "invalid URL of an HTTP sink",
-            detail=f"it is {url!r}",
+            detail=f"got {url!r}",
             hint="use a URL that starts with http:// or https://",
         )
 

@@ -11,9 +11,9 @@ from penstock.errors import ArgumentError, ArgumentTypeError
 def whole_number(value: Any, what: str, least: int) -> int:
     """Return an integer of at least `least`; `what` names it in the error."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ArgumentTypeError(f"{what} is not an integer", detail=f"it is {value!r}")
+        raise ArgumentTypeError(f"{what} is not an integer", detail=f"got {value!r}")
     if value < least:
-        raise ArgumentError(f"{what} is less than {least}", detail=f"it is {value}")
+        raise ArgumentError(f"{what} is less than {least}", detail=f"got {value}")
     return value
 
 

@@ -25,7 +25,7 @@ class Parameters:
         if setter is not None and not callable(setter):
             raise ArgumentTypeError(
                 "the parameter setter is not callable",
-                detail=f"it is {setter!r}",
+                detail=f"got {setter!r}",
                 hint="pass a function of the record that returns the parameters in order",
             )
         self.count = count

@@ -176,7 +176,7 @@ class JdbcSourceBuilder:
         """Set a function from row to record. A row for which it raises is a malformed record."""
         if not callable(extractor):
             raise ArgumentTypeError(
-                "the result extractor is not callable", detail=f"it is {extractor!r}"
+                "the result extractor is not callable", detail=f"got {extractor!r}"
             )
         self._extractor = extractor
         return self

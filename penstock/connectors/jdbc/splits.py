@@ -59,6 +59,6 @@ def check_bound(value: Any, name: str) -> Any:
         return value
     raise ArgumentTypeError(
         f"{name} is not a number or a time",
-        detail=f"it is {value!r}",
+        detail=f"got {value!r}",
         hint="use a column of numbers, dates or timestamps",
     )

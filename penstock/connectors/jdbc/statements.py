@@ -73,7 +73,7 @@ def _end_of_comment(sql: str, start: int) -> int:
 def check_sql(sql: object, what: str = "the statement") -> str:
     """Return SQL after checking that it is a non-empty str."""
     if not isinstance(sql, str):
-        raise ArgumentTypeError(f"{what} is not a str", detail=f"it is {sql!r}")
+        raise ArgumentTypeError(f"{what} is not a str", detail=f"got {sql!r}")
     if not sql.strip():
         raise ArgumentError(f"{what} is empty")
     return sql

@@ -64,7 +64,7 @@ def parse_url(url: str, user: str | None = None, password: str | None = None) ->
     'sqlite:////tmp/a.db'
     """
     if not isinstance(url, str):
-        raise ArgumentTypeError("the URL of a database is not a str", detail=f"it is {url!r}")
+        raise ArgumentTypeError("the URL of a database is not a str", detail=f"got {url!r}")
     text = url.strip()
     if text.startswith("jdbc:postgresql:"):
         return _pgjdbc(text.removeprefix("jdbc:"), user, password)

@@ -68,7 +68,7 @@ class RedisSink(Sink):
         if not isinstance(delivery_guarantee, DeliveryGuarantee):
             raise ArgumentTypeError(
                 "delivery_guarantee is not a DeliveryGuarantee",
-                detail=f"it is {delivery_guarantee!r}",
+                detail=f"got {delivery_guarantee!r}",
             )
         self.guarantee = delivery_guarantee
         self.limits = BatchLimits(

@@ -46,7 +46,7 @@ class ElasticsearchSinkBuilderBase:
         if not isinstance(emitter, ElasticsearchEmitter):
             raise ArgumentTypeError(
                 "emitter is not an ElasticsearchEmitter",
-                detail=f"it is {emitter!r}",
+                detail=f"got {emitter!r}",
                 hint="use ElasticsearchEmitter.static_index, dynamic_index, or ElasticsearchEmitter(function)",
             )
         self._emitter = emitter
@@ -71,7 +71,7 @@ class ElasticsearchSinkBuilderBase:
         if not isinstance(delivery_guarantee, DeliveryGuarantee):
             raise ArgumentTypeError(
                 "delivery_guarantee is not a DeliveryGuarantee",
-                detail=f"it is {delivery_guarantee!r}",
+                detail=f"got {delivery_guarantee!r}",
             )
         self._guarantee = delivery_guarantee
         return self
@@ -112,7 +112,7 @@ class ElasticsearchSinkBuilderBase:
         else:
             raise ArgumentTypeError(
                 "flush_backoff_type is not a FlushBackoffType",
-                detail=f"it is {flush_backoff_type!r}",
+                detail=f"got {flush_backoff_type!r}",
             )
         return self
 
@@ -200,7 +200,7 @@ def _address(host: str) -> str:
     if "://" not in host:
         host = f"http://{host}"
     if not host.startswith(("http://", "https://")):
-        raise ArgumentError("invalid host", detail=f"it is {host!r}")
+        raise ArgumentError("invalid host", detail=f"got {host!r}")
     return host.rstrip("/")
 
 

@@ -54,14 +54,14 @@ class JdbcLookup(AsyncBatchFunction[Any, Any]):
         )
         if isinstance(key_columns, str) or not key_columns:
             raise ArgumentTypeError(
-                "key_columns is not a list of columns", detail=f"it is {key_columns!r}"
+                "key_columns is not a list of columns", detail=f"got {key_columns!r}"
             )
         self._keys = tuple(text(name, "a key column") for name in key_columns)
         for name, function in (("key_selector", key_selector), ("join", join)):
             if function is not None and not callable(function):
-                raise ArgumentTypeError(f"{name} is not callable", detail=f"it is {function!r}")
+                raise ArgumentTypeError(f"{name} is not callable", detail=f"got {function!r}")
         if cache is not None and not isinstance(cache, LookupCache):
-            raise ArgumentTypeError("cache is not a LookupCache", detail=f"it is {cache!r}")
+            raise ArgumentTypeError("cache is not a LookupCache", detail=f"got {cache!r}")
         self._key_selector = key_selector
         self._options = check_options(jdbc_connection_options)
         self._join = _pairs if join is None else join

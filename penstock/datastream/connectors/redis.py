@@ -54,7 +54,7 @@ class RedisLookup(AsyncBatchFunction[Any, Any]):
         if (command == "HMGET") != bool(fields):
             raise ArgumentError("fields must be set for HMGET, and only for HMGET")
         if cache is not None and not isinstance(cache, LookupCache):
-            raise ArgumentTypeError("cache is not a LookupCache", detail=f"it is {cache!r}")
+            raise ArgumentTypeError("cache is not a LookupCache", detail=f"got {cache!r}")
         self.fields = list(fields or ())
         self.cache = cache if cache is not None else LookupCache(max_rows=0)
         self.max_batch_size = check_int("max_batch_size", max_batch_size, 1)  # type: ignore[misc]
