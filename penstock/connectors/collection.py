@@ -99,7 +99,7 @@ class CollectionSource(Source):
         return PlannedOnce(self._plan_splits(), left=_elements_left)
 
     def adopt_split(self, split: SourceSplit) -> SourceSplit:
-        """Replace elements that the other job stored in files with those of this program: the files were deleted with that job."""
+        """Replace elements that the other job stored in files, which were deleted with it, with those of this program."""
         if split.payload.file is None:
             return split
         own = {planned.split_id: planned for planned in self._plan_splits()}

@@ -316,7 +316,7 @@ class GeneratorReader(SourceReader):
 
 
 def _accounted(now: float, accounted: float, rate: float) -> float:
-    """Return the time up to which the rate is accounted for; neither long pauses nor clocks that were set back are made up for."""
+    """Return the time up to which the rate is accounted for; long pauses and clocks that were set back are not made up for."""
     if accounted - now > 1 / rate:
         accounted = now - 1 / rate
     return max(accounted, now - max(CATCH_UP_SECONDS, 1 / rate))

@@ -1,4 +1,4 @@
-"""Several sources one after another: history from files, then the live stream."""
+"""Several sources one after another: for example history from files, then a stream from Kafka."""
 
 from __future__ import annotations
 

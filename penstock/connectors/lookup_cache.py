@@ -14,8 +14,8 @@ from penstock.metrics.metricbase import Counter, MetricGroup
 class LookupCache:
     """Caches the last `max_rows` requested keys, each for `ttl` seconds (None: forever) after it was fetched.
 
-    A missing key is cached as well (`caches_missing`), with a value of None, for `missing_ttl` seconds: otherwise a missing key that
-    is requested often would cause the most lookups.
+    A missing key is cached as well (`caches_missing`), with a value of None, for `missing_ttl` seconds: otherwise a missing
+    key that is requested often would cause the most lookups.
 
     >>> cache = LookupCache(max_rows=2, ttl=60)
     >>> cache.put_all({1: "one", 2: None})

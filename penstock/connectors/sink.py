@@ -85,8 +85,8 @@ class SinkWriter(ABC):
     def next_wakeup(self) -> int | None:
         """Return when (epoch milliseconds) to call `wake_up` even if no record arrives, or None.
 
-        Called after every other call between `begin` and `prepare_commit`. In pipelined mode the next barrier may be far away: a writer
-        that batches records uses this to flush them. In epoch mode an epoch ends soon, so it is not called.
+        Called after every other call between `begin` and `prepare_commit`. In pipelined mode the next barrier may be far
+        away: a writer that batches records uses this to flush them. In epoch mode an epoch ends soon, so it is not called.
         """
         return None
 
@@ -101,7 +101,7 @@ class SinkWriter(ABC):
         """
 
     def close(self) -> None:
-        """Release resources, once. Between `begin` and `prepare_commit` it means that the task failed: discard the written records.
+        """Release resources, once. Between `begin` and `prepare_commit` the task has failed: discard the written records.
 
         It is not called if the process is killed, nor, until the process ends, after the subtask has moved to another process.
         """
@@ -148,8 +148,8 @@ class Committer(ABC):
     def commit(self, request: CommitRequest) -> Any:
         """Commit the checkpoint's committables. Must be idempotent: after a crash the same request is repeated.
 
-        Output that must wait for a later checkpoint (a file that is not full yet) is returned; the return value is stored in the next
-        checkpoint, and in a savepoint, and passed back as `pending`. It must be a pure function of the request.
+        Output that must wait for a later checkpoint (a file that is not full yet) is returned; the return value is stored in
+        the next checkpoint, and in a savepoint, and passed back as `pending`. It must be a pure function of the request.
         """
 
     def next_wakeup(self, pending: Any) -> int | None:
@@ -184,8 +184,8 @@ class Sink(ABC):
     def create_writer(self, context: WriterContext, restored: Any = None) -> SinkWriter:
         """Open the writer of one subtask, for many checkpoints.
 
-        `restored` is the last result of `SinkWriter.snapshot` in the last completed checkpoint. After a change of the parallelism, it
-        is the state of some former subtask, of several (`merge_writer_states`), or None.
+        `restored` is the last result of `SinkWriter.snapshot` in the last completed checkpoint. After a change of the
+        parallelism, it is the state of some former subtask, of several (`merge_writer_states`), or None.
         """
 
     def merge_writer_states(self, states: Sequence[Any]) -> Any:

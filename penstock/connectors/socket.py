@@ -48,12 +48,12 @@ _log = logging.getLogger(__name__)
 class SocketSource(Source):
     r"""Reads records that are separated by a delimiter from a server, over one connection.
 
-    The stream ends when the server closes the connection, unless `max_retries` makes the source reconnect: that many times in a
-    row, `retry_delay_ms` apart; -1 is unlimited. A refused or broken connection fails the job when no retry is left. Data after the
-    last delimiter is a record if the server closed the connection normally, but not if the connection broke.
+    The stream ends when the server closes the connection, unless `max_retries` makes the source reconnect: that many times in
+    a row, `retry_delay_ms` apart; -1 is unlimited. A refused or broken connection fails the job when no retry is left. Data
+    after the last delimiter is a record if the server closed the connection normally, but not if the connection broke.
 
-    A connection belongs to one process. In epoch mode with checkpoints Spark moves tasks between processes, and data that the server
-    has sent by then is lost: set `penstock.execution.mode` to `pipelined` (the default with `max_retries=-1`).
+    A connection belongs to one process. In epoch mode with checkpoints Spark moves tasks between processes, and data that the
+    server has sent by then is lost: set `penstock.execution.mode` to `pipelined` (the default with `max_retries=-1`).
 
     Records are strings, or the results of `deserializer`. `max_buffered_bytes` is how much is received ahead of the job,
     `max_record_bytes` the maximum size of a record. Delivery is at most once: a socket cannot be re-read.

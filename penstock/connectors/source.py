@@ -31,9 +31,9 @@ class Boundedness(enum.Enum):
 class SourceSplit:
     """A part of a source that one subtask reads.
 
-    `split_id` is unique within the source and stable over restarts; `payload` is what the reader needs to find the data; `start` is
-    the position at which reading starts. A `bounded` split is finished when its reader's generator ends, even in an unbounded source
-    (a file of a monitored directory).
+    `split_id` is unique within the source and stable over restarts; `payload` is what the reader needs to find the data;
+    `start` is the position at which reading starts. A `bounded` split is finished when its reader's generator ends, even in
+    an unbounded source (a file of a monitored directory).
     """
 
     split_id: str
@@ -46,9 +46,10 @@ class SourceSplit:
 class MalformedRecord:
     """Input that a reader could not turn into a record.
 
-    It fails the job, or goes to the side output of `on_error` as a DeadLetter. `data` is the raw input; `origin` is its location, in
-    terms that users of the source know (topic, partition, offset). If positions are ordered, `position` is the one after it.
-    `message` is the error's text; `reason` is the error without the data, and `hint` says how to skip such input.
+    It fails the job, or goes to the side output of `on_error` as a DeadLetter. `data` is the raw input; `origin` is its
+    location, in terms that users of the source know (topic, partition, offset). If positions are ordered, `position` is the
+    one after it. `message` is the error's text; `reason` is the error without the data, and `hint` says how to skip such
+    input.
     """
 
     data: Any
@@ -102,8 +103,8 @@ class SourceBatch:
     A reader with ordered positions (`SourceReader.ordered`) also sets where the records come from: `positions` has the position
     after each record, strictly ascending, `position` last; or `start` is the position before the first one.
 
-    `malformed` is malformed input among the records. If the last item of the batch is malformed, `position` is the one after it, and
-    `positions` ends before.
+    `malformed` is malformed input among the records. If the last item of the batch is malformed, `position` is the one after
+    it, and `positions` ends before.
     """
 
     records: list[Any]
@@ -121,8 +122,8 @@ class ReadLimits:
     A reader that waits checks `expired`, or waits no longer than `remaining`: both use a monotonic clock. `deadline` is the
     wall-clock time, a time.time() value, for use outside the process.
 
-    Records pass through the whole chain batch by batch: about a thousand of them are still in the CPU cache when the last operator
-    pickles them (measured: 15 % less time than batches of 4096).
+    Records pass through the whole chain batch by batch: about a thousand of them are still in the CPU cache when the last
+    operator pickles them (measured: 15 % less time than batches of 4096).
     """
 
     deadline: float | None = None
@@ -203,8 +204,8 @@ class SplitEnumerator(ABC):
 
         Called before every epoch; in pipelined mode several times a second, in its own thread.
 
-        A split with the id of one that is being read is ignored, and so is any split after `no_more_splits` of a bounded source was
-        True. Of splits that were finished before that, only the enumerator knows that they were found.
+        A split with the id of one that is being read is ignored, and so is any split after `no_more_splits` of a bounded
+        source was True. Of splits that were finished before that, only the enumerator knows that they were found.
         """
 
     def take_over(self, before: SplitEnumerator) -> None:
@@ -219,8 +220,9 @@ class SplitEnumerator(ABC):
     def observe_finished(self, finished: Sequence[SplitProgress]) -> None:
         """Receive splits that were read to their end, with their last positions. Called before every `discover`.
 
-        For results of readers that other splits depend on. That these splits are finished is in a durable checkpoint. Each of them is
-        reported repeatedly, also after a restart, until a checkpoint contains a `snapshot` taken after it was reported.
+        For results of readers that other splits depend on. That these splits are finished is in a durable checkpoint. Each of
+        them is reported repeatedly, also after a restart, until a checkpoint contains a `snapshot` taken after it was
+        reported.
         """
 
     @abstractmethod
@@ -241,8 +243,8 @@ class SplitEnumerator(ABC):
     def backlog(self, splits: Sequence[SplitProgress]) -> int | None:
         """Return the approximate backlog of these unfinished splits, or None if it is unknown.
 
-        The autoscaler calls it before and after every epoch, on the driver: no I/O. The unit is `backlog_unit`. A backlog of bytes may
-        change only by reading and by `discover`, so that its decrease in an epoch is what was read.
+        The autoscaler calls it before and after every epoch, on the driver: no I/O. The unit is `backlog_unit`. A backlog of
+        bytes may change only by reading and by `discover`, so that its decrease in an epoch is what was read.
         """
         return None
 
@@ -264,29 +266,31 @@ class SourceReader(ABC):
     def read(self, split: SourceSplit, position: Any, limits: ReadLimits) -> Iterator[SourceBatch]:
         """Yield the available records from `position` on.
 
-        The generator ends when the split has no more records for now. For a bounded split and for any split of a bounded source that
-        means that the split is finished. The caller may stop iterating at any batch and call again later with that batch's position.
-        Batches should have about `limits.batch_size` records; a reader that waits should stop when `limits.expired`.
+        The generator ends when the split has no more records for now. For a bounded split and for any split of a bounded
+        source that means that the split is finished. The caller may stop iterating at any batch and call again later with
+        that batch's position. Batches should have about `limits.batch_size` records; a reader that waits should stop when
+        `limits.expired`.
 
-        Every yielded record is processed, unless the split is `ordered`. The caller cannot compare positions of other splits (they may
-        count down, and a source that cannot seek may have only one), so it cannot detect records from before `position`.
+        Every yielded record is processed, unless the split is `ordered`. The caller cannot compare positions of other splits
+        (they may count down, and a source that cannot seek may have only one), so it cannot detect records from before
+        `position`.
         """
 
     def ordered(self, split: SourceSplit) -> bool:
         """Whether the split's positions ascend, so that redelivered records can be detected.
 
         Then `read` may yield records from before `position`, after a restart or at any time: they are dropped, and counted as
-        `numRecordsRedelivered`. All positions can be compared with `<`, and each batch with records has `SourceBatch.positions`, or
-        `SourceBatch.start` if all its records are either old or new. Among batches without new records, the caller stops only after it
-        has made progress.
+        `numRecordsRedelivered`. All positions can be compared with `<`, and each batch with records has
+        `SourceBatch.positions`, or `SourceBatch.start` if all its records are either old or new. Among batches without new
+        records, the caller stops only after it has made progress.
         """
         return False
 
     def next_ready(self, split: SourceSplit, position: Any) -> float | None:
         """Return the number of seconds until the split may have records again, after everything was read; None if unknown.
 
-        0 means at once, infinity only after a call of `wake`. In pipelined mode, the split is read again then; if this is None, after a
-        pause that grows to 10 ms.
+        0 means at once, infinity only after a call of `wake`. In pipelined mode, the split is read again then; if this is
+        None, after a pause that grows to 10 ms.
         """
         return None
 
@@ -299,8 +303,8 @@ class SourceReader(ABC):
     def on_checkpoint(self, split: SourceSplit, position: Any) -> None:
         """Handle that no record from before `position` will be requested again: it is in a durable checkpoint.
 
-        A system that keeps data until it is confirmed may discard it now. It must not block, and a split that was not read has nothing
-        to confirm. If the job ends or fails at this moment, the call is skipped.
+        A system that keeps data until it is confirmed may discard it now. It must not block, and a split that was not read
+        has nothing to confirm. If the job ends or fails at this moment, the call is skipped.
         """
 
     def open(self, context: Any) -> None:

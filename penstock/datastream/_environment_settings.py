@@ -315,8 +315,8 @@ class EnvironmentSettings:
     ) -> None:
         """Run tasks with the packages of a requirements file.
 
-        They are installed where tasks run, once for each content of the file, in addition to the interpreter's packages. With a folder
-        of packages (`pip download -d`) nothing is downloaded from an index.
+        They are installed where tasks run, once for each content of the file, in addition to the interpreter's packages. With
+        a folder of packages (`pip download -d`) nothing is downloaded from an index.
         """
         entry = requirements_option(requirements_file_path, requirements_cache_dir)
         self._set(options.PYTHON_REQUIREMENTS, entry)

@@ -1,6 +1,7 @@
 """Compares the resources of slot sharing groups with those of a taskmanager.
 
-Spark gives tasks no share of an executor's memory, so nothing is reserved. Requests that exceed an executor are rejected before the job starts.
+Spark gives tasks no share of an executor's memory, so nothing is reserved. Requests that exceed an executor are rejected
+before the job starts.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class AsyncFunction(Function, Generic[IN, OUT]):
     ...     def timeout(self, value):
     ...         return [(value, None)]
 
-    The event loop runs while the operator waits for results, and pauses while other operators of the task run. So leave timeouts to
-    the operator, which takes that into account, rather than to a client library.
+    The event loop runs while the operator waits for results, and pauses while other operators of the task run. So leave
+    timeouts to the operator, which takes that into account, rather than to a client library.
     """
 
     barrier_wait_millis: ClassVar[int] = 1000

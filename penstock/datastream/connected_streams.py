@@ -39,8 +39,8 @@ _Selector = Callable[[Any], Any] | KeySelector
 class ConnectedStreams:
     """Two streams, of any types, that are processed by one function. Created by `DataStream.connect`.
 
-    The watermark is the minimum of both. If both streams are keyed, equal keys of both are processed in the same subtask and share
-    state and timers.
+    The watermark is the minimum of both. If both streams are keyed, equal keys of both are processed in the same subtask and
+    share state and timers.
 
     >>> from penstock.datastream import CoMapFunction, StreamExecutionEnvironment
     >>> class Label(CoMapFunction):

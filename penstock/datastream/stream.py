@@ -291,9 +291,9 @@ class DataStream(OperatorSettings):
     def on_error(self, output_tag: OutputTag) -> Self:
         """Send records for which the operator's function raises to a side output, as a DeadLetter, and continue.
 
-        Available for map, flat_map, filter and process. Results that the function returned for such a record before it raised are not
-        emitted; its changes of state are kept. Errors in timers, `open` and `close`, and results that do not match the declared type,
-        still fail the job. On the stream of a source, it applies to malformed input of the source.
+        Available for map, flat_map, filter and process. Results that the function returned for such a record before it raised
+        are not emitted; its changes of state are kept. Errors in timers, `open` and `close`, and results that do not match
+        the declared type, still fail the job. On the stream of a source, it applies to malformed input of the source.
 
         >>> from penstock.datastream import OutputTag, StreamExecutionEnvironment
         >>> env = StreamExecutionEnvironment.get_execution_environment()

@@ -120,11 +120,12 @@ class _Windowed(WindowSettings):
 
         `window_function` gets the result when the window fires.
 
-        With `local_global` every sender first aggregates the elements of a key and window locally, and only accumulators are sent over
-        the exchange, where `merge` combines them: few keys with many elements each, or one hot key, then load neither the network nor a
-        single subtask. The results are the same if the function does not depend on the order of elements (sums of floats may differ in
-        the last digits). Late elements are dropped as without it. It is available for tumbling and sliding event-time windows of keyed
-        streams, without a trigger, an evictor, an allowed lateness or a side output for late elements.
+        With `local_global` every sender first aggregates the elements of a key and window locally, and only accumulators are
+        sent over the exchange, where `merge` combines them: few keys with many elements each, or one hot key, then load
+        neither the network nor a single subtask. The results are the same if the function does not depend on the order of
+        elements (sums of floats may differ in the last digits). Late elements are dropped as without it. It is available for
+        tumbling and sliding event-time windows of keyed streams, without a trigger, an evictor, an allowed lateness or a side
+        output for late elements.
         """
         check_object(
             aggregate_function,

@@ -39,7 +39,7 @@ class ChunkReader:
     def read(
         self, split: SourceSplit, position: tuple[Segment, ...] | None, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
-        """Yield the rows from a position on. The chunk is not finished until this ends; an empty batch means that nothing is available yet."""
+        """Yield the rows from a position on, until the chunk is finished; an empty batch means that none are available yet."""
         position = position or ()
         if self._split != split.split_id or self._position != position:
             self.stop()

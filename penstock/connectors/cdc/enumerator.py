@@ -37,7 +37,7 @@ LOG: Final = "log"  # the split id of the log
 
 @dataclass(frozen=True, slots=True)
 class LogPayload:
-    """Payload of the log's split: the application name that tells its reader from readers of other jobs."""
+    """Payload of the log's split: the application name that distinguishes its reader from those of other jobs."""
 
     owner: str
 
@@ -147,7 +147,7 @@ class CdcEnumerator(SplitEnumerator):
                 f"replication slot '{options.slot}' does not exist in {options.server}",
                 hint="use StartupOptions.initial() or latest(), which create it",
             )
-        # The log is decoded with the catalog of that time: a publication that was created after the slot does not exist there yet.
+        # The log is decoded with the catalog of that time: a publication created after the slot does not exist there yet.
         changed = ensure_publication(connection, options, tables)
         if slot is None:
             return create_slot(options, owner)

@@ -34,7 +34,7 @@ _PAUSE_S: Final = 0.2  # between two attempts to reach the server
 
 
 class LogReader:
-    """Reads one slot. The connection stays open between two calls of `read` if the second one resumes where the first one ended."""
+    """Reads one slot. The connection stays open between two calls of `read` if the second one resumes where the first ended."""
 
     def __init__(self, options: CdcOptions, owner: str, wake: Callable[[], None]) -> None:
         self._options = options
@@ -56,7 +56,7 @@ class LogReader:
         self.fetch_lag_ms = 0
         self.active_ms = int(time.time() * 1000)
 
-    # What the runtime asks for
+    # Called by the runtime
 
     def read(self, position: StreamPosition, limits: ReadLimits) -> Iterator[SourceBatch]:
         """Yield available records; wait for more only if that is allowed and there are none."""

@@ -179,7 +179,7 @@ class LogReceiver:
         now = time.monotonic()
         status_due, heartbeat_due = now, now + self._options.heartbeat_s
         while not self._stopped.is_set():
-            room = self._take_over(pgconn)
+            has_capacity = self._take_over(pgconn)
             now = time.monotonic()
             if now - self.attended_s > UNATTENDED_S and not self.mailbox.empty:
                 raise ServerAwayError(
@@ -191,14 +191,16 @@ class LogReceiver:
             elif now >= status_due or self._told != self._confirmed:
                 self._send_status(pgconn)
                 status_due = now + silence
-            wanted = (select.POLLIN if room else 0) | (select.POLLOUT if pgconn.flush() else 0)
+            wanted = (select.POLLIN if has_capacity else 0) | (
+                select.POLLOUT if pgconn.flush() else 0
+            )
             poller.register(pgconn.socket, wanted)
             wait_s = min(status_due, heartbeat_due) - time.monotonic()
             for descriptor, _ in poller.poll(max(0.0, wait_s) * 1000):
                 if descriptor == self._read_end:
                     with suppress(BlockingIOError):
                         os.read(self._read_end, 4096)
-                elif room:
+                elif has_capacity:
                     pgconn.consume_input()
 
     def _take_over(self, pgconn: Any) -> bool:

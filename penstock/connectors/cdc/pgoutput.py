@@ -87,7 +87,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A changed row; `key` has the old values of the replica identity only, `old` all old values; both None if the key did not change."""
+    """A changed row; `key` has the old values of the replica identity only, `old` all of them; both None if the key is the same."""
 
     relation: int
     key: tuple[Value, ...] | None

@@ -1,6 +1,7 @@
 """Positions in PostgreSQL's log, and whether a table's snapshot already contains a change.
 
-The log is in commit order. A change's position is the one of its transaction's commit record and its number within the transaction.
+The log is in commit order. A change's position is the one of its transaction's commit record and its number within the
+transaction.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ class TableSnapshot:
 class StreamPosition:
     """How far the log was read: all transactions committed before `lsn`, and `event` changes of the one committed at `lsn`.
 
-    Until `caught_up`, the end of the log when the last snapshot was taken, `snapshots` say which changes were already in a snapshot.
+    Until `caught_up`, the end of the log when the last snapshot was taken, `snapshots` say which changes were already in a
+    snapshot.
     """
 
     lsn: int

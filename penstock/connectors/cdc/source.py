@@ -166,7 +166,7 @@ class PostgresSourceBuilder:
         return self._with(startup=startup_options)
 
     def include_before_image(self, include: bool = True) -> Self:
-        """Set whether updates have the old row (-U; default yes), which needs REPLICA IDENTITY FULL. Without it, deletes have the key only."""
+        """Set whether updates have the old row (-U; default), which needs REPLICA IDENTITY FULL. Else deletes have the key only."""
         return self._with(before_images=bool(include))
 
     def split_size(self, split_size: int) -> Self:
@@ -178,7 +178,7 @@ class PostgresSourceBuilder:
         return self._with(fetch_size=_number("fetch_size", fetch_size, 1))
 
     def heartbeat_interval(self, seconds: float) -> Self:
-        """Set how often the server is asked for the end of its log (default 30 s), so that it can discard log while tables are idle."""
+        """Set how often to ask for the end of the log (default 30 s), so that the server can discard log while tables are idle."""
         return self._with(heartbeat_s=_seconds("heartbeat_interval", seconds))
 
     def connect_timeout(self, seconds: float) -> Self:

@@ -92,7 +92,7 @@ Merge = Callable[[Sequence[IO[bytes]], IO[bytes]], None]  # source files, target
 def plan_commit(
     request: CommitRequest, policy: CommitPolicy
 ) -> tuple[list[Publication], list[InProgressFile]]:
-    """Decide what is published and what waits: a pure function of the request."""
+    """Decide what is published and what stays pending: a pure function of the request."""
     waiting: list[InProgressFile] = [*(request.pending or []), *request.committables]
     if policy.compact_size is not None and (policy.at_once or request.final):
         return [_publication(group, policy) for group in _packed(waiting, policy.compact_size)], []

@@ -39,7 +39,7 @@ class RollingPolicy:
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> RollingPolicy:
-        """Publish what was written at every checkpoint."""
+        """Publish all files at every checkpoint."""
         return RollingPolicy()
 
     @property

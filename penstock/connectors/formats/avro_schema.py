@@ -135,7 +135,7 @@ def _field_type(schema: Any, named: dict[str, FieldType]) -> FieldType:
 
 
 def record_reader(schema: Any, kind: FieldType) -> Callable[[Any], Any]:
-    """Return the converter from column values to values of the schema: unions have one member, and fields without a column are null."""
+    """Return the converter from column values to values of the schema: unions have one member, missing columns are null."""
     found = _reader(schema, kind)
     return (lambda value: value) if found is None else found
 

@@ -94,7 +94,7 @@ class Faults:
 
 
 class PartFaults(Faults):
-    """The malformed records of one part of a file: errors that would fail the job are kept for the batch in which they were found."""
+    """The malformed records of one part of a file: errors that would fail the job are kept for their batch."""
 
     def __init__(self, all_faults: Faults, path: str) -> None:
         super().__init__("fail" if all_faults.fails else "skip")
@@ -163,7 +163,7 @@ class FileFormat(ABC):
         return start
 
     def use_metrics(self, group: Any) -> None:
-        """Set the metric group of the source, before the first part is read, for formats that count things about valid records."""
+        """Set the metric group of the source, before the first part is read, for formats with their own metrics."""
 
     def bytes_left(self, part: FilePart, position: int) -> int | None:
         """Return about how many bytes of a part are left, None if unknown.

@@ -24,7 +24,7 @@ _MAXWELL_WITHOUT_ROWS = ("bootstrap-", "table-", "database-")
 
 
 class CanalJsonDeserializationSchema(ChangeEventSchema):
-    """Deserializes Canal's change events to Rows with a RowKind. One message may contain many changes of a table; DDL events are skipped.
+    """Deserializes Canal's change events to Rows with a RowKind. One message may contain many changes; DDL events are skipped.
 
     `database_include` and `table_include` are regular expressions; other events are skipped. `metadata` names fields of the
     envelope that are appended to each row: `database`, `table`, `sql-type`, `pk-names`, `ingestion-timestamp`, `event-timestamp`.

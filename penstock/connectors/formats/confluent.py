@@ -214,7 +214,7 @@ class ConfluentRegistryJsonDeserializationSchema(DeserializationSchema):
 
 
 class ConfluentRegistryJsonSerializationSchema(SerializationSchema):
-    """Serializes JSON with Confluent's header; its JSON Schema is registered with the first record, unless `register` is False."""
+    """Serializes JSON with Confluent's header; its JSON Schema is registered with the first record, unless `register=False`."""
 
     def __init__(
         self,

@@ -79,24 +79,24 @@ class CsvReaderFormat(LineFormat):
                 decoder.check_header(self._pieces(first, part.path, faults)[0][0])
         charset = self.charset if self.linewise else "utf-8"
         feed = _Feed(self.schema, part.path, faults, skip if position == 0 else 0, charset)
-        told = end = position
+        done = end = position
         for chunk in self.chunks(part, files, position, batch_size):
             end = chunk.end
             if feed.at_row and not feed.skip and self._is_plain(chunk.data):
                 lines = self.text_lines(chunk, charset, part.path, faults)
                 rows = [line.split(self.schema.column_separator) for line in lines if line]
                 if len(rows) == len(lines):
-                    told = end
+                    done = end
                     yield decoder.decode(rows, partial(_places, chunk.data, chunk.start)), end
                     continue
             feed.add(self._pieces(chunk, part.path, faults))
             rows, places, resume = feed.parse(final=False)
             if rows:
-                told = end if resume is None else resume
-                yield decoder.decode(rows, partial(list, places)), told
+                done = end if resume is None else resume
+                yield decoder.decode(rows, partial(list, places)), done
         rows, places, _ = feed.parse(final=True)
         # The position also advances past rows that were malformed or skipped.
-        if rows or told != end:
+        if rows or done != end:
             yield decoder.decode(rows, partial(list, places)), end
 
     def _is_plain(self, data: bytes) -> bool:

@@ -31,7 +31,7 @@ def _properties(envelope: Document) -> dict[str, str | None] | None:
 
 
 class DebeziumJsonDeserializationSchema(ChangeEventSchema):
-    """Deserializes Debezium's change events to Rows with a RowKind: c and r are +I, u is -U and +U, d is -D. Tombstones are skipped.
+    """Deserializes Debezium's change events to Rows: c and r are +I, u is -U and +U, d is -D. Tombstones are skipped.
 
     `type_info` is the type of the table's rows; `schema_include` is for events of Kafka Connect's JSON converter with schemas.
     `metadata` names fields of the envelope that are appended to each row (a dict renames them): `schema`,
@@ -93,9 +93,9 @@ class DebeziumJsonDeserializationSchema(ChangeEventSchema):
         if event is None and "payload" in envelope:  # a tombstone
             return False
         if not isinstance(event, dict):
-            raise ValueError(
+            raise ValueError(  # noqa: TRY004 - the data is wrong
                 "the event has no payload: schema_include=True is for events with a schema"
-            )  # noqa: TRY004 - the data is wrong
+            )
         envelope.clear()
         envelope.update(event)
         if schema is not None:

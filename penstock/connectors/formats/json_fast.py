@@ -60,7 +60,7 @@ def row_decoder(
 
 
 def row_converter(row: FieldType, careful: Callable[[FieldType], Convert]) -> Callable[[Any], Any]:
-    """Return the function that converts a parsed JSON object to a Row; it raises unless all values have the expected JSON types."""
+    """Return the function that converts a JSON object to a Row; it raises unless all values have the expected JSON types."""
     kind, convert = _row(row, careful, strict=False)
     return lambda document: convert(msgspec.convert(document, kind))
 

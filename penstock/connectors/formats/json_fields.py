@@ -15,8 +15,8 @@ LOOKED_AT: Final = 100  # records per reader: producers hardly ever change their
 class FieldNameCheck:
     """Checks the first records of a reader for columns that are NULL while a field has the same name in another case.
 
-    Fields that are columns themselves do not count: `id` and `ID` may both be columns. Nor do fields of records that also have the
-    column's own field, null or not: the producer knows both names, and may omit one of them.
+    Fields that are columns themselves do not count: `id` and `ID` may both be columns. Nor do fields of records that also
+    have the column's own field, null or not: the producer knows both names, and may omit one of them.
     """
 
     def __init__(self, row: FieldType, group: Any) -> None:

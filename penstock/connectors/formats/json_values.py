@@ -27,7 +27,7 @@ _KEPT = (decimal.Decimal,)  # written as numbers
 
 
 class JsonDeserializationSchema(DeserializationSchema):
-    """Deserializes any JSON value: to dicts, lists, str and numbers; or, with a class (a dataclass, a TypedDict, ...), to its objects.
+    """Deserializes any JSON value: to dicts, lists, str and numbers; or to objects of a class (a dataclass, a TypedDict, ...).
 
     `null` is skipped. With `decimals`, numbers with a decimal point or an exponent are Decimals with all their digits.
 

@@ -38,7 +38,7 @@ class ProtobufType:
 
     @classmethod
     def in_descriptor_set(cls, descriptors: bytes | str | Path, name: str) -> ProtobufType:
-        """Find a message by its full name in the output of `protoc --descriptor_set_out --include_imports`, as bytes or a file."""
+        """Find a message by its full name in the output of `protoc --descriptor_set_out --include_imports`: bytes or a file."""
         if isinstance(descriptors, (str, Path)):
             descriptors = Path(descriptors).read_bytes()
         try:

@@ -174,7 +174,7 @@ class SchemaRegistry:
         return SchemaRegistry(registry, **settings)
 
     def schema(self, schema_id: int) -> RegisteredSchema:
-        """Return the schema with an id; a RecordError if the registry does not have it: the message with this id is malformed then."""
+        """Return the schema with an id; raise a RecordError for an unknown one: the message with this id is malformed then."""
         found = self._by_id.get(schema_id)
         if found is not None:
             return found

@@ -20,8 +20,8 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 def storing(kind: FieldType, *, sized_text: bool = False) -> Converter | None:
     """Return the converter to a value that Arrow accepts; None if it accepts values unchanged.
 
-    With `sized_text`, CHAR is padded with blanks, and CHAR and VARCHAR are truncated to their length, as in Flink's ORC files: ORC
-    has both types. Parquet has one string type, and Flink writes strings unchanged.
+    With `sized_text`, CHAR is padded with blanks, and CHAR and VARCHAR are truncated to their length, as in Flink's ORC
+    files: ORC has both types. Parquet has one string type, and Flink writes strings unchanged.
     """
     inner = _nested(kind, sized_text=sized_text) or _scalar(kind, sized_text=sized_text)
     if inner is None:

@@ -216,10 +216,11 @@ class JdbcExecutionOptions:
 class JdbcExactlyOnceOptions:
     """Options of exactly-once sinks.
 
-    `transaction_prefix` distinguishes the sink from others that write to the database in the same job: it is part of the names of
-    its transactions. The default is derived from the statement and the database. `ledger_table` is where transactions record their
-    names, which distinguishes committed transactions from lost ones; its rows are deleted after `ledger_retention_days`.
-    `lock_timeout_ms` is how long a barrier waits for rows locked by another transaction, before the records are left to the commit.
+    `transaction_prefix` distinguishes the sink from others that write to the database in the same job: it is part of the
+    names of its transactions. The default is derived from the statement and the database. `ledger_table` is where
+    transactions record their names, which distinguishes committed transactions from lost ones; its rows are deleted after
+    `ledger_retention_days`. `lock_timeout_ms` is how long a barrier waits for rows locked by another transaction, before the
+    records are left to the commit.
     """
 
     def __init__(

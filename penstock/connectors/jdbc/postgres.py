@@ -141,7 +141,7 @@ class PostgresSession(Session):
         self.connection.execute(f"SET LOCAL lock_timeout = {int(milliseconds)}")
 
     def prepare(self, transaction: str) -> None:
-        """Prepare the transaction: it survives this connection and a restart of the server, until it is committed or rolled back."""
+        """Prepare the transaction: it survives this connection and a server restart, until it is committed or rolled back."""
         self.connection.execute(f"PREPARE TRANSACTION {quoted(transaction)}")
 
     def commit_prepared(self, transaction: str) -> bool:

@@ -26,8 +26,8 @@ class Scan:
     def statement(self, part: Part, position: Any) -> tuple[str, list[Any]]:
         """Return SQL with `?`, and its parameters, for the rows of a part that come after a position.
 
-        With a key, a position is the values of the columns that the rows are ordered by. Without one it is the number of rows read,
-        and rows are ordered by all columns: only equal rows may swap places.
+        With a key, a position is the values of the columns that the rows are ordered by. Without one it is the number of rows
+        read, and rows are ordered by all columns: only equal rows may swap places.
         """
         conditions, parameters = self._range(part)
         order = self._order(part)

@@ -141,8 +141,8 @@ class JdbcSourceBuilder:
     ) -> Self:
         """Set the numeric or time column whose ranges are the splits.
 
-        Without bounds, the minimum and the maximum are queried. Rows outside the bounds belong to the first and the last split, and
-        rows whose column is NULL have their own split: no row is skipped. The default is 4 splits per subtask.
+        Without bounds, the minimum and the maximum are queried. Rows outside the bounds belong to the first and the last
+        split, and rows whose column is NULL have their own split: no row is skipped. The default is 4 splits per subtask.
         """
         self._column = text(column, "the partition column")
         self._bounds = (
@@ -225,8 +225,8 @@ class _Enumerator(SplitEnumerator):
         if self._waiting is None:
             with named(self._source.connection.target, "be asked for the splits of a source"):
                 self._waiting = _again(self._plan)
-        room = max(0, 2 * self._parallelism - self._unfinished)
-        found, self._waiting = self._waiting[:room], self._waiting[room:]
+        free = max(0, 2 * self._parallelism - self._unfinished)
+        found, self._waiting = self._waiting[:free], self._waiting[free:]
         self._unfinished += len(found)
         return found
 

@@ -22,7 +22,7 @@ class Part:
 
 
 def cut(low: Any, high: Any, count: int) -> list[Part]:
-    """Divide the values from low to high, both included, into at most `count` ranges of equal width; the first and the last are open.
+    """Divide the values from low to high, inclusive, into at most `count` ranges of equal width; the first and last are open.
 
     Integers are divided like in Flink: if the ranges cannot be equal, the first ones have one more value.
 

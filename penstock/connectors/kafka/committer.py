@@ -63,8 +63,8 @@ class KafkaCommitter(Committer):
         interval = context.checkpoint_interval_ms
         if interval is not None and 2 * interval > self._timeout_ms:
             _log.warning(
-                "transactions of KafkaSink time out after %d ms (transaction.timeout.ms), and checkpoints are taken every %d ms: a late checkpoint, "
-                "or a long restart, loses records; set it to several intervals plus the longest downtime of the job",
+                "transactions of KafkaSink time out after %d ms (transaction.timeout.ms), and checkpoints are taken every %d ms: "
+                "a late checkpoint, or a long restart, loses records; set it to several intervals plus the longest downtime of the job",
                 self._timeout_ms,
                 interval,
             )

@@ -207,20 +207,20 @@ class KafkaProducer:
         )
 
     def begin(self) -> None:
-        """Begin a transaction, here only: the brokers learn of it with the first record."""
+        """Begin a transaction, locally: the brokers are notified with the first record."""
         try:
             self.producer.begin_transaction()
         except self._exceptions as exception:
             self.raise_failure()
-            raise self._error(exception, "a transaction could not be begun") from exception
+            raise self._error(exception, "cannot begin a transaction") from exception
 
     def commit(self) -> None:
         """Commit."""
-        self._retry(self.producer.commit_transaction, "a transaction could not be committed")
+        self._retry(self.producer.commit_transaction, "cannot commit a transaction")
 
     def abort(self) -> None:
         """Abort."""
-        self._retry(self.producer.abort_transaction, "a transaction could not be aborted")
+        self._retry(self.producer.abort_transaction, "cannot abort a transaction")
 
     def _retry(
         self, call: Callable[[float], Any], what: str, keep_on: Callable[[], bool] = lambda: True
@@ -239,20 +239,20 @@ class KafkaProducer:
     def _error(self, error: Any, what: str, topic: str | None = None) -> KafkaSinkError:
         return sink_error(error, what, self.bootstrap, topic)
 
-    # The end
+    # Closing
 
     def give_up(self) -> None:
-        """Abort the transaction that is under way, without waiting for a cluster that is away, and let go."""
+        """Abort the current transaction, without waiting for a cluster that is down, and close the producer."""
         producer = self.producer
         with contextlib.suppress(
             Exception
-        ):  # the coordinator aborts it when it times out, or the next attempt does
+        ):  # else the coordinator aborts it on timeout, or the next attempt does
             producer.purge()
             producer.abort_transaction(_SLICE_S)
         self.let_go()
 
     def let_go(self) -> None:
-        """Release what it holds, and leave its transaction as it is: the library's own `close` would abort it."""
+        """Release resources, and leave the transaction open: the library's own `close` would abort it."""
         self.producer = None
 
 
@@ -261,7 +261,7 @@ def _may_pass(error: Any) -> bool:
 
 
 def _iterators(columns: Sequence[Any], start: int) -> list[Any]:
-    """Return what `produce` takes after topic and value, as far as there is anything: key, partition, (no callback), timestamp, headers."""
+    """Return the set arguments of `produce` after topic and value: key, partition, (no callback), timestamp, headers."""
     given = [*columns, *[None] * (4 - len(columns))]
     while given and given[-1] is None:
         given.pop()

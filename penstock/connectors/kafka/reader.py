@@ -42,7 +42,7 @@ _LOOK_S: Final = 0.1
 _SAME_LOOK_S: Final = (
     0.0005  # partitions that are read in quick succession share one poll of the consumer
 )
-# How long a partition may be unknown to the brokers before it counts as deleted: a broker that has just started has incomplete metadata.
+# How long a partition may be unknown before it counts as deleted: a broker that has just started has incomplete metadata.
 _GONE_S: Final = 10.0
 _CORRUPT: Final = ("_BAD_MSG", "_BAD_COMPRESSION", "INVALID_MSG", "_UNKNOWN_CODEC")
 _GONE: Final = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID")
@@ -56,7 +56,8 @@ class KafkaReader(SourceReader):
     thread that hands messages over would only compete for the interpreter lock. Nor can a thread wait at the consumer for a
     message, because the Python client blocks all other calls meanwhile.
 
-    The position is the next offset. If a partition is read from another position than the one it has reached, the reader starts over.
+    The position is the next offset. If a partition is read from another position than the one it has reached, the reader
+    starts over.
     """
 
     def __init__(

@@ -301,7 +301,7 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_tombstones(
         self, is_tombstone: Callable[[Any], bool]
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Set a function of the record that says for which records to write a tombstone, which deletes their key in a compacted topic."""
+        """Set a function that says for which records to write a tombstone, which deletes their key in a compacted topic."""
         self._is_tombstone = _check_function(is_tombstone, "is_tombstone")
         return self
 
@@ -315,7 +315,7 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_timestamps(
         self, timestamp: Callable[[Any], int | None]
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Set the timestamps of messages: a function of the record that returns epoch milliseconds, or None for the broker's clock."""
+        """Set the timestamps of messages: a function of the record to epoch milliseconds, or None for the broker's clock."""
         self._timestamp_of = _check_function(timestamp, "the timestamp")
         return self
 

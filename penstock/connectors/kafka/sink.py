@@ -125,8 +125,8 @@ class KafkaSinkBuilder:
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
         """Set the prefix of transactional ids, for all runs of this sink: no other sink of the cluster may have the same prefix.
 
-        The default contains the job's id, so a job that is started with another id does not find open transactions of a killed one;
-        these are aborted when they time out.
+        The default contains the job's id, so a job that is started with another id does not find open transactions of a
+        killed one; these are aborted when they time out.
         """
         if not isinstance(transactional_id_prefix, str):
             raise ArgumentTypeError(

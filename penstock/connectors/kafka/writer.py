@@ -149,7 +149,8 @@ class TransactionalWriter(SinkWriter):
             raise KafkaSinkError(
                 f"the transaction '{name}' ended before its checkpoint",
                 detail=f"brokers: {current.producer.bootstrap}; state at the coordinator: {found}",
-                hint=f"checkpoints must complete within transaction.timeout.ms ({self._timeout_ms} ms), and each sink needs its own transactional id prefix",
+                hint=f"checkpoints must complete within transaction.timeout.ms ({self._timeout_ms} ms), "
+                "and each sink needs its own transactional id prefix",
             )
         committable = KafkaCommittable(
             name,

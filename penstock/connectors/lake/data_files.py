@@ -66,8 +66,8 @@ class Layout(ABC):
 class LakeWriter(SinkWriter):
     """Writes the records of a checkpoint to files, one or more for each partition.
 
-    Files that were not handed over are deleted when the writer closes. A killed process leaves orphan files, which the table's own
-    maintenance (VACUUM, orphan file removal) deletes.
+    Files that were not handed over are deleted when the writer closes. A killed process leaves orphan files, which the
+    table's own maintenance (VACUUM, orphan file removal) deletes.
     """
 
     def __init__(self, context: WriterContext, layout: Layout, target_size: int) -> None:

@@ -37,8 +37,8 @@ _FILES = "penstock.files"
 class DeltaSink(Sink):
     """Appends records to a Delta table.
 
-    A missing table is created, with the columns of `row_type` and partitioned by `partition_by`; an existing table must have these
-    columns, and needs no row type. Records are Rows, tuples, dicts or objects with its fields.
+    A missing table is created, with the columns of `row_type` and partitioned by `partition_by`; an existing table must have
+    these columns, and needs no row type. Records are Rows, tuples, dicts or objects with its fields.
     """
 
     def __init__(

@@ -21,10 +21,10 @@ from penstock.errors import ArgumentError, RecordError
 class DeltaSource(TableSource):
     """Reads a Delta table as Rows.
 
-    Without `unbounded` it reads one version of the table, the latest or the given one. With `unbounded` it reads the current table
-    (or starts with the given version) and then every append; `start_at_latest` skips the existing rows. Changes and deletions of
-    rows cannot be emitted: such a version fails the job, or is skipped with `ignore_changes`. Files that are only rewritten
-    (OPTIMIZE) are not a change.
+    Without `unbounded` it reads one version of the table, the latest or the given one. With `unbounded` it reads the current
+    table (or starts with the given version) and then every append; `start_at_latest` skips the existing rows. Changes and
+    deletions of rows cannot be emitted: such a version fails the job, or is skipped with `ignore_changes`. Files that are
+    only rewritten (OPTIMIZE) are not a change.
     """
 
     def __init__(

@@ -32,9 +32,9 @@ _MOST_TRIES: Final = 10  # others may commit at the same time
 class IcebergSink(Sink):
     """Appends records to an Iceberg table.
 
-    `catalog` are pyiceberg's properties of the catalog, `identifier` is the table's name in it. A missing table is created, with
-    the columns of `row_type` and without partitions; an existing one needs no row type. Records are Rows, tuples, dicts or objects
-    with its fields.
+    `catalog` are pyiceberg's properties of the catalog, `identifier` is the table's name in it. A missing table is created,
+    with the columns of `row_type` and without partitions; an existing one needs no row type. Records are Rows, tuples, dicts
+    or objects with its fields.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class IcebergLayout(Layout):
 
 
 class IcebergCommitter(Committer):
-    """Adds the files of a checkpoint to the table, in one snapshot. A repeated commit is detected by the snapshots' properties."""
+    """Adds the files of a checkpoint to the table, in one snapshot. The snapshots' properties identify repeated commits."""
 
     def __init__(self, name: TableName) -> None:
         self._name = name

@@ -25,7 +25,8 @@ class IcebergSource(TableSource):
 
     Without `unbounded` it reads one snapshot of the table, the current or the given one, where `row_filter` (an expression of
     pyiceberg, as text) is true. With `unbounded` it reads the current table and then every snapshot that appends;
-    `start_at_latest` skips the existing rows. Snapshots that replace or delete fail the job, or are skipped with `ignore_changes`.
+    `start_at_latest` skips the existing rows. Snapshots that replace or delete fail the job, or are skipped with
+    `ignore_changes`.
     """
 
     def __init__(

@@ -107,16 +107,16 @@ class RedisCommitter(Committer):
             arguments: list[Any] = [staged.attempt, number, _NOTES_KEPT]
             for command in chunk:
                 arguments += [len(command), *command]
-            told = self._calls.call(
+            errors = self._calls.call(
                 lambda client, given=arguments: client.eval(  # type: ignore[misc]
                     _SCRIPT, 2, notes, f"{notes}:order", *given
                 )
             )
-            if told:
-                self._refused(chunk, told.decode() if isinstance(told, bytes) else told)
+            if errors:
+                self._refused(chunk, errors.decode() if isinstance(errors, bytes) else errors)
 
-    def _refused(self, chunk: Sequence[Command], told: str) -> None:
-        for line in told.split("\n"):
+    def _refused(self, chunk: Sequence[Command], errors: str) -> None:
+        for line in errors.split("\n"):
             number, _, reason = line.partition(" ")
             command = chunk[int(number)]
             if self._on_rejected == FAIL:

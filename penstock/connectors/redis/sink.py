@@ -34,9 +34,9 @@ _MOST_PARTS = 7000  # Lua passes at most 8000 arguments
 class RedisSink(Sink):
     """Runs the commands that a mapper returns for each record.
 
-    `mapper` returns a tuple such as `("SET", key, value, "EX", 60)`, a list of such tuples, or None. `url` is a URL of redis-py
-    (`redis://`, `rediss://`, `unix://`), or a function that creates a client, for Sentinel for instance; with `cluster=True` it is
-    that of any node of a cluster.
+    `mapper` returns a tuple such as `("SET", key, value, "EX", 60)`, a list of such tuples, or None. `url` is a URL of
+    redis-py (`redis://`, `rediss://`, `unix://`), or a function that creates a client, for Sentinel for instance; with
+    `cluster=True` it is that of any node of a cluster.
 
     AT_LEAST_ONCE sends commands in batches: `max_batch` of them, at the latest `linger_ms` after the first one. After a failure,
     those since the last checkpoint are run again, which changes nothing for SET, HSET, SADD, ZADD, EXPIRE or DEL. EXACTLY_ONCE is

@@ -147,7 +147,7 @@ class ElasticsearchSinkBuilderBase:
         return self
 
     def set_on_rejected(self, on_rejected: Any) -> Self:
-        """Set how records that the server rejects are handled: "fail", a function of a RejectedRecord, or another sink. Penstock only."""
+        """Set how rejected records are handled: "fail", a function of a RejectedRecord, or another sink. Penstock only."""
         self._on_rejected = check_on_rejected(on_rejected)
         return self
 

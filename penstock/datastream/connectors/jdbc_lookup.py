@@ -20,10 +20,12 @@ Join = Callable[[Any, list[Row]], list[Any]]
 class JdbcLookup(AsyncBatchFunction[Any, Any]):
     """Looks up the rows of a table or query for each element, for AsyncDataStream.
 
-    `query` is a table or a SELECT; `key_columns` are the columns that are compared with the result of `key_selector` for an element:
-    one value, or a tuple with one value per column. The keys of up to `max_batch_size` elements are looked up in one statement.
+    `query` is a table or a SELECT; `key_columns` are the columns that are compared with the result of `key_selector` for an
+    element: one value, or a tuple with one value per column. The keys of up to `max_batch_size` elements are looked up in one
+    statement.
 
-    The results are pairs (element, row), one for each row; (element, None) without rows. `join(element, rows)` may return other results.
+    The results are pairs (element, row), one for each row; (element, None) without rows. `join(element, rows)` may return
+    other results.
 
     >>> options = JdbcConnectionOptions("jdbc:postgresql://localhost/shop")
     >>> lookup = JdbcLookup("customers", ["id"], lambda order: order["customer"], options)

@@ -22,8 +22,9 @@ _COMMANDS = ("GET", "HGETALL", "HMGET")
 class RedisLookup(AsyncBatchFunction[Any, Any]):
     """Enriches records with values of Redis by key.
 
-    `key` is a function of the record. `join(record, answer)` returns the result, or None for none; the answer is text (GET), a dict
-    (HGETALL), or a dict of the requested `fields` (HMGET); None for a missing key. The default results are pairs of record and answer.
+    `key` is a function of the record. `join(record, answer)` returns the result, or None for none; the answer is text (GET),
+    a dict (HGETALL), or a dict of the requested `fields` (HMGET); None for a missing key. The default results are pairs of
+    record and answer.
 
     Keys of many records are looked up together (MGET, or a pipeline), each once, and answers are kept in the `cache`, including
     missing keys. Requests to a server that is down are retried for `retry_timeout_ms`. `url` is as for RedisSink; a function must
