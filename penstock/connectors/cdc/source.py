@@ -120,7 +120,7 @@ class PostgresSourceBuilder:
     def password(self, password: str) -> Self:
         """Set the user's password."""
         if not isinstance(password, str):
-            raise ArgumentTypeError("password is not a str")
+            raise ArgumentTypeError("password is not a str", hint="pass a str")
         return self._with(password=password)
 
     def slot_name(self, slot_name: str) -> Self:
@@ -230,7 +230,7 @@ class PostgresSourceBuilder:
 
 def _text(name: str, value: str) -> str:
     if not isinstance(value, str) or not value:
-        raise ArgumentError(f"{name} must be a non-empty str", detail=f"{name}={value!r}")
+        raise ArgumentError(f"invalid {name}: {value!r}", hint="pass a non-empty str")
     return value
 
 
@@ -238,15 +238,13 @@ def _number(name: str, value: int, least: int, most: int | None = None) -> int:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         bounds = f"at least {least}" if most is None else f"{least} to {most}"
-        raise ArgumentError(f"{name} must be an integer, {bounds}", detail=f"{name}={value!r}")
+        raise ArgumentError(f"invalid {name}: {value!r}", hint=f"pass an integer, {bounds}")
     return value
 
 
 def _seconds(name: str, value: float) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-        raise ArgumentError(
-            f"{name} must be a positive number of seconds", detail=f"{name}={value!r}"
-        )
+        raise ArgumentError(f"invalid {name}: {value!r}", hint="pass a positive number of seconds")
     return float(value)
 
 

@@ -109,7 +109,7 @@ def _set(message: Any, field: Any, value: Any, kind: FieldType | None) -> None:
         holds = field.message_type.fields_by_name["value"]
         for key, item in value.items():
             if item is None:
-                raise ValueError(f"the value of key {key!r} is None, which a map cannot contain")
+                raise ValueError(f"the value of key {key!r} is None: a map cannot contain None")
             if holds.message_type is not None:
                 fill(target[key], item, inner)
             else:

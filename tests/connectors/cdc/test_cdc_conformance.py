@@ -50,7 +50,7 @@ class Table(SourceSetup):
 
     def add_malformed(self):
         self.sql.execute("INSERT INTO items VALUES (-1, 'bad', 'infinity')")
-        return "Python has no date 'infinity'"
+        return "date 'infinity' is out of Python's range"
 
     def wrong_arguments(self):
         builder = PostgresCdcSource.builder

@@ -254,5 +254,5 @@ def test_a_checkpoint_that_the_slot_has_left_behind_is_refused(database, sql, mo
         env = cdc_environment(
             mode, tmp_path / "again", **{"execution.state-recovery.path": old}, **options
         )
-        with pytest.raises(PenstockError, match="has moved on past the checkpoint"):
+        with pytest.raises(PenstockError, match="has advanced past the checkpoint"):
             start(env, source, name).get_job_execution_result().result()

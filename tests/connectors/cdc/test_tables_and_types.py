@@ -362,7 +362,7 @@ ERRORS = {
     "no key": (
         "CREATE TABLE a (b int); ALTER TABLE a REPLICA IDENTITY FULL",
         {},
-        "tables without a key",
+        "tables without a primary key",
     ),
     "no full identity": (
         "CREATE TABLE a (b int PRIMARY KEY)",
@@ -372,19 +372,19 @@ ERRORS = {
     "no publication": (
         "CREATE TABLE a (b int PRIMARY KEY); ALTER TABLE a REPLICA IDENTITY FULL",
         {"publication_autocreate_mode": "disabled"},
-        "there is no publication 'errors_",
+        "publication 'errors_",
     ),
     "no slot": (
         "CREATE TABLE a (b int PRIMARY KEY); ALTER TABLE a REPLICA IDENTITY FULL",
         {"startup_options": StartupOptions.committed()},
-        "there is no replication slot 'errors_",
+        "replication slot 'errors_",
     ),
     "a slot of another kind": (
         "SELECT pg_create_logical_replication_slot('errors', 'test_decoding')",
         {},
         "its plugin is test_decoding",
     ),
-    "a wrong password": ("SELECT 1", {"password": "wrong"}, "cannot be reached"),
+    "a wrong password": ("SELECT 1", {"password": "wrong"}, "cannot connect to"),
 }
 
 
@@ -418,7 +418,7 @@ def test_a_slot_that_was_dropped_while_the_job_stood_still_is_told(database, sql
             tmp_path / "again",
             **{"execution.state-recovery.path": path, "restart-strategy.type": "none"},
         )
-        with pytest.raises(PenstockError, match="is not there"):
+        with pytest.raises(PenstockError, match="does not exist"):
             start(env, source, "dropped").get_job_execution_result().result()
 
 

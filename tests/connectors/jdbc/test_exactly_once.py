@@ -73,9 +73,9 @@ def test_a_transaction_that_was_lost_is_an_error_and_not_taken_for_committed(sin
     run(table, f"ROLLBACK PREPARED '{prepared.name}'")
     with pytest.raises(PenstockError) as caught:
         committer.commit(CommitRequest(1, [prepared]))
-    assert "a transaction that a checkpoint names is gone" in str(caught.value)
+    assert "a transaction of the checkpoint no longer exists" in str(caught.value)
     assert prepared.name in str(caught.value)
-    assert "rolled back by hand" in caught.value.hint
+    assert "rolled back manually" in caught.value.hint
 
 
 @pytest.mark.ci
@@ -90,7 +90,7 @@ def test_a_committed_transaction_is_known_for_as_long_as_the_ledger_is_kept(sink
     committer.commit(request)
     committer.clean_up([], "job")
     assert run(table, "SELECT count(*) FROM penstock_commits") == [(0,)]
-    with pytest.raises(PenstockError, match="is gone"):
+    with pytest.raises(PenstockError, match="no longer exists"):
         committer.commit(request)
 
 
@@ -187,7 +187,7 @@ def test_rows_that_somebody_else_does_not_let_go_of_are_an_error_that_says_so(
     with psycopg.connect(table) as other:
         other.execute("INSERT INTO t VALUES (4, 'other')")
         handed = epoch(open_writer(sink, tmp_path), 1, [(4, "x")])
-        with pytest.raises(PenstockError, match="rows of the table are held"):
+        with pytest.raises(PenstockError, match="rows of the table are locked"):
             committer.commit(CommitRequest(1, handed))
     committer.commit(CommitRequest(1, handed))
     assert rows_of(table) == [(4, "x")]
@@ -251,7 +251,7 @@ def test_what_was_prepared_survives_the_servers_death(killed, tmp_path):
         epoch(writer, 2, [(2, "no checkpoint")])
         server.kill()
         with (
-            noticing.message("penstock.connectors.jdbc", "trying again") as noticed,
+            noticing.message("penstock.connectors.jdbc", "retrying to") as noticed,
             ThreadPoolExecutor(1) as beside,
         ):
             restart = beside.submit(lambda: noticed.wait(PATIENCE_S) and server.start())

@@ -117,7 +117,7 @@ def test_a_record_that_is_too_large_fails_the_job_at_once(kafka, topic, guarante
     with MiniCluster(), pytest.raises(JobExecutionError) as caught:
         env.execute()
     text = str(caught.value)
-    assert "1500000 bytes could not be sent" in text
+    assert "cannot send a record of 1500000 bytes" in text
     assert topic in text
     assert "max.request.size" in text
 

@@ -63,7 +63,7 @@ def test_credentials_of_a_java_program_open_the_way(guarded_kafka, tmp_path):
 @pytest.mark.parametrize(
     ("user", "password", "message", "hint"),
     [
-        ("guest", "wrong", "the broker refuses the credentials", "sasl.jaas.config"),
+        ("guest", "wrong", "the broker rejected the credentials", "sasl.jaas.config"),
         (
             "guest",
             "guest",

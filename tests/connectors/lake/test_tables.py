@@ -188,7 +188,7 @@ class TestDelta:
         deltalake.DeltaTable.create(delta, ARROW, partition_by=["day"])
         with pytest.raises(ArgumentError, match="other columns"):
             DeltaSink(delta, Types.ROW_NAMED(["id"], [Types.LONG()]))
-        with pytest.raises(ArgumentError, match="partitioned otherwise"):
+        with pytest.raises(ArgumentError, match="other partition columns"):
             DeltaSink(delta, partition_by=["shop"])
         assert DeltaSink(delta).partition_by == ["day"]
 

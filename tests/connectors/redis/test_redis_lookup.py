@@ -90,6 +90,6 @@ def test_a_server_that_is_killed_and_comes_back_is_waited_for(mode, redis_server
 
 def test_a_server_that_stays_away_is_named():
     lookup = RedisLookup(f"redis://:geheim@127.0.0.1:{free_port()}", str, retry_timeout_ms=200)
-    with MiniCluster(), pytest.raises(JobExecutionError, match="had no answer") as caught:
+    with MiniCluster(), pytest.raises(JobExecutionError, match="did not answer") as caught:
         collect(looked_up("epochs", lookup, 10))
     assert "geheim" not in str(caught.value)

@@ -244,7 +244,7 @@ def test_a_group_without_offsets_is_told_with_the_option_that_says_where_to_begi
     )
     with MiniCluster():
         tables.execute_sql("INSERT INTO fresh VALUES ('a')").wait()
-        with pytest.raises(JobExecutionError, match="has no offset of") as caught:
+        with pytest.raises(JobExecutionError, match="has no offset for") as caught:
             final(tables, "SELECT * FROM fresh")
         assert "set 'properties.auto.offset.reset' to 'earliest' or 'latest'" in str(caught.value)
         assert final(tables, "SELECT * FROM reset") == {("a",): 1}

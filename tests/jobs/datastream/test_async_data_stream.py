@@ -124,7 +124,7 @@ def test_wrong_arguments_are_refused_when_the_step_is_added(numbers, wait, argum
     [
         pytest.param(None, SECOND, "must not be None", id="no strategy"),
         pytest.param(3, SECOND, "an AsyncRetryStrategy is required", id="a number"),
-        pytest.param(RETRY, Time(0), "a timeout is needed", id="no timeout"),
+        pytest.param(RETRY, Time(0), "a timeout is required", id="no timeout"),
         pytest.param(NoPredicate(1, 1), SECOND, "retry predicate of NoPredicate is None", id="none"),
     ],
 )  # fmt: skip

@@ -94,5 +94,5 @@ def test_an_endless_stream_is_refused(env):
     endless = env.from_source(
         DataGeneratorSource(lambda i: i), WatermarkStrategy.no_watermarks(), "endless"
     )
-    with pytest.raises(InvalidProgramError, match="does not end"):
+    with pytest.raises(InvalidProgramError, match="an unbounded stream"):
         endless.map(lambda x: x).cache()

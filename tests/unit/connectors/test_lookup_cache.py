@@ -83,8 +83,8 @@ def test_a_cache_arrives_empty_in_a_task():
     ("arguments", "error", "message"),
     [
         ({"max_rows": -1}, ArgumentError, "negative"),
-        ({"max_rows": 1.5}, ArgumentTypeError, "whole number"),
-        ({"ttl": 0}, ArgumentError, "not positive"),
+        ({"max_rows": 1.5}, ArgumentTypeError, "not an integer"),
+        ({"ttl": 0}, ArgumentError, "must be positive"),
         ({"ttl": "1 min"}, ArgumentTypeError, "seconds"),
         ({"missing_ttl": -1}, ArgumentError, "missing_ttl"),
     ],

@@ -232,7 +232,7 @@ def test_what_was_received_and_not_read_is_told(caplog):
         closed.set()
     assert found == ["a"]
     assert "3 bytes" in caplog.text
-    assert "received and not read" in caplog.text
+    assert "were not read and are lost" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def test_a_checkpoint_is_not_changed_by_what_is_read_after_it(monkeypatch):
 def test_a_job_is_not_restored_from_a_slot_that_has_moved_on(monkeypatch):
     server = Server(monkeypatch, items=range(1, 9))
     server.slot = Slot("pgoutput", "d", 61, "reserved", None, None)
-    with pytest.raises(RestoreRefusedError, match="has moved on"):
+    with pytest.raises(RestoreRefusedError, match="has advanced"):
         begin(server).discover()
 
 

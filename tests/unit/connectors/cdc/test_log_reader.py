@@ -345,7 +345,7 @@ def test_a_change_outside_of_a_transaction_is_an_error(reading):
 def test_a_change_of_a_table_that_was_not_described_is_an_error(reading):
     position = reading.start()
     reading.receiver.send(begin(100), insert(1, 1))
-    with pytest.raises(RecordError, match="did not describe"):
+    with pytest.raises(RecordError, match="an unknown table"):
         reading.look(position)
 
 

@@ -219,9 +219,9 @@ def test_rows_and_decimals_are_written_in_plain_values():
     schema = pickle.loads(pickle.dumps(JsonSerializationSchema()))
     assert schema.serialize(Row(a=1, b=Row(c=b"x"))) == b'{"a":1,"b":{"c":"eA=="}}'
     assert schema.serialize([Row(1, 2)]) == b"[[1,2]]"
-    with pytest.raises(RecordError, match="object has no form in JSON"):
+    with pytest.raises(RecordError, match="object cannot be written as JSON"):
         schema.serialize({"a": object()})
-    with pytest.raises(RecordError, match="object has no form in JSON"):
+    with pytest.raises(RecordError, match="object cannot be written as JSON"):
         schema.serialize_batch([1, object()])
 
 

@@ -99,7 +99,7 @@ def test_what_a_line_is(text, lines):
 
 
 def test_a_file_that_became_shorter_is_an_error():
-    with pytest.raises(RecordError, match="shorter than when it was planned"):
+    with pytest.raises(RecordError, match="became shorter"):
         list(read_chunks(io.BytesIO(b"ab\ncd"), 0, 100, 10, path="f"))
 
 
@@ -143,7 +143,7 @@ def source_of_bad_text(tmp_path, data=b"good\nb\xffad\r\nalso good\n", **options
 
 
 def test_a_line_that_is_no_text_is_named(tmp_path):
-    with pytest.raises(RecordError, match="no text in utf-8: invalid start byte") as caught:
+    with pytest.raises(RecordError, match="not valid utf-8: invalid start byte") as caught:
         read_all(source_of_bad_text(tmp_path))
     assert f"file {tmp_path}/bad.txt, offset 5" in caught.value.message
     assert "b'b\\xffad'" in caught.value.detail
@@ -153,7 +153,7 @@ def test_a_line_that_is_no_text_is_named(tmp_path):
 
 def test_a_file_whose_charset_has_no_bytes_for_line_feeds_is_named(tmp_path):
     data = "good\n".encode("utf-16") + b"\x00\xd8\x00\x00"  # half of a surrogate pair
-    with pytest.raises(RecordError, match="no text in utf-16") as caught:
+    with pytest.raises(RecordError, match="not valid utf-16") as caught:
         read_all(source_of_bad_text(tmp_path, data, charset_name="UTF-16"))
     assert f"{tmp_path}/bad.txt" in caught.value.detail
     replaced = source_of_bad_text(tmp_path, data, charset_name="UTF-16", on_error="replace")
@@ -181,7 +181,7 @@ def test_a_policy_for_bad_text_that_does_not_exist_is_refused():
 
 
 def test_a_charset_that_does_not_exist_is_refused():
-    with pytest.raises(ArgumentError, match="charset is not known"):
+    with pytest.raises(ArgumentError, match="unknown charset"):
         StreamFormat.text_line_format("utf-9")
 
 

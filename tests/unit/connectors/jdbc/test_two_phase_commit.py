@@ -115,7 +115,7 @@ def test_a_commit_that_is_repeated_writes_nothing_again(sink):
 def test_a_transaction_that_is_gone_is_an_error(sink):
     (prepared,) = epoch(sink.writer(), 1, [(1, "a")])
     del sink.database.prepared[prepared.name]
-    with pytest.raises(DatabaseError, match="is gone"):
+    with pytest.raises(DatabaseError, match="no longer exists"):
         sink.committer().commit(request(1, [prepared]))
 
 
@@ -249,7 +249,7 @@ def test_rows_that_a_later_checkpoint_holds_are_given_back_and_the_job_repeats_i
     second.on_committed(1)
     later = epoch(second, 2, [(1, "later")])
     kept = epoch(second, 1, [(7, "of this checkpoint")], attempt="other")
-    with pytest.raises(DatabaseError, match="held by other transactions"):
+    with pytest.raises(DatabaseError, match="locked by other transactions"):
         sink.committer().commit(CommitRequest(1, [*held, *kept]))
     assert later[0].name not in sink.in_doubt
     sink.committer().commit(CommitRequest(1, [*held, *kept]))

@@ -96,7 +96,7 @@ def test_a_broker_that_is_down_is_logged_once(
     assert (
         said[0]
         .getMessage()
-        .endswith(f": {down}: Connect to ipv4#{down} failed: Connection refused; it is tried again")
+        .endswith(f": {down}: Connect to ipv4#{down} failed: Connection refused; retrying")
     )
 
 
@@ -111,7 +111,7 @@ def test_all_clients_and_addresses_of_a_broker_count_as_one() -> None:
     )
     assert times == 1
     assert text == (
-        "shop-enumerator: localhost:9092: Connect to ipv4#127.0.0.1:9092 failed: Connection refused; it is tried again"
+        "shop-enumerator: localhost:9092: Connect to ipv4#127.0.0.1:9092 failed: Connection refused; retrying"
     )
     again = read(
         "FAIL [rdkafka#producer-1] [thrd:localhost:9092/1]: localhost:9092/1: Connect to ipv6#[::1]:9092 failed: "

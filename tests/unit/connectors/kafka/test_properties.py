@@ -81,10 +81,13 @@ def test_a_consumers_properties_are_translated():
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ({"sasl.jaas.config": f'{PLAIN} required username="a";'}, "no password"),
-        ({"sasl.jaas.config": "com.acme.Login required;"}, "no counterpart: 'Login'"),
-        ({"ssl.truststore.location": "/a.jks"}, "Java key store"),
-        ({"ssl.keystore.location": "/a", "ssl.keystore.type": "JKS"}, "Java key store"),
+        ({"sasl.jaas.config": f'{PLAIN} required username="a";'}, "needs password"),
+        (
+            {"sasl.jaas.config": "com.acme.Login required;"},
+            "unsupported login module in sasl.jaas.config: 'Login'",
+        ),
+        ({"ssl.truststore.location": "/a.jks"}, "Java keystore"),
+        ({"ssl.keystore.location": "/a", "ssl.keystore.type": "JKS"}, "Java keystore"),
         ({"buffer.memory": "much"}, "not a number"),
     ],
 )

@@ -79,7 +79,7 @@ def test_what_cannot_work_is_refused_at_once(call):
             lambda: KafkaSource.builder().set_bootstrap_servers("a:1").set_topics("a").build(),
             "no deserializer",
         ),
-        (lambda: builder().set_topic_pattern("b.*"), "reads a already"),
+        (lambda: builder().set_topic_pattern("b.*"), "already reads a"),
         (
             lambda: (
                 builder().set_starting_offsets(KafkaOffsetsInitializer.committed_offsets()).build()
@@ -211,7 +211,7 @@ def test_offsets_are_looked_up_as_the_program_says(initializer, expected):
 
 def test_offsets_without_a_strategy_must_be_there():
     committed = KafkaOffsetsInitializer.committed_offsets()
-    with pytest.raises(PenstockError, match="group 'g' has no offset of a-1"):
+    with pytest.raises(PenstockError, match="group 'g' has no offset for a-1"):
         committed.resolve([FIRST, SECOND], Lookup())
     with pytest.raises(PenstockError, match="offset 5 of a-0 is out of range") as caught:
         committed.resolve([FIRST], Lookup(committed=5))

@@ -145,7 +145,7 @@ def test_a_cluster_that_stays_away_is_an_error_that_names_it(asking):
 @pytest.mark.parametrize("code", [INVALID_EPOCH, DENIED])
 def test_what_the_brokers_refuse_is_an_error_at_once(asking, code):
     asking.answers.append(code)
-    with pytest.raises(KafkaSinkError, match="refused to commit"):
+    with pytest.raises(KafkaSinkError, match="rejected the request to commit"):
         asking.transactions.commit("a", 7, 3)
     assert asking.pauses == []
 
