@@ -93,7 +93,7 @@ def test_a_decimal_that_is_read_has_its_scale(tmp_path):
 def test_what_is_no_decimal_is_a_bad_record(text):
     row = Types.ROW_NAMED(["a"], [Types.BIG_DEC()])
     for schema in (row, DataTypes.ROW([DataTypes.FIELD("a", MONEY)])):
-        with pytest.raises(RecordError, match="cannot read .* as DECIMAL"):
+        with pytest.raises(RecordError, match=r"cannot read .* as DECIMAL"):
             CsvRowDeserializationSchema.Builder(schema).build().deserialize(f'"{text}"'.encode())
 
 
