@@ -169,7 +169,7 @@ def test_a_server_that_is_killed_and_started_again(mode, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_transaction_of_many_rows_is_read_in_parts_and_goes_on_within(
+def test_large_transaction_is_read_in_parts_and_resumed_within(
     database, sql, mode, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("penstock.connectors.cdc.log_receiver.QUEUE_BYTES", 200_000)
@@ -211,7 +211,7 @@ def test_a_transaction_of_many_rows_is_read_in_parts_and_goes_on_within(
 
 @pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
-def test_the_slot_is_never_ahead_of_what_the_last_checkpoint_has(database, sql, mode, tmp_path):
+def test_slot_is_never_ahead_of_the_last_checkpoint(database, sql, mode, tmp_path):
     """Every retained checkpoint that the slot is not said to be ahead of goes on without a gap."""
     make_table(sql, 20)
     name = f"ahead {mode}"

@@ -73,7 +73,7 @@ def test_credentials_of_a_java_program_open_the_way(guarded_kafka, tmp_path):
     ],
     ids=["a wrong password", "no rights"],
 )
-def test_who_is_not_let_in_is_told_at_once_what_to_check(
+def test_rejected_user_gets_an_error_with_a_hint_at_once(
     guarded_kafka, user, password, message, hint, tmp_path
 ):
     with pytest.raises(JobExecutionError) as caught:

@@ -177,7 +177,7 @@ class TestDelta:
             strict()
         assert lenient() == [3]
 
-    def test_what_is_there_can_be_left_out(self, delta):
+    def test_existing_rows_can_be_skipped(self, delta):
         deltalake.write_deltalake(delta, pa.Table.from_pylist([{"id": 1}]))
         more = self.tail(delta, start_at_latest=True)
         assert more() == []

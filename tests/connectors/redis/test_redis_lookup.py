@@ -37,7 +37,7 @@ def slow(n):
 
 @pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
-def test_values_are_found_and_what_is_missing_is_none(mode, url, client):
+def test_missing_values_are_none(mode, url, client):
     client.mset({f"k:{n}": f"v{n}" for n in range(0, COUNT, 2)})
     with MiniCluster():
         found = collect(looked_up(mode, RedisLookup(url, lambda n: f"k:{n}")))

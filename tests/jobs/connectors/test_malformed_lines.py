@@ -115,7 +115,7 @@ def test_malformed_lines_go_to_the_side_output_once_also_after_a_failure(
 
 
 @pytest.mark.parametrize(("file_format", "good", "bad", "number"), FORMATS.values(), ids=FORMATS)
-def test_a_reader_that_goes_on_after_any_batch_finds_malformed_lines_once(
+def test_reader_resumed_after_any_batch_finds_malformed_lines_once(
     tmp_path, file_format, good, bad, number
 ):
     expected = write(tmp_path, good, bad)

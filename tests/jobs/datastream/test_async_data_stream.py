@@ -136,7 +136,7 @@ def test_wrong_retry_strategies_are_refused(numbers, wait, strategy, timeout, me
         wait(numbers, Square(), timeout, strategy)
 
 
-def test_what_is_no_stream_is_refused(env):
+def test_non_stream_argument_is_rejected(env):
     with pytest.raises(ArgumentTypeError, match="data_stream must be a DataStream"):
         AsyncDataStream.ordered_wait([1, 2], Square(), SECOND)
 

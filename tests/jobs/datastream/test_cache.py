@@ -41,7 +41,7 @@ def calls(path):
     return len(path.read_text())
 
 
-def test_later_jobs_read_what_the_first_one_computed(env, tmp_path):
+def test_later_jobs_read_cached_elements(env, tmp_path):
     squares = env.from_collection([1, 2, 3]).map(Count(tmp_path / "calls")).cache()
     assert collect_sorted(squares) == [1, 4, 9]
     assert collect_sorted(squares.map(lambda x: -x)) == [-9, -4, -1]

@@ -46,7 +46,7 @@ def test_the_next_source_has_its_turn_when_all_splits_before_are_finished():
     assert len(set(names)) == 4
 
 
-def test_the_enumerator_goes_on_where_it_was():
+def test_restored_enumerator_continues_with_its_source():
     sources = [NumberSequenceSource(1, 2), NumberSequenceSource(3, 4)]
     enumerator = hybrid(*sources).create_enumerator(1)
     (split,) = enumerator.discover()

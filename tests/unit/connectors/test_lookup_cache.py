@@ -46,7 +46,7 @@ def test_the_key_that_was_not_asked_for_longest_makes_room():
     assert cache.get_all(["a", "b", "c"]) == ({"a": 1, "c": 3}, ["b"])
 
 
-def test_that_there_is_no_answer_is_known_too_for_a_time_of_its_own():
+def test_missing_keys_are_cached_with_their_own_ttl():
     clock = Clock()
     cache = LookupCache(ttl=10, missing_ttl=1, clock=clock)
     cache.put_all({"a": None, "b": 2})

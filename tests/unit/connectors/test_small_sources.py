@@ -48,7 +48,7 @@ def test_a_restored_sequence_plans_no_split_again():
         (True, 2, ArgumentTypeError),
     ],
 )
-def test_a_sequence_refuses_what_is_no_range(start, end, error):
+def test_sequence_rejects_invalid_ranges(start, end, error):
     with pytest.raises(error):
         NumberSequenceSource(start, end)
 
@@ -96,7 +96,7 @@ def test_large_collections_are_stored_once(tmp_path):
     assert files == {path: path.stat().st_mtime_ns for path in (tmp_path / "job").iterdir()}
 
 
-def test_stored_elements_that_are_gone_are_named(tmp_path, monkeypatch):
+def test_missing_stored_elements_are_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(collection_module, "INLINE_LIMIT", 1)
     source = CollectionSource([1])
     source.attach_storage(str(tmp_path))
@@ -220,7 +220,7 @@ def test_timestamps_are_computed_and_disordered_within_the_bound():
     assert again.timestamps == batch.timestamps
 
 
-def test_an_endless_generator_emits_what_is_due_and_returns():
+def test_unbounded_generator_emits_due_records_and_returns():
     clock = Clock()
     source = DataGeneratorSource(lambda index: index, rate_per_second=10)
     enumerator, (split,), reader = generator(source, clock)

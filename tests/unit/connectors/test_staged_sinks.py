@@ -204,7 +204,7 @@ def test_an_object_with_invoke_is_a_sink(tmp_path):
     assert calls == [*first, ("d", None, 3), "flush", "close"]
 
 
-def test_what_cannot_be_called_is_no_sink():
+def test_sink_function_must_be_callable():
     with pytest.raises(ArgumentTypeError):
         FunctionSink("print")
     with pytest.raises(ArgumentTypeError):

@@ -50,7 +50,7 @@ def test_only_a_mere_snapshot_ends():
         ("deserializer", RowDeserializationSchema),
     ],
 )
-def test_what_cannot_work_is_refused_when_it_is_said(call, argument):
+def test_invalid_arguments_are_rejected_at_once(call, argument):
     with pytest.raises(PenstockError) as caught:
         getattr(builder(), call)(argument)
     assert caught.value.hint

@@ -41,7 +41,7 @@ def relation(identity):
     return Relation(16411, "public", "golden", identity, columns)
 
 
-def test_what_a_real_server_sent_is_what_was_done():
+def test_messages_of_a_real_server_are_decoded():
     messages = [decode(data) for data in GOLDEN]
     changes = [each for each in messages if not isinstance(each, Begin | Commit)]
     mood = TypeName(16407, "public", "mood")

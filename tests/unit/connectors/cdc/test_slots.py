@@ -38,7 +38,7 @@ def slot(confirmed=100, status="reserved", plugin="pgoutput", database="shop"):
         (slot(database="other"), InvalidProgramError, "is not a pgoutput slot"),
     ],
 )
-def test_a_slot_that_lacks_what_is_needed_is_refused(found, error, message):
+def test_unusable_slot_is_rejected(found, error, message):
     with pytest.raises(error, match=message) as caught:
         check_slot(found, OPTIONS, StreamPosition(100))
     assert caught.value.hint

@@ -101,7 +101,7 @@ def test_a_row_is_written_as_flink_writes_it(row):
 
 
 @pytest.mark.parametrize("message", [b"", MESSAGE[:10], b"\xff" * 30])
-def test_a_message_that_is_no_record_is_named(message):
+def test_invalid_message_is_named_in_the_error(message):
     with pytest.raises(RecordError, match="not an Avro record"):
         AvroRowDeserializationSchema(avro_schema_string=TEXT).deserialize(message)
 
@@ -150,7 +150,7 @@ def test_a_schema_that_is_none_is_refused(text):
         AvroSchema.parse_string(text)
 
 
-def test_without_fastavro_the_message_says_what_to_install(monkeypatch):
+def test_missing_fastavro_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "fastavro", None)
     with pytest.raises(PenstockError, match="fastavro is not installed") as caught:
         AvroSchema.parse_string(str(PAIR))
@@ -204,7 +204,7 @@ def test_the_readers_schema_decides_which_fields_there_are(tmp_path):
 
 
 @pytest.mark.parametrize("data", [b"", b"no avro", b"Obj\x01junk"])
-def test_a_file_that_is_no_avro_is_named(tmp_path, data):
+def test_invalid_avro_file_is_named_in_the_error(tmp_path, data):
     (tmp_path / "f.avro").write_bytes(data)
     if not data:
         assert read_all(source_of(tmp_path)) == []
@@ -241,7 +241,7 @@ def test_files_are_written(codec):
     assert list(reader) == [{"n": 1, "s": "a"}, {"n": 2, "s": "b"}]
 
 
-def test_codecs_that_are_not_there_are_refused():
+def test_unknown_codecs_are_rejected():
     with pytest.raises(ArgumentError, match="unknown codec"):
         AvroBulkWriters.for_generic_record(PAIR, codec="zip")
 
@@ -251,7 +251,7 @@ def test_a_record_that_does_not_fit_is_not_written():
         written(AvroBulkWriters.for_generic_record(PAIR), [{"n": "one", "s": "a"}])
 
 
-def test_what_is_no_input_format_is_refused():
+def test_invalid_input_format_is_rejected():
     env = StreamExecutionEnvironment.get_execution_environment()
     with pytest.raises(ArgumentTypeError, match="unsupported input format"):
         env.create_input("f.avro")

@@ -244,7 +244,7 @@ ROWS = st.builds(
     ids=["debezium", "canal", "maxwell"],
 )
 @given(row=ROWS)
-def test_what_is_written_is_read_again_updates_as_delete_and_insert(write, read, row):
+def test_roundtrip_with_updates_as_delete_and_insert(write, read, row):
     [found] = read.deserialize_many(pickle.loads(pickle.dumps(write)).serialize(row))
     gone = row.get_row_kind() in {RowKind.DELETE, RowKind.UPDATE_BEFORE}
     assert found.get_row_kind() is (RowKind.DELETE if gone else RowKind.INSERT)
@@ -256,7 +256,7 @@ def test_a_row_that_json_cannot_hold_is_named():
         DebeziumJsonSerializationSchema(TABLE).serialize((1, {1}, None))
 
 
-def test_one_message_one_record_is_only_asked_of_what_is_one():
+def test_deserialize_rejects_messages_with_several_rows():
     assert DEBEZIUM.deserialize(json.dumps(debezium("c", None, NEW)).encode()) == Row(**dict(zip(["id", "name", "weight"], AFTER, strict=True)))  # fmt: skip
     assert DEBEZIUM.deserialize(b"") is None
     with pytest.raises(UnsupportedOperationError, match="deserialize_many"):
@@ -273,6 +273,6 @@ def test_one_message_one_record_is_only_asked_of_what_is_one():
     ],
     ids=["unknown key", "a text", "a name twice", "pattern"],
 )
-def test_what_cannot_work_is_refused_when_it_is_given(act):
+def test_invalid_arguments_are_rejected_at_once(act):
     with pytest.raises(ArgumentError):
         act()

@@ -477,7 +477,7 @@ def test_parquet_columns_by_name_and_case(tmp_path):
     assert flat(read_all(everything)) == [Row(Name="a", other=1)]
 
 
-def test_a_file_that_is_no_parquet_is_named(tmp_path):
+def test_invalid_parquet_file_is_named_in_the_error(tmp_path):
     (tmp_path / "f.txt").write_text("text")
     source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(), tmp_path).build()
     with pytest.raises(RecordError, match="as Parquet") as caught:

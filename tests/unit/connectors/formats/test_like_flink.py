@@ -90,7 +90,7 @@ def test_a_decimal_that_is_read_has_its_scale(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["x", "NaN", "Infinity", "", "1.5.5"])
-def test_what_is_no_decimal_is_a_bad_record(text):
+def test_invalid_decimal_is_a_malformed_record(text):
     row = Types.ROW_NAMED(["a"], [Types.BIG_DEC()])
     for schema in (row, DataTypes.ROW([DataTypes.FIELD("a", MONEY)])):
         with pytest.raises(RecordError, match=r"cannot read .* as DECIMAL"):
@@ -98,7 +98,7 @@ def test_what_is_no_decimal_is_a_bad_record(text):
 
 
 @pytest.mark.parametrize("value", ["x", Decimal("NaN"), b"1"])
-def test_what_is_no_number_is_not_written_as_one(value):
+def test_invalid_number_is_not_written(value):
     schema = CsvSchema.builder().add_number_column("a", MONEY).build()
     with pytest.raises(RecordError, match="does not match its column"):
         written(schema, Row(value))
@@ -328,7 +328,7 @@ def test_rows_within_rows_are_read():
             read(bad)
 
 
-def test_a_map_is_no_column_of_csv():
+def test_map_column_is_rejected_in_csv():
     with pytest.raises(ArgumentTypeError, match="unsupported type"):
         CsvRowSerializationSchema.Builder(
             Types.ROW_NAMED(["m"], [Types.MAP(Types.STRING(), Types.INT())])

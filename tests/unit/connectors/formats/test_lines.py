@@ -55,7 +55,7 @@ def test_all_parts_together_give_every_line_once(content, part_size, block, line
 
 @settings(max_examples=examples(200), deadline=None)
 @given(contents, st.integers(1, 50), st.integers(1, 5))
-def test_reading_can_go_on_after_every_chunk(content, block, lines):
+def test_reading_can_resume_after_every_chunk(content, block, lines):
     text = "".join(line + end for line, end in content)
     data = text.encode()
     found, position = [], 0
@@ -93,7 +93,7 @@ def test_an_open_end_means_the_end_of_the_stream(content, lines):
         ),
     ],
 )
-def test_what_a_line_is(text, lines):
+def test_line_boundaries(text, lines):
     assert split_text(text) == lines
     assert expected_lines(text) == lines
 
@@ -142,7 +142,7 @@ def source_of_bad_text(tmp_path, data=b"good\nb\xffad\r\nalso good\n", **options
     ).build()
 
 
-def test_a_line_that_is_no_text_is_named(tmp_path):
+def test_line_with_invalid_bytes_is_named_in_the_error(tmp_path):
     with pytest.raises(RecordError, match="not valid utf-8: invalid start byte") as caught:
         read_all(source_of_bad_text(tmp_path))
     assert f"file {tmp_path}/bad.txt, offset 5" in caught.value.message
@@ -160,12 +160,12 @@ def test_a_file_whose_charset_has_no_bytes_for_line_feeds_is_named(tmp_path):
     assert read_all(replaced)[0][0] == "good"
 
 
-def test_bytes_that_are_no_text_become_replacement_characters_if_asked_for(tmp_path):
+def test_invalid_bytes_become_replacement_characters_on_request(tmp_path):
     source = source_of_bad_text(tmp_path, on_error="replace")
     assert read_all(source) == [["good", "b\ufffdad", "also good"]]
 
 
-def test_lines_that_are_no_text_are_left_out_if_asked_for(tmp_path):
+def test_lines_with_invalid_bytes_are_skipped_on_request(tmp_path):
     source = source_of_bad_text(tmp_path, on_error="skip")
     assert read_all(source) == [["good", "also good"]]
 

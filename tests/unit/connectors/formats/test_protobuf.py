@@ -84,7 +84,7 @@ def test_a_dict_is_written_as_protobufs_own_json_mapping_writes_it(order):
 
 
 @given(NESTED)
-def test_what_is_written_is_read_again_exactly(order):
+def test_roundtrip_is_exact(order):
     data = ProtobufSerializationSchema(ORDER).serialize(order)
     as_dicts = ProtobufDeserializationSchema(ORDER, target="dict").deserialize(data)
     assert as_dicts == order
@@ -207,7 +207,7 @@ def test_a_record_that_does_not_fit_is_named(record, match):
         (lambda: ProtobufSerializationSchema.for_descriptor_set(b"\xff", "shop.Order"), "cannot read the descriptor set"),
     ],
 )  # fmt: skip
-def test_what_cannot_work_is_refused_when_it_is_given(act, match):
+def test_invalid_arguments_are_rejected_at_once(act, match):
     with pytest.raises((ArgumentError, ArgumentTypeError), match=match):
         act()
 

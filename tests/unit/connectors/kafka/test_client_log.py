@@ -125,7 +125,7 @@ def test_all_clients_and_addresses_of_a_broker_count_as_one() -> None:
     assert other[0] != kind
 
 
-def test_what_is_not_about_a_connection_keeps_its_level_and_its_words() -> None:
+def test_lines_about_other_things_keep_level_and_text() -> None:
     text = "CONFWARN [rdkafka#consumer-1] [thrd:app]: Configuration property acks is ignored"
     line = read_client_line(logging.LogRecord("any", logging.INFO, "", 1, text, (), None))
     assert (line.text, line.level) == (

@@ -91,7 +91,7 @@ def test_a_consumers_properties_are_translated():
         ({"buffer.memory": "much"}, "not a number"),
     ],
 )
-def test_what_cannot_be_translated_is_an_error_that_names_it(properties, message):
+def test_unsupported_property_is_named_in_the_error(properties, message):
     with pytest.raises(ConfigurationError, match=message):
         client_configuration(properties, "producer")
 
@@ -108,7 +108,7 @@ def test_properties_are_names_and_texts(wrong):
         check_properties(wrong, "set_properties")
 
 
-def test_a_name_that_nobody_knows_is_refused_without_a_broker():
+def test_unknown_property_is_rejected_without_a_broker():
     pytest.importorskip("confluent_kafka")
     with pytest.raises(ConfigurationError, match=r"linger\.mss"):
         check_configuration({"linger.mss": "5"}, "producer", "KafkaSink")

@@ -117,7 +117,7 @@ def test_headers_are_pairs():
     assert found.headers == [[("kind", "x"), ("raw", b"1")], None]
 
 
-def test_a_header_that_is_no_text_is_named():
+def test_invalid_header_is_named_in_the_error():
     schema = built(("set_topic", "a"), ("set_headers", lambda data: {"kind": 5}))
     with pytest.raises(RecordError, match="'kind': 5"):
         messages(schema, ["x"])
@@ -190,7 +190,7 @@ def test_arguments_are_checked_at_once(name, argument, error):
         getattr(KafkaRecordSerializationSchema.builder(), name)(argument)
 
 
-def test_what_is_missing_is_named():
+def test_missing_settings_are_named_in_the_error():
     builder = KafkaRecordSerializationSchema.builder()
     with pytest.raises(ArgumentError, match="no topic"):
         builder.build()

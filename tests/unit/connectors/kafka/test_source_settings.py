@@ -64,7 +64,7 @@ def builder():
         lambda: builder().set_property("auto.offset.reset", "middle").build(),
     ],
 )
-def test_what_cannot_work_is_refused_at_once(call):
+def test_invalid_arguments_are_rejected_at_once(call):
     with pytest.raises((TypeError, ValueError)) as caught:
         call()
     assert isinstance(caught.value, PenstockError)
@@ -88,7 +88,7 @@ def test_what_cannot_work_is_refused_at_once(call):
         ),
     ],
 )
-def test_what_is_missing_is_named(build, message):
+def test_missing_settings_are_named_in_the_error(build, message):
     with pytest.raises(InvalidProgramError, match=message):
         build()
 
@@ -130,7 +130,7 @@ def test_properties_of_the_java_client_and_of_librdkafka_become_one_configuratio
     )
 
 
-def test_what_is_not_said_is_as_in_flink():
+def test_defaults_are_those_of_flink():
     options = source_options(SERVERS)
     assert options.discovery_ms == 300_000
     assert not options.committed_only
