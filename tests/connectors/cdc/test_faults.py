@@ -1,4 +1,4 @@
-"""Failures while tables are read, at the handover and in the log: no change is lost, none comes twice."""
+"""Failures while tables are read, at the handover and in the log: no change is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_large_transaction_is_read_in_parts_and_resumed_within(
         if self._receiver is not None:
             box = self._receiver.mailbox
             if not filled and not box.empty:
-                # Whoever is faster than the server never sees how it fills.
+                # A reader that is faster than the server never sees the buffer fill up.
                 filled.append(until(lambda: box.full))
             most.append(box._put_weight - box._taken_weight)
         return take(self, size)
@@ -212,7 +212,7 @@ def test_large_transaction_is_read_in_parts_and_resumed_within(
 @pytest.mark.ci
 @pytest.mark.parametrize("mode", MODES)
 def test_slot_is_never_ahead_of_the_last_checkpoint(database, sql, mode, tmp_path):
-    """Every retained checkpoint that the slot is not said to be ahead of goes on without a gap."""
+    """Every retained checkpoint that is not reported as behind the slot resumes without a gap."""
     make_table(sql, 20)
     name = f"ahead {mode}"
     with MiniCluster():

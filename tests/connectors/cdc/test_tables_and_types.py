@@ -1,4 +1,4 @@
-"""Which tables are read and how, what their values become, what happens when they change."""
+"""Captured tables, conversion of their values, and changes of their definitions."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def test_a_mere_snapshot_ends_and_needs_no_slot(database, sql, mode, tmp_path):
 def test_events_in_the_form_of_debezium_from_the_latest_offset_then_the_committed_one(
     database, sql, mode, tmp_path, monkeypatch
 ):
-    # In epochs nobody tells the reader that the job has ended.
+    # In epoch mode the reader is not notified that the job has ended.
     monkeypatch.setattr("penstock.connectors.cdc.log_receiver.UNATTENDED_S", 0.5)
     make_table(sql, 3)
 
@@ -501,13 +501,13 @@ def test_an_idle_table_does_not_keep_the_log(database, sql, tmp_path):
 
 
 def last_reply(sql, process):
-    """Return when the server has last heard of whoever reads by one of its processes."""
+    """Return when the server last received a status update from the reader of one of its processes."""
     (at,) = sql("SELECT reply_time FROM pg_stat_replication WHERE pid = %s", [process]).fetchone()
     return at
 
 
 def test_a_busy_task_does_not_lose_its_connection(database, sql, tmp_path):
-    """The thread tells the server that it lives although nobody takes what it has received."""
+    """The thread sends status updates even if the task does not take the received messages."""
     make_table(sql, 3)
     options = cdc_source(database, "busy_task", heartbeat_interval=30).build().options
     sql(f"CREATE PUBLICATION {options.publication} FOR TABLE items")

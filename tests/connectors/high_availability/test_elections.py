@@ -63,7 +63,7 @@ def leading(found: list[Member]) -> list[tuple[Member, int]]:
 
 
 def the_leader(found: list[Member]) -> tuple[Member, int]:
-    """Return the only one that leads, once it was told so, and its token."""
+    """Return the only leader, once it was notified, and its token."""
     while True:
         now: list[tuple[Member, int]] = []
 
@@ -74,7 +74,7 @@ def the_leader(found: list[Member]) -> tuple[Member, int]:
 
         wait_until(somebody_leads)
         ((leader, token),) = now
-        # It may have been too slow to renew its place meanwhile: then there is another one, or it leads anew.
+        # It may have been too slow to renew its place meanwhile: then there is another leader, or it was elected again.
         wait_until(lambda: token in leader.contender.tokens or leading(found) != now)
         if token in leader.contender.tokens:
             return leader, token
@@ -83,7 +83,7 @@ def the_leader(found: list[Member]) -> tuple[Member, int]:
 @pytest.mark.ci
 def test_one_of_three_leads_and_all_know_where_it_is(service: Service) -> None:
     with members(service, 3) as found:
-        asking = service.election()  # whoever only asks takes no part
+        asking = service.election()  # asking for the leader is not taking part
 
         def all_know() -> bool:
             leader, _ = the_leader(found)

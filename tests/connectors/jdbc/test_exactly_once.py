@@ -126,7 +126,7 @@ def test_rows_that_wait_are_not_overtaken_by_later_ones_that_could_be_written(
     writer = open_writer(sink, tmp_path)
     one = epoch(writer, 1, [(1, "first")])
     two = epoch(writer, 2, [(1, "second"), (9, "second")])  # waits for row 1
-    three = epoch(writer, 3, [(9, "third")])  # nobody holds row 9
+    three = epoch(writer, 3, [(9, "third")])  # row 9 is not locked
     committer.commit(CommitRequest(3, [*one, *two, *three]))
     assert rows_of(table) == [(1, "second"), (9, "third")]
 

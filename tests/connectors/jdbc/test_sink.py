@@ -1,4 +1,4 @@
-"""Writing to PostgreSQL at least once, in both modes, and what is said of records that it refuses."""
+"""Writing to PostgreSQL at least once, in both modes, and the errors of rejected records."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_batch_goes_when_it_is_full_and_the_rest_at_the_barrier(table):
 
 
 class Once(Source):
-    """One record, and then none until somebody has seen it."""
+    """One record, and then none until it was seen."""
 
     def get_boundedness(self):
         return Boundedness.BOUNDED

@@ -204,7 +204,7 @@ def test_savepoint_resumes_with_another_parallelism_and_new_partitions(kafka, mo
     kafka.add_partitions(name, 4)
     produce(kafka, name, numbers(3000, 4000))
     options = {"execution.state-recovery.path": path}
-    # Where it was told to begin is only for those that have no offset yet: not for the restored, nor for new partitions.
+    # The starting offsets are only for partitions without an offset: neither for restored nor for new partitions.
     again = source(kafka, name).set_starting_offsets(LATEST).build()
     client = start(environment(mode, tmp_path / "2", 2, **options), again, f"{name}-2")
     until(lambda: len(values(name)) + len(values(f"{name}-2")) >= 4000)

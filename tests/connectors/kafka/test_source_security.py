@@ -1,4 +1,4 @@
-"""A broker that wants to know who asks: credentials pass through, and what is refused is told at once."""
+"""A broker with authentication: credentials are passed on, and a rejection is reported at once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read(broker, user, password, directory, sink):
         **SASL,
         "sasl.jaas.config": f'{LOGIN} required username="{user}" password="{password}";',
     }
-    # Whoever took a refusal for a broker that is away would wait for longer than `run` does.
+    # If a rejection were handled like a broker that is down, the job would wait longer than `run` does.
     builder = source(broker, "guarded", bootstrap_timeout_ms="3600000").set_properties(login)
     env = environment("pipelined", directory, **{"restart-strategy.type": "none"})
     with MiniCluster():

@@ -1,4 +1,4 @@
-"""Lines of files that are no records: to a side output with their place, or the job fails and names it."""
+"""Malformed lines of files: they go to a side output with their location, or the job fails and names it."""
 
 from __future__ import annotations
 

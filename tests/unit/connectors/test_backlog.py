@@ -195,7 +195,7 @@ def test_new_files_of_a_watched_directory_wait(tmp_path):
     reading.enumerator.clock = lambda: 4e9
     assert reading.backlog() == 0
     write(tmp_path / "a.txt", 10)
-    assert reading.backlog() == 0  # nobody has looked yet
+    assert reading.backlog() == 0  # not requested yet
     reading.discover()
     assert reading.backlog() == 20
 

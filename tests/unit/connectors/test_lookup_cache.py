@@ -1,4 +1,4 @@
-"""What lookups keep, how long, and what is forgotten first."""
+"""Lookup cache: entries, their lifetime, and eviction order."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_timestamps_must_be_as_many_as_elements():
 
 
 class Clock:
-    """Time that passes only when someone sleeps, or when it is told to."""
+    """A clock that advances only on sleep, or explicitly."""
 
     def __init__(self):
         self.now = 1000.0

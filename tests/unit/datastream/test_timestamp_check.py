@@ -344,7 +344,7 @@ def test_sessions_without_timestamps_run_as_in_flink_and_are_mentioned(
 
 
 def named(stream: DataStream) -> str | None:
-    """Return what the tasks of the last operator are told of their inputs."""
+    """Return the input descriptions of the last operator's tasks."""
     stream.print()
     env = stream.get_execution_environment()
     plans = compile_program(env._transformations, env._graph_settings(None))
@@ -471,7 +471,7 @@ def test_a_long_program_is_looked_through_without_recursion(env: Any) -> None:
 
 
 def test_operations_that_need_timestamps_emit_timestamps() -> None:
-    """Whoever goes by the timestamps of records emits records with timestamps."""
+    """Operators that need timestamps of records emit records with timestamps."""
     for kind in spec_kinds():
         if kind.needs_timestamps is not OperatorSpec.needs_timestamps:
             assert kind.output_timestamps is not OperatorSpec.output_timestamps, kind

@@ -228,7 +228,7 @@ def test_nothing_more_is_taken_while_the_mailbox_is_full(server, start, monkeypa
     wait_until(lambda: receiver.mailbox.full)
     server.send(keepalive(150, reply=True))
     receiver.confirm(80)
-    while server.status()[1] != 80:  # it goes on to hear and to tell
+    while server.status()[1] != 80:  # it continues to receive and to send status updates
         pass
     assert len(receiver.mailbox._items) == 3
     assert [next_item(receiver) for _ in range(51)] == [Reached(each) for each in range(100, 151)]

@@ -1,4 +1,4 @@
-"""A slot that somebody reads: readers of the same job are sent away, those of others are waited for."""
+"""A slot in use: readers of the same job are terminated, those of other jobs are waited for."""
 
 from __future__ import annotations
 

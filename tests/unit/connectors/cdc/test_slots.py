@@ -1,4 +1,4 @@
-"""Slots that a job cannot go on from, and what the reader tells of itself."""
+"""Slots that a job cannot resume from, and the name of the reader's connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JDBC source over SQLite: every row is in one split, and reading goes on after the row of the position."""
+"""The JDBC source over SQLite: every row is in one split, and reading resumes after the row of the position."""
 
 from __future__ import annotations
 

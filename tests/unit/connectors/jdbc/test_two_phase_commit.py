@@ -180,7 +180,7 @@ def test_a_later_checkpoint_does_not_overtake_rows_that_wait(sink):
     writer = sink.writer()
     one = epoch(writer, 1, [(1, "first")])
     two = epoch(writer, 2, [(1, "second"), (9, "second")])
-    three = epoch(writer, 3, [(9, "third")])  # nobody holds row 9
+    three = epoch(writer, 3, [(9, "third")])  # row 9 is not locked
     assert kinds(three) == [HeldRows]
     sink.committer().commit(request(3, one, two, three))
     assert sink.rows == {1: "second", 9: "third"}
@@ -194,7 +194,7 @@ def test_rows_of_one_epoch_do_not_overtake_those_before_them_that_are_held(sink)
     writer.write([(1, "first"), (2, "x"), (3, "x")], None, 0)  # meets row 1
     theirs = other.prepare_commit()
     sink.committer().commit(request(1, theirs))
-    writer.write([(1, "last")] * 3, None, 0)  # nobody holds row 1 any more
+    writer.write([(1, "last")] * 3, None, 0)  # row 1 is no longer locked
     ours = writer.prepare_commit()
     assert kinds(ours) == [HeldRows]
     sink.committer().commit(request(1, ours))

@@ -1,4 +1,4 @@
-"""What has become of a transaction that a checkpoint counts on, and which ids may be fenced."""
+"""The state of a checkpoint's transaction, and which transactional ids may be fenced."""
 
 from __future__ import annotations
 

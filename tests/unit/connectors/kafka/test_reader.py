@@ -1,4 +1,4 @@
-"""The reader of a Kafka source, over a consumer that is a dictionary: which messages, from where, and where to go on."""
+"""The reader of a Kafka source, over a consumer that is a dictionary: messages, starting offsets and positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUT_OF_RANGE = confluent_kafka.KafkaError._AUTO_OFFSET_RESET
 
 
 class Message:
-    """A message, or an event in the place of one."""
+    """A message, or an event instead of one."""
 
     def __init__(self, topic, partition, offset, value=b"", error=None):
         self._place, self._value, self._error = (topic, partition, offset), value, error
@@ -84,7 +84,7 @@ class Consumer:
         self.broker = broker
         self.places = {}
         self.paused = set()
-        self.ended = set()  # partitions whose end was told
+        self.ended = set()  # partitions whose end was reported
         self.closed = False
 
     def incremental_assign(self, partitions):

@@ -1,4 +1,4 @@
-"""What a Kafka source is told is checked when it is told, and means what it means in Flink."""
+"""Settings of a Kafka source are checked when they are set, and mean the same as in Flink."""
 
 from __future__ import annotations
 
