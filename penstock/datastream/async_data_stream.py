@@ -204,7 +204,7 @@ def _check_timeout(timeout: Any, *, needed: bool) -> int:
     if needed and millis == 0:
         raise ArgumentError(
             "a timeout is required with retries",
-            hint="it is the time for all attempts and the pauses between them",
+            hint="set it to the total time of all attempts and the delays between them",
         )
     return millis
 

@@ -223,7 +223,7 @@ class _Enumerator(SplitEnumerator):
     def discover(self) -> list[SourceSplit]:
         """Return as many splits as there are free readers."""
         if self._waiting is None:
-            with named(self._source.connection.target, "be asked for the splits of a source"):
+            with named(self._source.connection.target, "return the splits of a source"):
                 self._waiting = _again(self._plan)
         free = max(0, 2 * self._parallelism - self._unfinished)
         found, self._waiting = self._waiting[:free], self._waiting[free:]
