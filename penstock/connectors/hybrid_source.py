@@ -64,7 +64,7 @@ class HybridSource(Source):
         return dataclasses.replace(split, payload=(index, adopted))
 
     def adopt_enumerator(self, state: Any) -> Any:
-        """Let the source that the other job was at adopt what its enumerator remembered."""
+        """Delegate to the source that the other job was reading."""
         if state.inner is None:
             return state
         return _Restored(state.index, self.sources[state.index].adopt_enumerator(state.inner))

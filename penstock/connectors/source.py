@@ -340,7 +340,7 @@ class Source(ABC):
         return split
 
     def adopt_enumerator(self, state: Any) -> Any:
-        """Return what the enumerator of another job remembered as this job's enumerator takes it."""
+        """Return the enumerator state of another job in a form that this job's enumerator accepts."""
         return state
 
 

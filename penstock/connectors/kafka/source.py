@@ -102,7 +102,7 @@ class KafkaSource(Source):
         )
 
     def adopt_enumerator(self, state: Any) -> Any:
-        """Let a source that ends look once for partitions which the other job did not know."""
+        """Make a bounded source look once for partitions that the other job did not know."""
         return AdoptedPartitions(tuple(state)) if self._plan.bounded else state
 
     def _stop_of(self, partition: KafkaTopicPartition) -> int:

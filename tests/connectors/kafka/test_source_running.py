@@ -224,9 +224,7 @@ def test_bounded_job_resumes_from_a_savepoint_of_an_unbounded_one(kafka, mode, n
     assert sorted(values(name) + found) == sorted(numbers(600))
 
 
-def test_bounded_job_reads_partitions_newer_than_its_savepoint(
-    kafka, mode, name, tmp_path
-):
+def test_bounded_job_reads_partitions_newer_than_its_savepoint(kafka, mode, name, tmp_path):
     kafka.create_topic(name, 2)
     produce(kafka, name, numbers(100))
     client = start(environment(mode, tmp_path), source(kafka, name).build(), name)
