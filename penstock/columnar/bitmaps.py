@@ -43,9 +43,9 @@ def normal(data: bytes) -> bytes:
         bitmap = BitMap.deserialize(bytes(data))
     except (ValueError, IndexError) as error:
         raise RecordError(
-            "bytes are no bitmap",
+            "not a serialized bitmap",
             detail=f"{len(data)} bytes: {error}",
-            hint="they must be in the portable format of RoaringBitmap, with numbers of 32 bits",
+            hint="use the portable RoaringBitmap format with 32-bit values",
         ) from None
     return written(bitmap)
 

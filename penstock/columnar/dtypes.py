@@ -69,7 +69,7 @@ def dtype_of(data_type: t.DataType) -> pl.DataType:
         return _SIMPLE[kind]
     if kind in _COMPOSED:
         return _COMPOSED[kind](data_type)
-    raise UnsupportedOperationError(f"there are no columns of type {data_type}")
+    raise UnsupportedOperationError(f"unsupported column type {data_type}")
 
 
 def schema_of(types: Sequence[t.DataType]) -> dict[str, pl.DataType]:

@@ -98,12 +98,12 @@ def _from_frame(frame: Any, data_type: t.DataType, name: str) -> pl.Series:
     if not isinstance(data_type, t.RowType):
         raise RecordError(
             f"{returned}, but its result type is {data_type}",
-            hint="return a Series with one value for each row, or declare a ROW as result_type",
+            hint="return a Series with one value per row, or declare a ROW as result_type",
         )
     if len(frame.columns) != len(data_type.fields):
         raise RecordError(
             f"{returned} with {len(frame.columns)} columns, but its result type {data_type} has {len(data_type.fields)} fields",
-            hint="return one column for each field, in the order of the fields",
+            hint="return one column per field, in the order of the fields",
         )
     fields = [
         from_pandas(frame.iloc[:, at], field.data_type, name).alias(field.name)
@@ -121,7 +121,7 @@ def _values_as_series(result: Any, name: str) -> Any:
         raise RecordError(
             f"pandas function '{shown_name(name)}' returned {described(result)}, which is not a Series",
             detail=str(error),
-            hint="return a Series with one value for each row",
+            hint="return a Series with one value per row",
         ) from error
 
 

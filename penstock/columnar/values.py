@@ -188,9 +188,9 @@ def series_of(name: str, values: Sequence[Any], data_type: t.DataType, shown: st
         return unchecked_series(name, values, data_type)
     except Exception as error:
         raise RecordError(
-            f"column '{shown}' of type {data_type} got a value that does not fit",
-            detail=f"it is {described(values[first_misfit(values, data_type)])}",
-            hint="declare the column with the type that the records have, or convert them before",
+            f"column '{shown}' of type {data_type} got a value of another type",
+            detail=f"the value is {described(values[first_misfit(values, data_type)])}",
+            hint="declare the column with the type of the records, or convert them first",
         ) from error
 
 
@@ -237,7 +237,7 @@ def wrong_result(
     return RecordError(
         f"function '{name}' returned {described(result)}, but its result type is {data_type}",
         detail=None if operands is None else f"in function {name}({shorten_all(operands)})",
-        hint="convert the result, or declare the type that it has as result_type",
+        hint="convert the result, or declare its actual type as result_type",
     )
 
 

@@ -117,7 +117,7 @@ class Slices:
         elif kind == "CUMULATE":
             self.length = self.step
         else:
-            raise UnsupportedOperationError(f"windows of kind {kind} have no slices")
+            raise UnsupportedOperationError(f"{kind} windows cannot be sliced")
 
     def ends_of(self, frame: pl.DataFrame) -> Millis:
         """Return the slice of each row, by the time attribute, which must not be NULL."""

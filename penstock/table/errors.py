@@ -16,8 +16,8 @@ class SqlError(InvalidProgramError):
 
     With a position and the statement, the detail shows the line with the offending text underlined.
 
-    >>> print(SqlError("column 'b' is not there", position=(1, 8), statement="SELECT b FROM t"))
-    column 'b' is not there (line 1, column 8)
+    >>> print(SqlError("column 'b' not found", position=(1, 8), statement="SELECT b FROM t"))
+    column 'b' not found (line 1, column 8)
     detail:
       SELECT b FROM t
              ^

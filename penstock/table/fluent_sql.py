@@ -39,7 +39,7 @@ class QueryScope:
         """Return what OVER says for a window with this alias."""
         if alias not in self._over:
             raise ArgumentError(
-                f"there is no window '{alias}'", hint="declare it with over_window(...)"
+                f"unknown window '{alias}'", hint="declare it with over_window(...)"
             )
         return self._over[alias].sql(self)
 
@@ -53,7 +53,9 @@ class QueryScope:
         """Return the time and the sizes of the group window."""
         assert self._window is not None
         if self._window.time is None:
-            raise ArgumentError("the window has no time", hint="call on(col('rowtime')) on it")
+            raise ArgumentError(
+                "the window has no time attribute", hint="call on(col('rowtime')) on it"
+            )
         operands = (self._window.time, *self._window.sizes)
         return ", ".join(each.sql(self) for each in operands)
 

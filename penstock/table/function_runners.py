@@ -256,7 +256,7 @@ class AsyncRunner(FunctionRunner):
                     self.settings.delay_s,
                 )
             await asyncio.sleep(self.settings.delay_s)
-        raise AssertionError("attempts have no end")
+        raise AssertionError("unreachable: the loop ends with a result or an error")
 
     def close(self) -> None:
         """Close the function and its loop."""

@@ -23,7 +23,7 @@ class StatementSet:
     """INSERTs that share what they read: their plans are put together, and run as one job."""
 
     compile_plan = not_implemented(
-        "plans are made anew from the statements; a job goes on from its checkpoints"
+        "plans are compiled again from the statements; a job resumes from its checkpoints"
     )
 
     def __init__(self, environment: TableEnvironment) -> None:

@@ -199,7 +199,7 @@ def checked_zone(zone: Any) -> str:
         return ZoneInfo(zone).key
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ArgumentError(
-            f"'{zone}' is no time zone",
+            f"unknown time zone '{zone}'",
             hint="use a name such as Europe/Berlin, UTC or GMT+08:00",
         ) from None
 
@@ -207,7 +207,7 @@ def checked_zone(zone: Any) -> str:
 def _check_dialect(name: Any) -> None:
     if str(name).lower() != "default":
         raise UnsupportedOperationError(
-            f"there is no SQL dialect '{name}'", hint="write Flink's own SQL: dialect 'default'"
+            f"unknown SQL dialect '{name}'", hint="use dialect 'default', Flink's own SQL"
         )
 
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from penstock.table.table_result import TableResult
     from penstock.table.types import DataType
 
-_NO_PLANS = "plans are made anew from the statement; a job goes on from its checkpoints"
-_NO_MODULES = "the functions of SQL are one set, without modules to be loaded"
-_NO_MODELS = "there are no models in Penstock's SQL"
-_NO_JAVA = "there is no JVM that would call it"
+_NO_PLANS = "plans are compiled again from the statement; a job resumes from its checkpoints"
+_NO_MODULES = "SQL functions are built in; there are no loadable modules"
+_NO_MODELS = "models are not supported"
+_NO_JAVA = "there is no JVM to call it"
 _USE_PYTHON = "write the function in Python: create_temporary_function"
 
 
@@ -365,7 +365,7 @@ class TableEnvironment:
         """Accept the one module, core."""
         if module_names != ("core",):
             raise ArgumentError(
-                f"there is no module {', '.join(module_names)}", hint="the one module is core"
+                f"unknown module {', '.join(module_names)}", hint="the only module is core"
             )
 
     # Functions
@@ -377,7 +377,7 @@ class TableEnvironment:
         made = as_user_function(check_text(name, "name"), function)
         if self._manager.has_system_function(name):
             raise ValidationError(
-                f"there is a function '{name}' already",
+                f"function '{name}' already exists",
                 hint="drop_temporary_system_function removes it",
             )
         self._manager.add_system_function(name, made)
@@ -399,7 +399,7 @@ class TableEnvironment:
         where = self._manager.qualify(self.parse_path(path))
         made = as_user_function(where.name, function)
         if self._manager.has_function(where, temporary=temporary):
-            raise ValidationError(f"there is a function {where} already", hint="drop it first")
+            raise ValidationError(f"function {where} already exists", hint="drop it first")
         self._manager.add_function(where, made, temporary=temporary)
 
     def drop_temporary_system_function(self, name: str) -> bool:
@@ -461,7 +461,7 @@ def _query_of(text: str) -> Query:
     statement = parse_one(text)
     if not isinstance(statement, statements.Query):
         raise ValidationError(
-            "sql_query takes a query", detail=text, hint="use execute_sql for other statements"
+            "sql_query needs a query", detail=text, hint="use execute_sql for other statements"
         )
     return statement
 
@@ -499,8 +499,8 @@ def parse_path(path: str) -> tuple[str, ...]:
             part, end = path[at:after].strip(), after
         if end < 0 or not part or path[after : after + 1] not in {"", "."}:
             raise ArgumentError(
-                f"'{path}' is no name of a table or function",
-                hint="write catalog.database.name; put parts with other characters into backticks",
+                f"invalid name of a table or function: '{path}'",
+                hint="write catalog.database.name; put parts with other characters in backticks",
             )
         parts.append(part)
         if after >= len(path):

@@ -93,8 +93,8 @@ class TableResult:
         if not isinstance(self._rows, Sequence):
             if self._taken:
                 raise InvalidProgramError(
-                    "the rows of this result were read already",
-                    hint="execute the statement again, or keep what collect() gave",
+                    "the rows of this result were already consumed",
+                    hint="execute the statement again, or keep the rows that collect() returned",
                 )
             self._taken = True
         return self._rows
@@ -124,7 +124,7 @@ class JobRows(Iterator[Row]):
         waiting.start()
         waiting.join(timeout)
         if waiting.is_alive():
-            raise TimeoutError("no row came within the time to wait")
+            raise TimeoutError("timed out waiting for the first row")
 
     def _look_ahead(self) -> None:
         try:

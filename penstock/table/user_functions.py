@@ -118,25 +118,25 @@ class ImperativeAggregateFunction(UserDefinedFunction):
     def retract(self, accumulator: Any, *args: Any) -> None:
         """Take a row back."""
         raise UnsupportedOperationError(
-            f"{type(self).__name__} cannot take rows back", hint="implement retract()"
+            f"{type(self).__name__} does not support retraction", hint="implement retract()"
         )
 
     def merge(self, accumulator: Any, accumulators: Iterable[Any]) -> None:
         """Add other accumulators to one."""
         raise UnsupportedOperationError(
-            f"{type(self).__name__} cannot be merged", hint="implement merge()"
+            f"{type(self).__name__} does not support merge", hint="implement merge()"
         )
 
     def get_result_type(self) -> DataType | str:
         """Return the type of the result."""
         raise ArgumentError(
-            f"the type of {type(self).__name__} is not known",
-            hint="implement get_result_type(), or give result_type to udaf()",
+            f"unknown result type of {type(self).__name__}",
+            hint="implement get_result_type(), or pass result_type to udaf()",
         )
 
     def get_accumulator_type(self) -> DataType | str:
         """Return the type of accumulators: they are kept as Python objects, so nothing has to be said."""
-        raise ArgumentError(f"{type(self).__name__} says nothing about its accumulators")
+        raise ArgumentError(f"{type(self).__name__} does not declare its accumulator type")
 
 
 class AggregateFunction(ImperativeAggregateFunction):

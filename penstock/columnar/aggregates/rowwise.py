@@ -172,9 +172,9 @@ class _SingleValue(_InOrder):
     def result(self, accumulator: Any) -> Any:
         if len(accumulator) > 1:
             raise RecordError(
-                "a scalar subquery has more than one row",
-                detail=f"it has {len(accumulator)}",
-                hint="let it have one, by LIMIT 1 or by an aggregate such as MAX",
+                "scalar subquery returned more than one row",
+                detail=f"it returned {len(accumulator)} rows",
+                hint="add LIMIT 1, or an aggregate such as MAX",
             )
         return accumulator[0] if accumulator else None
 
@@ -294,8 +294,8 @@ class _JsonObject(RowAggregate):
         key, value = values[0], values[1]
         if key is None:
             raise RecordError(
-                "a key of JSON_OBJECTAGG is NULL",
-                hint="leave such rows out: FILTER (WHERE key IS NOT NULL)",
+                "JSON_OBJECTAGG got a NULL key",
+                hint="exclude such rows with FILTER (WHERE key IS NOT NULL)",
             )
         if value is not None or self._keeps_nulls:
             accumulator.append((key, value))
@@ -575,7 +575,7 @@ def row_aggregate(call: AggregateCall) -> RowAggregate:
     known = _FUNCTIONS.get(function)
     if known is None:
         raise UnsupportedOperationError(
-            f"there is no aggregate function {call.function}",
-            hint="docs/sql-coverage.md lists those that there are",
+            f"unknown aggregate function {call.function}",
+            hint="docs/sql-coverage.md lists the supported ones",
         )
     return known(call)

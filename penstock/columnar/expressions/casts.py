@@ -156,8 +156,8 @@ def _checked(made: pl.Expr, given: pl.Expr, target: t.DataType) -> pl.Expr:
         if failed.any():
             text = (texts.filter(failed) if len(texts) == len(failed) else texts)[0]
             raise RecordError(
-                f"the text {text!r} cannot be cast to {shown}",
-                hint=f"TRY_CAST(... AS {shown}) gives NULL instead",
+                f"cannot cast {text!r} to {shown}",
+                hint=f"TRY_CAST(... AS {shown}) returns NULL instead",
             )
         return result
 
@@ -275,8 +275,8 @@ def _in_nanoseconds(values: pl.Series) -> pl.Series:
     beyond = ~micros.is_between(FIRST_MICROS, LAST_MICROS)
     if beyond.any():
         raise RecordError(
-            f"the time {values.filter(beyond)[0]} has no nanoseconds",
-            detail="columns of a precision above 6 hold the years 1678 to 2261",
+            f"timestamp {values.filter(beyond)[0]} is out of range for nanosecond precision",
+            detail="columns with a precision above 6 cover the years 1678 to 2261",
             hint="use a precision of 6 or less",
         )
     return values.dt.cast_time_unit("ns")

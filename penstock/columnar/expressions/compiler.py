@@ -76,13 +76,13 @@ class Compiler:
         if isinstance(rex, Call):
             compiled = COMPILERS.get(rex.function)
             if compiled is None:
-                raise UnsupportedOperationError(f"the function {rex.function} is not there yet")
+                raise UnsupportedOperationError(f"function {rex.function} is not supported yet")
             return compiled(self, rex)
         if isinstance(rex, UserCall):
             from penstock.columnar.expressions.user import compile_user_call
 
             return compile_user_call(self, rex)
-        raise UnsupportedOperationError(f"{rex} is no value")
+        raise UnsupportedOperationError(f"{rex} is not a scalar expression")
 
     def operands(self, call: Call) -> list[pl.Expr]:
         """Return the expressions of the operands, without symbols. What may fail gets NULL where the guard is not true."""

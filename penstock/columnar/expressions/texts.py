@@ -386,7 +386,7 @@ def _decode(value: bytes, charset: str) -> str:
 def _charset(name: str) -> str:
     if name.upper() not in _CHARSETS:
         raise RecordError(
-            f"there is no charset {name!r}", hint=f"use one of {', '.join(sorted(_CHARSETS))}"
+            f"unknown charset {name!r}", hint=f"use one of {', '.join(sorted(_CHARSETS))}"
         )
     return name.upper()
 

@@ -115,7 +115,7 @@ def _whole_series(call: UserCall) -> _Call:
         if len(made) != height:
             raise RecordError(
                 f"pandas function '{shown_name(call.name)}' returned a Series of length {len(made)}, expected {height}",
-                hint="return a Series with one value for each row",
+                hint="return a Series with one value per row",
             )
         return made
 

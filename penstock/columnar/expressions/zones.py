@@ -44,7 +44,7 @@ class Zone:
                 ZoneInfo(self.name)
             except (KeyError, ValueError, OSError):
                 raise ArgumentError(
-                    f"there is no time zone '{self.name}'",
+                    f"unknown time zone '{self.name}'",
                     hint="use a name such as Europe/Berlin, or an offset such as GMT+08:00",
                 ) from None
         return self

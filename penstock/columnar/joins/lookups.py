@@ -149,7 +149,7 @@ class Lookup:
             return nulls(self._schema, 0)
         if len(rows[0]) != len(types):
             raise RecordError(
-                f"a lookup gave a row of {len(rows[0])} values for {len(types)} columns",
+                f"lookup returned a row of {len(rows[0])} values for {len(types)} columns",
                 detail=f"the row is {rows[0]!r}",
             )
         columns = zip(*rows, strict=True)
@@ -172,7 +172,7 @@ def checked(answers: Any, keys: Sequence[Key]) -> list[Sequence[Key]]:
         rows if isinstance(rows, list | tuple) else list(rows) for rows in answers
     ]
     if len(found) != len(keys):
-        raise RecordError(f"a lookup gave {len(found)} answers for {len(keys)} keys")
+        raise RecordError(f"lookup returned {len(found)} results for {len(keys)} keys")
     return found
 
 

@@ -170,9 +170,9 @@ class CorrelateOperator(StreamOperator):
                 if len(row) != len(types):
                     raise RecordError(
                         f"table function '{shown_name(self.spec.function)}' returned a row of {len(row)} values, "
-                        f"it has {len(types)} columns",
+                        f"but it has {len(types)} columns",
                         detail=f"the row is {shorten(row)}",
-                        hint="declare one type for each value in result_types",
+                        hint="declare one type per value in result_types",
                     )
             fields = [list(each) for each in zip(*split, strict=True)] or [[] for _ in types]
         return pl.DataFrame(

@@ -81,8 +81,8 @@ class NotNullOperator(StreamOperator):
                 continue
             if not self.spec.drops:
                 raise RecordError(
-                    f"column '{name}' is NOT NULL, but a row to be written has NULL there",
-                    hint="set 'table.exec.sink.not-null-enforcer' = 'DROP' to leave such rows out",
+                    f"column '{name}' is NOT NULL, but the sink got a row with NULL in it",
+                    hint="set 'table.exec.sink.not-null-enforcer' = 'DROP' to drop such rows",
                 )
             self._dropped.inc(int(found.sum()))
             frame = frame.filter(~found)

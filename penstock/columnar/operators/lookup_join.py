@@ -152,7 +152,7 @@ class _AsyncLookup:
     def timeout(self, value: bytes) -> list[bytes]:
         """Fail: an answer that does not come is an error."""
         raise TimeoutError(
-            f"a lookup of {_from_bytes(value).height} rows had no answer within {self._spec.timeout_ms} ms"
+            f"a lookup of {_from_bytes(value).height} rows timed out after {self._spec.timeout_ms} ms"
         )
 
 

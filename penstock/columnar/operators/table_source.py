@@ -91,9 +91,9 @@ class RowTimes:
             self._look_at_times(frame)
         if nulls:
             raise RecordError(
-                "the time attribute of a row is NULL",
+                "NULL in the rowtime attribute of a row",
                 detail=f"in operator '{self._operator.context.operator_name}'",
-                hint="declare a computed column with a default, COALESCE(...), and the watermark for that",
+                hint="declare a computed column with COALESCE(...) and define the watermark on it",
             )
         return made
 

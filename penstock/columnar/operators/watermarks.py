@@ -75,9 +75,9 @@ class WatermarkOperator(StreamOperator):
 
     def _without_time(self) -> RecordError:
         return RecordError(
-            "the time attribute of a row is NULL",
+            "NULL in the rowtime attribute of a row",
             detail=f"in operator '{self.context.operator_name}', column {self.spec.rowtime}",
-            hint="filter such rows out before the watermark is defined, or give the column a default by COALESCE",
+            hint="filter such rows out before the watermark is defined, or set a default with COALESCE",
         )
 
     def _set_idle(self, *, idle: bool) -> None:

@@ -68,7 +68,7 @@ class Slots:
         if found is None:
             return None, []
         if self._numbers.width != len(found):
-            assert not len(self._numbers), "all keys have as many columns"
+            assert not len(self._numbers), "all keys must have the same number of columns"
             self._numbers = NumberTable(len(found))
         return self._numbers, found
 

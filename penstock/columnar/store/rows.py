@@ -280,8 +280,8 @@ class RowStore:
         for (key, run), (groups, rows, removed) in self._table.items():
             if groups != self._groups:
                 raise InvalidProgramError(
-                    f"the rows in state were saved with max parallelism {groups}, not {self._groups}",
-                    hint="start with the max parallelism of the savepoint",
+                    f"state was saved with max parallelism {groups}, not {self._groups}",
+                    hint="restore with the max parallelism of the savepoint",
                 )
             entries.append((key, run))
             self._run = max(self._run, run)

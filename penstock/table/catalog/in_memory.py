@@ -115,6 +115,7 @@ def missing_database(
 ) -> ValidationError:
     """Return the error about a database that is not there."""
     return ValidationError(
-        f"there is no database '{name}' in catalog '{catalog}'",
-        hint=did_you_mean(name, known) or "SHOW DATABASES lists them; CREATE DATABASE makes one",
+        f"database '{name}' does not exist in catalog '{catalog}'",
+        hint=did_you_mean(name, known)
+        or "SHOW DATABASES lists the databases; CREATE DATABASE creates one",
     )

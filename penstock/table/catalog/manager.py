@@ -46,9 +46,9 @@ class CatalogManager:
         found = self._catalogs.get(name)
         if found is None:
             raise ValidationError(
-                f"there is no catalog '{name}'",
+                f"catalog '{name}' does not exist",
                 hint=did_you_mean(name, self._catalogs)
-                or "SHOW CATALOGS lists them; CREATE CATALOG makes one",
+                or "SHOW CATALOGS lists the catalogs; CREATE CATALOG creates one",
             )
         return found
 
@@ -60,7 +60,7 @@ class CatalogManager:
         """Add a catalog."""
         if name in self._catalogs:
             raise ValidationError(
-                f"there is a catalog '{name}' already", hint="DROP CATALOG removes it"
+                f"catalog '{name}' already exists", hint="DROP CATALOG removes it"
             )
         self._catalogs[name] = catalog
 
@@ -69,7 +69,7 @@ class CatalogManager:
         self.catalog(name)
         if name == self.current_catalog:
             raise ValidationError(
-                f"catalog '{name}' is in use", hint="USE CATALOG another one, then drop it"
+                f"catalog '{name}' is in use", hint="switch with USE CATALOG before dropping it"
             )
         del self._catalogs[name]
         for objects in (self._temporary, self._temporary_functions):
@@ -93,7 +93,7 @@ class CatalogManager:
         """Return the catalog and the database that a name means."""
         if len(name) > 2 or not name:
             raise ValidationError(
-                f"'{'.'.join(name)}' is no name of a database", hint="write catalog.database"
+                f"invalid database name '{'.'.join(name)}'", hint="write catalog.database"
             )
         return (self.current_catalog, name[0]) if len(name) == 1 else (name[0], name[1])
 
@@ -120,7 +120,7 @@ class CatalogManager:
         if len(name) == 3:
             return ObjectPath(name[0], name[1], name[2])
         raise ValidationError(
-            f"'{'.'.join(name)}' is no name of a table", hint="write catalog.database.table"
+            f"invalid table name '{'.'.join(name)}'", hint="write catalog.database.table"
         )
 
     def find(self, path: ObjectPath) -> TableOrView | None:
@@ -144,8 +144,8 @@ class CatalogManager:
         """Return the error about a table that is not there, with the nearest name."""
         known = self.tables(path.catalog, path.database, strict=False)
         return ValidationError(
-            f"there is no table or view {path}",
-            hint=did_you_mean(path.name, known) or "SHOW TABLES lists them",
+            f"table or view {path} does not exist",
+            hint=did_you_mean(path.name, known) or "SHOW TABLES lists the tables",
         )
 
     def is_temporary(self, path: ObjectPath) -> bool:
@@ -168,8 +168,8 @@ class CatalogManager:
                 return False
             kind = "view" if isinstance(existing, ResolvedView) else "table"
             raise ValidationError(
-                f"there is a {'temporary ' if temporary else ''}{kind} {path} already",
-                hint=f"drop it first, or write CREATE {kind.upper()} IF NOT EXISTS",
+                f"{'temporary ' if temporary else ''}{kind} {path} already exists",
+                hint=f"drop it first, or use CREATE {kind.upper()} IF NOT EXISTS",
             )
         if temporary:
             self._temporary[path] = table
@@ -191,7 +191,7 @@ class CatalogManager:
         if found is None:
             raise self.missing(path)
         if self.find(new) is not None:
-            raise ValidationError(f"there is a table or view {new} already")
+            raise ValidationError(f"table or view {new} already exists")
         renamed = replace(found, path=new)
         if path in self._temporary:
             del self._temporary[path]
@@ -217,8 +217,8 @@ class CatalogManager:
             raise self._not_dropped(path, word, temporary=temporary, found=found)
         if not temporary and path in self._temporary:
             raise ValidationError(
-                f"a temporary {word} {path} stands in front of the one to be dropped",
-                hint=f"DROP TEMPORARY {word.upper()} comes first",
+                f"temporary {word} {path} shadows the permanent one",
+                hint=f"run DROP TEMPORARY {word.upper()} first",
             )
         if temporary:
             del self._temporary[path]
@@ -231,16 +231,14 @@ class CatalogManager:
     ) -> ValidationError:
         other = "table" if word == "view" else "view"
         if found is not None:
-            return ValidationError(
-                f"{path} is a {other}", hint=f"write DROP {other.upper()} instead"
-            )
+            return ValidationError(f"{path} is a {other}", hint=f"use DROP {other.upper()} instead")
         if not temporary and path in self._temporary:
             return ValidationError(
-                f"{path} is temporary", hint=f"write DROP TEMPORARY {word.upper()} instead"
+                f"{path} is temporary", hint=f"use DROP TEMPORARY {word.upper()} instead"
             )
         known = self.tables(path.catalog, path.database, strict=False)
         return ValidationError(
-            f"there is no {'temporary ' if temporary else ''}{word} {path}",
+            f"{'temporary ' if temporary else ''}{word} {path} does not exist",
             hint=did_you_mean(path.name, known),
         )
 

@@ -24,7 +24,7 @@ class BlackholeFactory:
         """Return the table."""
         checked(
             context.options,
-            [text("property-version", no_effect="it is of older versions of Flink")],
+            [text("property-version", no_effect="it belongs to older versions of Flink")],
             str(context.table.path),
         )
         return BlackholeTable()

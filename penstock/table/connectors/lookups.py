@@ -197,7 +197,7 @@ def remembered(provider: LookupProvider, options: Mapping[str, Any], table: str)
     }
     if all(value is None for value in wanted.values()):
         raise ConfigurationError(
-            f"table {table}: the PARTIAL cache needs a bound",
+            f"table {table}: the PARTIAL lookup cache needs a size or time limit",
             hint="set 'lookup.partial-cache.max-rows', 'lookup.partial-cache.expire-after-write' or "
             "'lookup.partial-cache.expire-after-access'",
         )

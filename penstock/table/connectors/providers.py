@@ -153,7 +153,7 @@ class TableFactories:
         found = self.known.get(identifier)
         if found is None:
             raise ConfigurationError(
-                f"there is no connector '{identifier}'",
-                detail=f"there are {', '.join(sorted(self.known)) or 'none'}",
+                f"unknown connector '{identifier}'",
+                detail=f"available connectors: {', '.join(sorted(self.known)) or 'none'}",
             )
         return found

@@ -84,12 +84,14 @@ def watermark_options(given: Mapping[str, str], table: str) -> WatermarkOptions:
     values = checked(own, WATERMARK_OPTIONS, table)
     if values[_GAP] < 1:
         raise ConfigurationError(
-            f"table {table}: option '{_GAP}' cannot be '{own[_GAP]}'",
-            detail="it is a number of rows, at least 1",
+            f"table {table}: invalid value '{own[_GAP]}' for option '{_GAP}'",
+            detail="it must be a number of rows, at least 1",
         )
     for name in (_DRIFT, _INTERVAL, _IDLE):
         if values[name] is not None and values[name] < (1 if name == _INTERVAL else 0):
-            raise ConfigurationError(f"table {table}: option '{name}' cannot be '{own[name]}'")
+            raise ConfigurationError(
+                f"table {table}: invalid value '{own[name]}' for option '{name}'"
+            )
     return WatermarkOptions(
         gap=values[_GAP] if values[_STRATEGY] == "on-event" else None,
         idle_timeout_ms=values[_IDLE],
@@ -105,6 +107,6 @@ def _alignment(
     if not values[_GROUP] or values[_DRIFT] is None:
         raise ConfigurationError(
             f"table {table}: '{_GROUP}' and '{_DRIFT}' must be set to align watermarks",
-            detail=f"set are {', '.join(sorted(own.keys() & {_GROUP, _DRIFT, _INTERVAL}))}",
+            detail=f"set options: {', '.join(sorted(own.keys() & {_GROUP, _DRIFT, _INTERVAL}))}",
         )
     return values[_GROUP], values[_DRIFT], values[_INTERVAL]

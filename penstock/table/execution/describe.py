@@ -122,7 +122,7 @@ def _function(environment: TableEnvironment, statement: sql.Describe) -> TableRe
     user = environment.manager.find_function(name)
     built_in = len(name) == 1 and name[0].lower() in built_in_functions()
     if user is None and not built_in:
-        raise ValidationError(f"there is no function '{'.'.join(name)}'")
+        raise ValidationError(f"function '{'.'.join(name)}' does not exist")
     system = len(name) == 1 and environment.manager.has_system_function(name[0])
     rows: list[tuple[str, str | None]] = [
         ("is system function", str(user is None or system).lower()),

@@ -75,13 +75,13 @@ def checked(table: ResolvedTable) -> ResolvedTable:
     names = [each.name for each in table.columns]
     for name in names:
         if names.count(name) > 1:
-            raise ValidationError(f"there are two columns named '{name}' in {table.path}")
+            raise ValidationError(f"duplicate column '{name}' in {table.path}")
     physical = {each.name for each in table.columns if isinstance(each, PhysicalColumn)}
     _check_names(table.primary_key or (), names, "primary key", table.path)
     for name in table.primary_key or ():
         if name not in physical:
             raise ValidationError(
-                f"column '{name}' of the primary key of {table.path} is not a physical one"
+                f"column '{name}' of the primary key of {table.path} is not a physical column"
             )
     if len(set(table.primary_key or ())) < len(table.primary_key or ()):
         raise ValidationError(f"the primary key of {table.path} names a column twice")
@@ -96,7 +96,7 @@ def _check_names(wanted: Iterable[str], known: Sequence[str], what: str, path: O
     for name in wanted:
         if name not in known:
             raise ValidationError(
-                f"there is no column '{name}' for the {what} of {path}",
+                f"the {what} of {path} refers to unknown column '{name}'",
                 hint=did_you_mean(name, known),
             )
 
@@ -106,7 +106,7 @@ def _like(table: ResolvedTable, like: sql.LikeClause, manager: CatalogManager) -
     source = manager.get(like.table)
     if isinstance(source, ResolvedView) or source.bound is not None:
         raise ValidationError(
-            f"{source.path} is no table that can be copied", hint="LIKE takes a table"
+            f"cannot use {source.path} in LIKE", hint="LIKE needs a table created by a statement"
         )
     ways = _ways(like)
     columns = _merged_columns(table, source, ways)
@@ -125,8 +125,8 @@ def _like(table: ResolvedTable, like: sql.LikeClause, manager: CatalogManager) -
         twice = [key for key in options if key in source.options]
         if ways["OPTIONS"] == "INCLUDING" and twice:
             raise ValidationError(
-                f"option '{twice[0]}' is there in {source.path} already",
-                hint="write OVERWRITING OPTIONS",
+                f"option '{twice[0]}' already exists in {source.path}",
+                hint="use OVERWRITING OPTIONS",
             )
         options = {**source.options, **options}
     return ResolvedTable(
@@ -162,8 +162,8 @@ def _merged_columns(
         if each.name in own:
             if way != "OVERWRITING":
                 raise ValidationError(
-                    f"column '{each.name}' is there in {source.path} already",
-                    hint="only computed and metadata columns can be written anew: OVERWRITING GENERATED",
+                    f"column '{each.name}' already exists in {source.path}",
+                    hint="only computed and metadata columns can be overwritten: OVERWRITING GENERATED",
                 )
             taken.append(own.pop(each.name))
         else:
@@ -174,5 +174,5 @@ def _merged_columns(
 def _check_overlap(what: str, way: str, own: object) -> None:
     if own is not None and way != "OVERWRITING":
         raise ValidationError(
-            f"there is a {what} in the other table already", hint="write EXCLUDING or OVERWRITING"
+            f"the source table already has a {what}", hint="use EXCLUDING or OVERWRITING"
         )

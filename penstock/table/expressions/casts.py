@@ -61,7 +61,7 @@ def cast(rex: Rex, target: t.DataType, *, safe: bool = False) -> Rex:
     """
     if not can_cast(rex.type, target):
         raise ArgumentError(
-            f"{rex.type.nullable()} cannot be cast to {target.nullable()}",
+            f"cannot cast {rex.type.nullable()} to {target.nullable()}",
             hint=_way_out(rex.type, target),
         )
     if ty.is_null(rex):

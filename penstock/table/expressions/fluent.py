@@ -166,7 +166,7 @@ class Expression:
         if isinstance(name_or_index, str):
             return Template("({})." + quoted_name(name_or_index), self)
         raise ArgumentTypeError(
-            "fields of rows are taken by their names here", hint="write get('name')"
+            "only access to row fields by name is supported", hint="write get('name')"
         )
 
     def at(self, index: Any) -> Expression:
@@ -277,7 +277,8 @@ class Expression:
         """Let an aggregate take equal values once."""
         if not isinstance(self, Aggregate):
             raise ArgumentError(
-                f"{self} is no aggregate", hint="write col('a').count.distinct, or table.distinct()"
+                f"{self} is not an aggregate",
+                hint="write col('a').count.distinct, or table.distinct()",
             )
         return Aggregate(self.function, self.operands, distinct=True)
 
@@ -347,9 +348,9 @@ class Expression:
     # What SQL has no word for
 
     flatten = not_implemented(
-        "a select of SQL takes fields of rows by their names", hint="write get('name') for each"
+        "fields of a row are selected by name", hint="use get('name') for each field"
     )
-    as_argument = not_implemented("calls of SQL have operands by position here")
+    as_argument = not_implemented("only positional arguments are supported in SQL calls")
 
 
 class Template(Expression):
@@ -502,7 +503,7 @@ class WindowProperty(Expression):
         found = scope.window_property(name, self.which)
         if found is None:
             raise ArgumentError(
-                f"'{name}' is no window, so it has no {self.which}",
+                f"'{name}' is not a window, so it has no {self.which}",
                 hint="name the window: Tumble.over(...).on(...).alias('w')",
             )
         return found
@@ -533,7 +534,7 @@ class ColumnRange(Expression):
 
     def sql(self, scope: Scope) -> str:
         """Refuse: it stands inside of with_columns."""
-        raise ArgumentError("range_ belongs into with_columns or without_columns")
+        raise ArgumentError("range_ is only allowed in with_columns or without_columns")
 
 
 class Columns(Expression):
@@ -547,7 +548,7 @@ class Columns(Expression):
 
     def sql(self, scope: Scope) -> str:
         """Refuse: only a select knows which columns there are."""
-        raise ArgumentError("with_columns and without_columns belong into select")
+        raise ArgumentError("with_columns and without_columns are only allowed in select")
 
     def names(self, known: Sequence[str]) -> list[str]:
         """Return the names that it means, of those that there are."""
@@ -568,10 +569,14 @@ class Columns(Expression):
 def _index(known: Sequence[str], name: Any) -> int:
     if isinstance(name, int):
         if not 1 <= name <= len(known):
-            raise ArgumentError(f"there is no column {name}: the table has {len(known)}")
+            raise ArgumentError(
+                f"column index {name} is out of range: the table has {len(known)} columns"
+            )
         return name - 1
     if name not in known:
-        raise ArgumentError(f"there is no column '{name}'", detail=f"there are {', '.join(known)}")
+        raise ArgumentError(
+            f"column '{name}' not found", detail=f"available columns: {', '.join(known)}"
+        )
     return list(known).index(name)
 
 

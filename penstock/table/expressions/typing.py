@@ -367,7 +367,7 @@ def _type_of_value(value: Any) -> t.DataType:
         return t.TimeType(0)
     if isinstance(value, dt.timedelta):
         return t.DayTimeIntervalType()
-    raise ArgumentError(f"there is no SQL type for the constant {value!r}")
+    raise ArgumentError(f"no SQL type for the literal {value!r}")
 
 
 def _type_of_integer(value: int) -> t.DataType:

@@ -30,8 +30,8 @@ def _of(node: Operator) -> list[str]:
     line = line_of(node)
     if _grows(node):
         found.append(
-            f"[WARNING] the state of {line} grows with its input. Set 'table.exec.state.ttl' or a STATE_TTL hint "
-            "if old rows no longer matter, or group and join by windows."
+            f"[WARNING] the state of {line} grows without bound. Set 'table.exec.state.ttl' or a STATE_TTL hint "
+            "if old rows may expire, or use window aggregations and window joins."
         )
     if isinstance(spec, UpsertMaterializeSpec):
         found.append(

@@ -90,7 +90,7 @@ def explain(plan: PhysicalPlan, details: Sequence[str] = ()) -> str:
         parts.append(("Optimized Physical Plan", tree))
     parts.append(("Optimized Execution Plan", physical_tree(plan.roots)))
     if "ESTIMATED_COST" in details:
-        parts.append(("Estimated Cost", "not known: plans do not depend on statistics of tables"))
+        parts.append(("Estimated Cost", "not available: the planner does not use table statistics"))
     if "JSON_EXECUTION_PLAN" in details:
         parts.append(("Physical Execution Plan", plan.json_execution_plan()))
     return "\n\n".join(f"== {title} ==\n{text}" for title, text in parts) + "\n"

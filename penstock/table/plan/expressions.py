@@ -114,7 +114,7 @@ class Expressions:
     def check_order(self, tree: Any, kind: DataType) -> None:
         """Refuse to order rows by values that have no order."""
         if not is_ordered(kind):
-            self.fail(tree, f"rows cannot be ordered by values of type {kind.nullable()}")
+            self.fail(tree, f"cannot order by values of type {kind.nullable()}")
 
     def intercept(self, tree: Any) -> Rex | None:
         """Return what a tree means here in particular; None if it means what it means everywhere."""
@@ -141,7 +141,7 @@ class Expressions:
         """A column, or a field of one."""
         parts = trees.name_parts(tree)
         if parts[-1] == "*":
-            self.fail(tree, "'*' is no expression", hint="name the columns")
+            self.fail(tree, "'*' is not an expression", hint="name the columns")
         rex = self.find(tree, parts)
         if rex is None and [part.upper() for part in parts] == ["PI"]:
             return self.call(tree, "PI", [])
@@ -157,7 +157,7 @@ class Expressions:
             self.fail(
                 tree,
                 f"column '{ambiguous}' is ambiguous",
-                hint=f"write which table is meant, as in table.{parts[-1]}",
+                hint=f"qualify it, as in table.{parts[-1]}",
             )
         if found is None:
             return self.context.find_outer(tree, parts)
@@ -189,7 +189,7 @@ class Expressions:
         for name in names:
             kind = rex.type
             if not isinstance(kind, RowType):
-                self.fail(tree, f"'{name}' is no field: its left side is {kind}, not a ROW")
+                self.fail(tree, f"cannot access field '{name}': its left side is {kind}, not a ROW")
             if name not in kind.names:
                 self.fail(
                     tree,
@@ -489,13 +489,13 @@ class Expressions:
         if name in {"TUMBLE", "HOP", "CUMULATE", "SESSION"}:
             self.fail(
                 tree,
-                f"{name} is a window, no value",
+                f"{name} is a window, not a value",
                 hint=f"write FROM TABLE({name}(TABLE t, DESCRIPTOR(ts), ...)), or {name}(ts, ...) in GROUP BY",
             )
         if not functions.is_function(name):
             near = nearest(path[-1], self.context.catalog.function_names(), 0.7)
             if near:
-                self.fail(tree, f"there is no function {path[-1]}", hint=f"did you mean {near}?")
+                self.fail(tree, f"unknown function {path[-1]}", hint=f"did you mean {near}?")
         operands = [self.operand(each) for each in tree.expressions]
         return self.call(tree, name, operands)
 
@@ -503,16 +503,16 @@ class Expressions:
         """Refuse an aggregate function where there is nothing to aggregate."""
         self.fail(
             tree,
-            f"the aggregate function {name} is not allowed here",
-            hint="conditions on aggregates belong into HAVING",
+            f"aggregate function {name} is not allowed here",
+            hint="put conditions on aggregates into HAVING",
         )
 
     def operand(self, tree: Any) -> Rex:
         """Return an operand of a function."""
         if isinstance(tree, exp.Distinct):
-            self.fail(tree, "DISTINCT is for aggregate functions only")
+            self.fail(tree, "DISTINCT is only allowed in aggregate functions")
         if isinstance(tree, exp.Star):
-            self.fail(tree, "'*' is an operand of COUNT only")
+            self.fail(tree, "'*' is only allowed in COUNT(*)")
         return self.convert(tree)
 
     def user_call(self, tree: Any, user: Any) -> Rex:
@@ -544,8 +544,8 @@ class Expressions:
         if len(wanted) != len(operands):
             self.fail(
                 tree,
-                f"'{user.name}' takes {len(wanted)} operands, got {len(operands)}",
-                detail=f"it takes ({', '.join(map(str, wanted))})",
+                f"'{user.name}' expects {len(wanted)} operands, got {len(operands)}",
+                detail=f"its signature is ({', '.join(map(str, wanted))})",
             )
         return tuple(
             self.context.implicit_cast(tree, each, kind, f"operand {number} of '{user.name}'")
@@ -567,7 +567,7 @@ class Expressions:
         self.fail(
             tree,
             "OVER is only allowed in SELECT, QUALIFY and ORDER BY",
-            hint="compute it in a subquery and filter around it",
+            hint="compute it in a subquery and filter in the outer query",
         )
 
     def visit_filter(self, tree: Any) -> Rex:
@@ -593,7 +593,7 @@ def _said(symbols: dict[str, Any]) -> dict[str, Any]:
 
 
 def _columns(names: Sequence[str]) -> str | None:
-    return f"there are: {', '.join(names)}" if names else None
+    return f"available columns: {', '.join(names)}" if names else None
 
 
 def _has_text(kind: DataType) -> bool:

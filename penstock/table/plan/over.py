@@ -131,7 +131,7 @@ def _check(block: Block, tree: Any, call: AggregateCall, *, ordered: bool) -> No
     value = block.convert(written)
     least = 0 if number else 1
     if not isinstance(value, Literal) or not isinstance(value.value, int) or value.value < least:
-        block.fail(written, f"{what} of {name} must be a constant number, {least} or more")
+        block.fail(written, f"{what} of {name} must be a constant number, at least {least}")
 
 
 def direction(ordered: Any) -> tuple[bool, bool]:

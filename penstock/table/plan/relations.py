@@ -63,7 +63,7 @@ class FromClause:
             if version is not None:
                 raise self.context.error(
                     version,
-                    "FOR SYSTEM_TIME AS OF belongs to the right table of a join",
+                    "FOR SYSTEM_TIME AS OF is only supported on the right table of a join",
                     hint="write FROM a JOIN b FOR SYSTEM_TIME AS OF a.time AS b ON ...",
                     kind=UnsupportedQueryError,
                 )
@@ -88,7 +88,7 @@ class FromClause:
             from penstock.table.plan.match_recognize import match_recognize
 
             return self.named(tree, match_recognize(self, tree))
-        raise self.context.error(tree, "this is not supported in FROM", kind=UnsupportedQueryError)
+        raise self.context.error(tree, "unsupported expression in FROM", kind=UnsupportedQueryError)
 
     def table(self, tree: Any) -> tuple[Node, list[Relation]]:
         """A table, a view, or a name of WITH."""
@@ -103,7 +103,7 @@ class FromClause:
             raise self.context.error(
                 version,
                 "FOR SYSTEM_TIME AS OF must be a time attribute of the left table of a join",
-                detail="no connector here can read a table as it was at a moment that the query names",
+                detail="no connector supports time travel",
                 hint="join with FOR SYSTEM_TIME AS OF a column with a WATERMARK, or a column AS PROCTIME()",
                 kind=UnsupportedQueryError,
             )
@@ -147,7 +147,7 @@ class FromClause:
         if len(columns) != len(schema):
             raise self.context.error(
                 alias,
-                f"the alias names {len(columns)} columns, but there are {len(schema)}",
+                f"the alias names {len(columns)} columns, but the relation has {len(schema)}",
                 hint=f"the columns are: {', '.join(each.name for each in schema)}",
             )
         return renamed(schema, columns)

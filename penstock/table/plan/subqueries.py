@@ -65,8 +65,8 @@ def value(block: Block, tree: Any) -> Rex:
             return simple_call("NOT", [found])
         block.unsupported(
             tree,
-            f"{name} {type(tree.expression).__name__.upper()} of a subquery is only supported as a condition of WHERE",
-            hint="compare with the MIN or MAX of the subquery",
+            f"{name} {type(tree.expression).__name__.upper()} of a subquery is only supported in WHERE",
+            hint="use MIN or MAX in the subquery",
         )
     return _scalar(block, tree)
 
@@ -91,7 +91,7 @@ def _refuse(block: Block, tree: Any, error: TooComplexError) -> NoReturn:
     block.unsupported(
         tree,
         f"this correlated subquery is not supported: {error}",
-        hint="write it as a join",
+        hint="rewrite it as a join",
     )
 
 
@@ -141,7 +141,7 @@ def _columns(block: Block, tree: Any, node: Node, left: Sequence[Rex]) -> list[R
     if len(node.schema) != len(left):
         block.fail(
             tree,
-            f"the subquery gives {len(node.schema)} columns, but {len(left)} are compared with it",
+            f"the subquery returns {len(node.schema)} columns, but is compared with {len(left)}",
         )
     width = len(block.node.schema)
     return list(references(node.schema, width))
@@ -201,8 +201,8 @@ def _scalar(block: Block, tree: Any) -> Rex:
     if len(node.schema) != 1:
         block.fail(
             tree,
-            f"a subquery as a value must give one column, got {len(node.schema)}",
-            hint="name one column in its SELECT",
+            f"a scalar subquery must return one column, got {len(node.schema)}",
+            hint="select exactly one column",
         )
     inner = _pulled(block, tree, node)
     if not inner.conditions:

@@ -373,7 +373,7 @@ class CallParser(TypeParser):
             self.expect("ON")
             event = self.expect_any("EMPTY", "ERROR")
             if f"on_{event.lower()}" in handlers:
-                raise self.error_at(self.previous, f"ON {event} is there twice")
+                raise self.error_at(self.previous, f"duplicate ON {event}")
             handlers[f"on_{event.lower()}"] = handler
         self.expect(")")
         node = JsonValue(this=document, path=path, returning=returning, **handlers)

@@ -67,7 +67,7 @@ class RelationParser(PatternParser):
             if self.current.upper in ("SEMI", "ANTI"):
                 raise self.error_at(
                     self.current,
-                    f"there is no {parts['side']} {self.current.upper} JOIN",
+                    f"{parts['side']} {self.current.upper} JOIN is not supported",
                     "write WHERE [NOT] EXISTS (SELECT ...) or [NOT] IN (SELECT ...)",
                 )
         elif word in ("INNER", "CROSS"):
@@ -91,7 +91,7 @@ class RelationParser(PatternParser):
             return {"on": self.expression()}
         if self.accept("USING"):
             return {"using": self.column_names()}
-        raise self.failure("CROSS JOIN is the join without a condition")
+        raise self.failure("use CROSS JOIN for a join without a condition")
 
     # --- one relation -------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class RelationParser(PatternParser):
             raise self.error_at(
                 self.previous,
                 "the name of a table has at most three parts",
-                "catalog.database.table; quote a part that has a dot in it with backquotes",
+                "write catalog.database.table; put parts that contain a dot in backquotes",
             )
         roles = dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))
         return self.placed(exp.Table(**roles), start)

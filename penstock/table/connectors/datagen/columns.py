@@ -114,8 +114,8 @@ def _random(rule: ColumnRule, seed: int, numbers: Numbers) -> pl.Series:
         if isinstance(rule.type, kinds):
             return make(rule, seed, numbers)
     raise ConfigurationError(
-        f"column {rule.name}: datagen makes no values of type {rule.type}",
-        hint="leave the column out, or compute it: name AS expression",
+        f"column {rule.name}: datagen does not support type {rule.type}",
+        hint="remove the column, or compute it: name AS expression",
     )
 
 

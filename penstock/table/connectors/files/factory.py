@@ -66,7 +66,7 @@ OPTIONS: tuple[Option, ...] = (
         "source.report-statistics",
         "all",
         choices=("all", "none"),
-        no_effect="the planner does without statistics",
+        no_effect="the planner does not use statistics",
     ),
     text("partition.default-name", "__DEFAULT_PARTITION__"),
     text("partition.time-extractor.kind", "default"),
@@ -76,7 +76,7 @@ OPTIONS: tuple[Option, ...] = (
     duration("sink.rolling-policy.rollover-interval", 30 * 60_000),
     duration("sink.rolling-policy.inactivity-interval", 30 * 60_000),
     duration(
-        "sink.rolling-policy.check-interval", 60_000, no_effect="files are rolled at checkpoints"
+        "sink.rolling-policy.check-interval", 60_000, no_effect="files always roll on checkpoints"
     ),
     text("sink.partition-commit.trigger", "process-time"),
     duration("sink.partition-commit.delay", 0),
@@ -85,10 +85,10 @@ OPTIONS: tuple[Option, ...] = (
     text("sink.partition-commit.watermark-time-zone", "UTC"),
     flag("auto-compaction"),
     memory("compaction.file-size"),
-    number("compaction.parallelism", no_effect="the driver compacts files"),
+    number("compaction.parallelism", no_effect="the driver runs compaction"),
     flag(
         "sink.shuffle-by-partition.enable",
-        no_effect="each subtask writes the partitions of its rows",
+        no_effect="each subtask writes the partitions of its own rows",
     ),
     number("sink.parallelism"),
     text("lookup.cache", "full", choices=("full",)),
@@ -158,9 +158,9 @@ class FilesTable:
         table, options = self._context.table, self._options
         if overwrite and not self._context.batch:
             raise UnsupportedOperationError(
-                "files cannot be overwritten by a streaming query",
-                detail="what it writes is never complete",
-                hint="SET 'execution.runtime-mode' = 'batch'; or INSERT INTO, which adds files",
+                "streaming queries cannot overwrite files",
+                detail="the result of a streaming query is never complete",
+                hint="SET 'execution.runtime-mode' = 'batch', or use INSERT INTO, which adds files",
             )
         policy, replaced = self._policy(), None
         if overwrite:
@@ -242,8 +242,8 @@ class FilesTable:
             kind = each.type if isinstance(each, PhysicalColumn) else None
             if isinstance(kind, TimestampType | LocalZonedTimestampType) and kind.precision > 6:
                 raise ConfigurationError(
-                    f"table {self._context.table.path}: Avro has no {kind}, which column '{each.name}' has",
-                    hint="declare it with a precision of 6 at most",
+                    f"table {self._context.table.path}: Avro cannot represent the {kind} of column '{each.name}'",
+                    hint="declare a precision of at most 6",
                 )
 
     def _lines(self, form: str) -> Any:
@@ -310,8 +310,10 @@ class FilesScan:
         unknown = [key for key in found.values() if key not in known]
         if unknown:
             raise ConfigurationError(
-                f"table {self._name}: there is no metadata '{unknown[0]}'",
-                hint=f"there is {', '.join(known)}" if known else "files of changes have none",
+                f"table {self._name}: unknown metadata key '{unknown[0]}'",
+                hint=f"available metadata: {', '.join(known)}"
+                if known
+                else "changelog files have no metadata",
             )
         return found
 
@@ -320,7 +322,7 @@ class FilesScan:
         if self._context.table.partition_keys:
             raise ConfigurationError(
                 f"table {self._name}: files of format '{kind}' have no partitions",
-                detail="a change may move a row to another one",
+                detail="an update may move a row to another partition",
             )
         return ChangeLines(self._messages(kind, self._types).reader())
 
@@ -406,8 +408,8 @@ class FilesScan:
         """Return what has read all files, and reads them again after some time if the options say so."""
         if self._changes:
             raise ConfigurationError(
-                f"table {self._name} cannot be looked up: its files tell changes of rows",
-                hint="join it as it is, or with FOR SYSTEM_TIME AS OF an event time",
+                f"table {self._name} cannot be used in a lookup join: its files contain a changelog",
+                hint="use a regular join, or FOR SYSTEM_TIME AS OF an event-time attribute",
             )
         self._format.project(names)
         source = FileSource.for_bulk_file_format(self._format, self._options["path"]).build()

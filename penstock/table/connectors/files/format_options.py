@@ -8,8 +8,8 @@ from penstock.errors import ConfigurationError
 from penstock.table.connectors.options import Option, checked, flag, text
 from penstock.table.connectors.providers import TableContext
 
-_AS_THEY_ARE: Final = "timestamps are written as they are declared, without a zone"
-_BY_ARROW: Final = "Arrow decides about it"
+_AS_THEY_ARE: Final = "timestamps are written as declared, without a time zone"
+_BY_ARROW: Final = "Arrow determines this"
 
 
 def _of_java(*names: str) -> tuple[Option, ...]:
@@ -47,7 +47,7 @@ OPTIONS: Final[dict[str, tuple[Option, ...]]] = {
         flag(
             "timestamp_mapping.legacy",
             default=True,
-            no_effect="timestamps have the logical types of Avro that fit them",
+            no_effect="timestamps use the matching Avro logical types",
         ),
     ),
 }  # fmt: skip
@@ -82,7 +82,7 @@ def compression_of(kind: str, context: TableContext) -> str:
     found = codecs.get(given.lower())
     if found is None:
         raise ConfigurationError(
-            f"table {table}: option '{option}' cannot be '{given}'",
-            hint=f"it is one of {', '.join(codecs)}",
+            f"table {table}: invalid value '{given}' for option '{option}'",
+            hint=f"valid values are {', '.join(codecs)}",
         )
     return found

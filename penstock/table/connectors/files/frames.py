@@ -90,9 +90,9 @@ class FrameFormat(BulkFormat):
             if isinstance(error, PenstockError) or getattr(error, "errno", None) is not None:
                 raise
             raise RecordError(
-                f"a file cannot be read as {self.title}: {str(error).splitlines()[0]}",
+                f"cannot read file as {self.title}: {str(error).splitlines()[0]}",
                 detail=f"file: {path}",
-                hint="correct the table's 'format' or 'path', or take the file away",
+                hint="fix the table's 'format' or 'path', or remove the file",
             ) from error
 
     @abstractmethod
@@ -103,7 +103,7 @@ class FrameFormat(BulkFormat):
         missing = [name for name in self.columns if name not in frame.columns]
         if missing:
             raise RecordError(
-                f"a file lacks column '{missing[0]}' of the table",
+                f"file has no column '{missing[0]}'",
                 detail=f"{path}: it has {', '.join(frame.columns) or 'no columns'}",
             )
         return pl.DataFrame(
@@ -116,9 +116,9 @@ class FrameFormat(BulkFormat):
         except pl.exceptions.PolarsError as error:
             declared = dict(zip(self.names, self.types, strict=True))[values.name]
             raise RecordError(
-                f"column '{values.name}' of a file cannot be read as {declared}",
-                detail=f"{path}: in the file its type is {values.dtype}, one of its values is {_misfit(values, kind)}",
-                hint="declare the column with the type that it has in the file",
+                f"cannot read column '{values.name}' of file as {declared}",
+                detail=f"{path}: its type in the file is {values.dtype}, with values such as {_misfit(values, kind)}",
+                hint="declare the column with its type in the file",
             ) from error
 
 
@@ -382,8 +382,8 @@ class PartitionedFrames(FileFormat):
         missing = [name for name in self._kinds if name not in found]
         if missing:
             raise RecordError(
-                "a file of a partitioned table lies in no directory of a partition",
-                detail=f"{path}: there is no '{missing[0]}=...'",
+                "file of a partitioned table is not in a partition directory",
+                detail=f"{path}: no directory '{missing[0]}=...' in its path",
             )
         return [
             pl.lit(self._value(found[name])).cast(pl.String).cast(kind).alias(name)

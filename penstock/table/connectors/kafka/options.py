@@ -64,7 +64,7 @@ KAFKA: Final[tuple[Option, ...]] = (
     duration("scan.topic-partition-discovery.interval", 300_000),
     text("sink.partitioner", "default", choices=("default", "fixed", "round-robin")),
 )
-_UNBUFFERED: Final = "every change is written; queries fold the changes of each batch before"
+_UNBUFFERED: Final = "every change is written; the query already folds changes within a batch"
 UPSERT_KAFKA: Final[tuple[Option, ...]] = (
     *COMMON,
     *_BOUNDS,
@@ -123,7 +123,8 @@ def _at_groups(reset: str, table: str) -> KafkaOffsetsInitializer:
         strategy = KafkaOffsetResetStrategy[reset.upper()]
     except KeyError as error:
         raise ConfigurationError(
-            f"table {table}: '{_RESET}' cannot be '{reset}'", hint="it is earliest, latest or none"
+            f"table {table}: invalid value '{reset}' for option '{_RESET}'",
+            hint="valid values are earliest, latest and none",
         ) from error
     found = KafkaOffsetsInitializer.committed_offsets(strategy)
     found.reset_hint = (
@@ -168,7 +169,7 @@ def _at_offsets(
             offsets[KafkaTopicPartition(topic, int(pairs["partition"]))] = int(pairs["offset"])
         except (ValueError, KeyError) as error:
             raise ConfigurationError(
-                f"table {table}: '{prefix}.specific-offsets' cannot be '{written}'",
+                f"table {table}: invalid value '{written}' for option '{prefix}.specific-offsets'",
                 hint="write 'partition:0,offset:42;partition:1,offset:300'",
             ) from error
     return KafkaOffsetsInitializer.offsets(offsets)
@@ -176,5 +177,5 @@ def _at_offsets(
 
 def _lacks(table: str, option: str, because: str, value: str) -> ConfigurationError:
     return ConfigurationError(
-        f"table {table} lacks the option '{option}'", detail=f"'{because}' is '{value}'"
+        f"table {table} is missing option '{option}'", detail=f"'{because}' is '{value}'"
     )

@@ -96,9 +96,9 @@ class RecordRows(KafkaRecordDeserializationSchema):
         if record.key is None:
             if self._upserts:
                 raise RecordError(
-                    "a message has no key",
+                    "Kafka message has no key",
                     detail=f"{record.topic}-{record.partition} at {record.offset}",
-                    hint="the rows of an upsert table are known by the keys of messages",
+                    hint="upsert-kafka identifies rows by the message key",
                 )
             return None
         return self._key.deserialize(record.key)

@@ -128,7 +128,9 @@ def define(
 
     def resolver(operands: Sequence[Rex], words: Words) -> Rex:
         if words:
-            raise ArgumentError(f"{name} has no {', '.join(sorted(words)).upper()}", hint=usage)
+            raise ArgumentError(
+                f"{name} does not support {', '.join(sorted(words)).upper()}", hint=usage
+            )
         if len(operands) < least or (len(operands) > len(parameters) and not repeated):
             raise wrong_count(name, operands, usage)
         converted = []
@@ -162,7 +164,7 @@ def usage_of(name: str, parameters: Sequence[Parameter], optional: int, repeated
 def wrong_count(name: str, operands: Sequence[Rex], usage: str) -> ArgumentError:
     """Return the error about too many or too few operands."""
     return ArgumentError(
-        f"{name} does not take {len(operands)} argument{'s' if len(operands) != 1 else ''}",
+        f"{name} does not accept {len(operands)} argument{'s' if len(operands) != 1 else ''}",
         hint=f"use it as {usage}",
     )
 
@@ -172,7 +174,7 @@ def wrong_operand(name: str, at: int, operands: Sequence[Rex], usage: str) -> Ar
     operand = operands[at]
     got = operand.name if isinstance(operand, Symbol) else operand.type
     which = "its argument" if len(operands) == 1 else f"argument {at + 1}"
-    return ArgumentError(f"{name} does not take {got} as {which}", hint=f"use it as {usage}")
+    return ArgumentError(f"{name} does not accept {got} as {which}", hint=f"use it as {usage}")
 
 
 def same_as(at: int) -> Callable[[Sequence[Rex]], t.DataType]:
@@ -186,7 +188,7 @@ def common_operands(name: str, operands: Sequence[Rex]) -> list[Rex]:
     if common is None:
         shown = ", ".join(str(each.type) for each in operands)
         raise ArgumentError(
-            f"{name} has arguments of types that have nothing in common: {shown}",
+            f"arguments of {name} have no common type: {shown}",
             hint="convert them to one type with CAST",
         )
     return [ty.cast_to(each, common) for each in operands]

@@ -322,11 +322,11 @@ def _over_mode(node: Over, below: Physical, context: Context) -> str:
         return "END"
     if "proctime" in times:
         raise ValidationError(
-            "OVER windows by processing time are in ascending order, up to the current row, over rows that are never changed",
-            hint="leave out DESC and other columns; for the latest rows use ROW_NUMBER() with a filter on it",
+            "processing-time OVER windows need an append-only input, ascending order and a frame that ends at the current row",
+            hint="remove DESC and other columns; for the latest rows filter on ROW_NUMBER()",
         )
     if not window.rows and {window.preceding, window.following} - {None, 0} and len(times) != 1:
-        raise ValidationError("RANGE with an interval needs one column in ORDER BY")
+        raise ValidationError("a RANGE frame with an interval needs exactly one ORDER BY column")
     return "CHANGES"
 
 

@@ -36,7 +36,9 @@ class Context:
         if made is None:
             how = self._implementations.get(type(node))
             if how is None:
-                raise UnsupportedOperationError(f"{type(node).__name__} cannot be run in a query")
+                raise UnsupportedOperationError(
+                    f"{type(node).__name__} is not supported in a query"
+                )
             made = self._made[id(node)] = (node, self._made_by(how, node))
         return made[1]
 

@@ -263,9 +263,9 @@ def _append_only(what: str, *inputs: Physical) -> None:
     for each in inputs:
         if each.traits.changes.retracts:
             raise ValidationError(
-                f"{what} need rows that are never changed",
+                f"{what} need append-only inputs",
                 detail=f"an input has changes {each.traits.changes}; it doesn't support consuming update and delete changes",
-                hint="join before the aggregation, or leave out the condition on time for a regular join",
+                hint="join before the aggregation, or remove the time condition to get a regular join",
             )
 
 
@@ -361,8 +361,8 @@ def _temporal(node: Join, left: Physical, right: Physical, context: Context) -> 
     """Join with the version of the right table that was valid at the time of the left row."""
     if node.kind not in {"INNER", "LEFT"}:
         raise ValidationError(
-            f"temporal joins are INNER or LEFT joins, not {node.kind}",
-            detail="the version of a table at the time of a left row is asked for by that row",
+            f"temporal joins must be INNER or LEFT joins, not {node.kind}",
+            detail="versions are looked up for each row of the left table",
         )
     parts = split(node.condition, len(left.schema))
     if not parts.left:
@@ -375,7 +375,7 @@ def _temporal(node: Join, left: Physical, right: Physical, context: Context) -> 
         raise ValidationError(
             "the versioned table of a temporal join needs a primary key that the condition contains",
             detail="Temporal Table Join requires primary key in versioned table, and the key must be part of the equi-condition",
-            hint="declare PRIMARY KEY (...) NOT ENFORCED, or use a view that keeps the last row of a key by ROW_NUMBER()",
+            hint="declare PRIMARY KEY (...) NOT ENFORCED, or use a view that keeps the last row per key with ROW_NUMBER()",
         )
     left_time, right_time = _version_times(node, left, sides.right)
     spec = TemporalJoinSpec(
@@ -424,7 +424,7 @@ def _version_times(node: Join, left: Physical, right: Physical) -> tuple[int | N
         if field.time == "rowtime":
             return time.index, at
     raise ValidationError(
-        "the versioned table of a temporal join by event time needs a time attribute, too",
+        "the versioned table of an event-time temporal join needs a rowtime attribute",
         detail="Event-Time Temporal Table Join requires both primary key and row time attribute in versioned table, but no row time attribute can be found",
         hint="declare a WATERMARK on it",
     )

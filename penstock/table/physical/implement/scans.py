@@ -67,7 +67,7 @@ def table_source(table: Any, given: dict[str, str], context: Context) -> Any:
     if source is None:
         raise ValidationError(
             f"table {table.path} cannot be read",
-            detail=f"the connector '{factory.identifier}' has no source",
+            detail=f"connector '{factory.identifier}' has no source",
         )
     return source
 
@@ -81,14 +81,14 @@ def factory_of(table: Any, given: dict[str, str], context: Context) -> Any:
             f"table {table.path} has no connector",
             hint=f"did you mean 'connector' instead of '{near}'?"
             if near
-            else "give it one: WITH ('connector' = '...')",
+            else "add WITH ('connector' = '...')",
         )
     factory = context.settings.factories.find(name)
     if not getattr(factory, "takes_all_types", False):
         for column in table.columns:
             if not isinstance(column, ComputedColumn) and holds(column.type, BitmapType):
                 raise ValidationError(
-                    f"column '{column.name}' of table {table.path} is {column.type}, for which the connector '{name}' has no values",
+                    f"column '{column.name}' of table {table.path} is {column.type}, which connector '{name}' does not support",
                     hint="declare it as BYTES, and use BITMAP_TO_BYTES and BITMAP_FROM_BYTES",
                 )
     return factory
@@ -109,7 +109,7 @@ def implement_scan(node: Scan, context: Context) -> Physical:
     source = table_source(table, node.options, context)
     if not hasattr(source, "scan"):
         raise ValidationError(
-            f"table {table.path} can only be looked up",
+            f"table {table.path} can only be used in lookup joins",
             hint="join it with FOR SYSTEM_TIME AS OF a processing time attribute",
         )
     changes = changes_of(source.changelog_mode())
@@ -198,10 +198,10 @@ def _watermarks(
 
 def _why_not_pushed(table: Any, watermark: ScanWatermark | None) -> str:
     if watermark is not None:
-        return "its source has watermarks of its own"
+        return "its source emits its own watermarks"
     if table.watermark is None:
-        return "it declares no WATERMARK FOR"
-    return "its time column has another value each time it is computed, so that watermarks are not emitted by the source"
+        return "it does not declare a WATERMARK"
+    return "its time column is not deterministic, so watermarks are not pushed into the source"
 
 
 def _check_own_watermarks(table: Any, scanned: Scanned, context: Context) -> None:
@@ -210,7 +210,7 @@ def _check_own_watermarks(table: Any, scanned: Scanned, context: Context) -> Non
         return
     name = table.watermark[0]
     raise UnsupportedQueryError(
-        f"the time column '{name}' has SOURCE_WATERMARK(), but its table's source has no watermarks of its own",
+        f"time column '{name}' uses SOURCE_WATERMARK(), but the source does not emit watermarks",
         hint=f"declare WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND",
     )
 
@@ -222,7 +222,7 @@ def _check_metadata(table: Any, given: Collection[str]) -> None:
             raise ValidationError(
                 f"table {table.path} declares the metadata column '{column.name}', but its connector "
                 f"'{table.options.get('connector')}' has no metadata '{column.key}'",
-                hint="leave the column out, or compute it: name AS expression",
+                hint="remove the column, or compute it: name AS expression",
             )
 
 
@@ -280,9 +280,9 @@ def normalized(node: Physical, path: Any, context: Context) -> Physical:
         return node
     if not node.traits.keys:
         raise ValidationError(
-            f"table {path} gives upserts and has no primary key",
-            detail="an update without its former row is only understood by a key",
-            hint="declare PRIMARY KEY (...) NOT ENFORCED, and read its columns",
+            f"table {path} produces upserts but has no primary key",
+            detail="an update without UPDATE_BEFORE needs a key",
+            hint="declare PRIMARY KEY (...) NOT ENFORCED and select its columns",
         )
     key = tuple(sorted(min(node.traits.keys, key=sorted)))
     spec = ChangelogNormalizeSpec(node.types, key, ttl_ms=context.settings.ttl_ms)
