@@ -279,7 +279,7 @@ def _verify(row: tuple[Any, ...], row_type: t.RowType) -> None:
             not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted)
         ):
             raise ArgumentTypeError(
-                f"{value!r} in column '{field.name}' is not a {kind.nullable()}",
+                f"{value!r} in column '{field.name}' is not of type {kind.nullable()}",
                 hint="change the schema, or convert the value",
             )
         bits = _BITS.get(type(kind))

@@ -254,7 +254,7 @@ def udtaf(
     name: str | None = None,  # noqa: ARG001
     func_type: str = GENERAL,  # noqa: ARG001
 ) -> NoReturn:
-    """Refuse: functions of many rows that give many rows are not implemented."""
+    """Reject: table aggregate functions are not implemented."""
     raise UnsupportedOperationError(
         "table aggregate functions are not implemented",
         hint="use ROW_NUMBER() OVER (...) for the top rows per group",

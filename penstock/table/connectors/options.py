@@ -118,7 +118,7 @@ def checked(
 def _unknown(name: str, known: Mapping[str, Option], table: str) -> ConfigurationError:
     near = difflib.get_close_matches(name, known, 1)
     return ConfigurationError(
-        f"table {table} has unknown connector option '{name}'",
+        f"table {table} has unknown option '{name}'",
         detail=f"known options: {', '.join(sorted(known))}",
         hint=f"did you mean '{near[0]}'?" if near else None,
     )

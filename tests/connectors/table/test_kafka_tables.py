@@ -227,7 +227,7 @@ def test_a_message_that_cannot_be_read_is_told_with_the_option_that_leaves_it_ou
             assert told.startswith(f"table `default_catalog`.`default_database`.`{table}`: a ")
             assert f'detail: at topic {topic}, partition 0, offset 0: b\'{{"a": "x"}}\'' in told
             assert (
-                f"hint: set '{option}.ignore-parse-errors' = 'true' to read such values as NULL and skip rows that cannot be read at all"
+                f"hint: set '{option}.ignore-parse-errors' = 'true' to read such values as NULL and skip unreadable rows"
                 in told
             )
             assert "on_error" not in told

@@ -100,7 +100,7 @@ def test_what_fails_ends_with_a_plain_error(run):
 def test_a_job_that_fails_is_told_without_frames(run):
     code, _, err = run("-e", "SELECT CAST(a AS INT) FROM (VALUES ('x')) AS t(a)")
     assert code == 1
-    assert err.startswith("error: the text 'x' cannot be cast to INT\n")
+    assert err.startswith("error: cannot cast 'x' to INT\n")
     assert "Traceback" not in err
 
 

@@ -127,7 +127,7 @@ def test_an_input_that_was_idle_at_a_restart_is_active_with_its_next_row() -> No
 
 
 def test_a_row_without_a_time_is_refused() -> None:
-    with pytest.raises(RecordError, match="time attribute of a row is NULL"):
+    with pytest.raises(RecordError, match="NULL in the rowtime attribute"):
         watermarks().feed([at(1), (None,)])
 
 
@@ -167,7 +167,7 @@ def test_a_value_that_does_not_fit_its_column_is_named() -> None:
     harness = OperatorHarness(RowsToColumnsSpec((IntType(),), ("age",)))
     with pytest.raises(RecordError, match="column 'age' of type INT got a value") as caught:
         harness.process_batch(RowBatch([Row(1), Row("x")]))
-    assert caught.value.detail == "it is 'x' (str)"
+    assert caught.value.detail == "the value is 'x' (str)"
 
 
 def test_timestamps_of_records_become_a_column_and_back() -> None:

@@ -265,7 +265,7 @@ def test_rows_without_a_time_are_refused() -> None:
     ):
         run = Run(pipelined=False, **more)
         run.assign("a")
-        with pytest.raises(RecordError, match="time attribute of a row is NULL"):
+        with pytest.raises(RecordError, match="NULL in the rowtime attribute"):
             run.read(a=[[5, None]])
 
 

@@ -228,7 +228,7 @@ def test_the_time_of_a_partition(directory: str, times: PartitionTimes, expected
 
 
 def test_a_partition_without_a_time_is_an_error_that_says_what_was_read() -> None:
-    with pytest.raises(RecordError, match="'none 10:00:00' is not written as yyyy-MM-dd"):
+    with pytest.raises(RecordError, match="'none 10:00:00' does not match yyyy-MM-dd"):
         PartitionTimes(("dt", "h"), "$dt $h:00:00").of("dt=none/h=10")
 
 
