@@ -33,7 +33,7 @@ _SIMPLE: dict[type[t.DataType], pl.DataType] = {
 
 
 def time_unit(precision: int) -> Any:
-    """Return the unit that holds so many digits of a second's fraction.
+    """Return the time unit for a number of fractional digits.
 
     >>> time_unit(3), time_unit(6), time_unit(9)
     ('ms', 'us', 'ns')

@@ -143,7 +143,7 @@ def _from_values(result: Any, data_type: t.DataType, name: str) -> pl.Series:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is what pandas has in the place of NULL: NaN, NaT, NA."""
+    """Whether a value is one that pandas uses for NULL: NaN, NaT, NA."""
     import pandas as pd
 
     return pd.isna(value) is True
@@ -158,7 +158,7 @@ def _plain(value: Any, data_type: t.DataType) -> Any:
         value = list(value) if value.ndim else value.item()
     if isinstance(data_type, t.RowType) and isinstance(value, Row | dict | list | tuple):
         fields, kinds = fields_of(value, data_type.names), data_type.field_types()
-        # If it has another number of fields, an error tells of it as it is.
+        # With another number of fields, an error shows the value unchanged.
         return tuple(map(_plain, fields, kinds)) if len(fields) == len(kinds) else value
     if isinstance(value, list | tuple):
         inner = data_type.element_type if isinstance(data_type, t.ArrayType) else data_type

@@ -1,6 +1,6 @@
-"""Where the rows of a batch go by their keys, for all rows at once.
+"""Hash routing of the rows of a batch by key, vectorized.
 
-The arithmetic is exactly that of `penstock.graph.key_groups`: a key of state must be found by whoever looks for it by itself.
+The arithmetic is exactly that of `penstock.graph.key_groups`: keyed state must be found by single-key lookups, too.
 """
 
 from __future__ import annotations

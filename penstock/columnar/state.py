@@ -1,7 +1,7 @@
 """Working sets of keyed state: what an operator reads and writes often, in front of the tables that hold the truth.
 
 A write-behind cache: misses are read from the table, changes are written to it before each snapshot (`flush`, called in `barrier()`), and
-when the cache has grown over its bound, which also lets go of what was not used lately. Values are not to be changed in place: a snapshot
+when the cache has grown over its bound, which also evicts entries that were not used lately. Values are not to be changed in place: a snapshot
 may still be written while they would change.
 """
 
@@ -99,11 +99,11 @@ class KeyedCache:
             self._live = {key: value for key, value in entries if value is not MISSING}
 
     def forget(self) -> None:
-        """Write nothing of what is not in the table yet."""
+        """Discard changes that have not been written to the table."""
         self._dirty = {}
 
     def flush(self) -> None:
-        """Write what has changed to the table: before every snapshot."""
+        """Write the changed entries to the state table, before every snapshot."""
         live, table = self._live, self._table
         put, remove = table.put, table.remove
         for key in self._dirty:

@@ -1,4 +1,4 @@
-"""Opening and closing the users' functions that expressions call, and what is reported when one fails."""
+"""Opening and closing the user functions that expressions call, and reporting their failures."""
 
 from __future__ import annotations
 

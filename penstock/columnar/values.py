@@ -28,7 +28,7 @@ _FLOATS = (t.FloatType, t.DoubleType)
 
 
 def encoder(data_type: t.DataType) -> Convert | None:
-    """Return what makes a column's value of a row's; None: it is the same."""
+    """Return a converter from row values to column values; None if they are the same."""
     convert = _encoder(data_type)
     return None if convert is None else lambda value: None if value is None else convert(value)
 
@@ -142,7 +142,7 @@ def _same(value: Any) -> Any:
 
 
 def decoder(data_type: t.DataType) -> Convert | None:
-    """Return what makes a row's value of a column's; None: it is the same."""
+    """Return a converter from column values to row values; None if they are the same."""
     convert = _decoder(data_type)
     return None if convert is None else lambda value: None if value is None else convert(value)
 
@@ -216,7 +216,7 @@ def _of_datetimes(series: pl.Series, values: Sequence[Any], dtype: pl.DataType) 
 
 
 def first_misfit(values: Sequence[Any], data_type: t.DataType) -> int:
-    """Return which of some values is the first that a column cannot hold.
+    """Return the position of the first value that a column cannot hold.
 
     >>> first_misfit([1, 2, "x"], t.IntType())
     2
@@ -232,7 +232,7 @@ def first_misfit(values: Sequence[Any], data_type: t.DataType) -> int:
 def wrong_result(
     function: str, data_type: t.DataType, result: Any, operands: Sequence[Any] | None = None
 ) -> RecordError:
-    """Return what is reported when a user's function returns something that is not of its result type."""
+    """Return what is reported when a user function returns something that is not of its result type."""
     name = shown_name(function)
     return RecordError(
         f"function '{name}' returned {described(result)}, but its result type is {data_type}",

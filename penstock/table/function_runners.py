@@ -145,7 +145,7 @@ class RowTakingAggregate(RowTaking):
         self._function.accumulate(accumulator, self._row(args))
 
     def retract(self, accumulator: Any, *args: Any) -> None:
-        """Take a row back."""
+        """Retract a row."""
         self._function.retract(accumulator, self._row(args))
 
     def __getattr__(self, name: str) -> Any:

@@ -69,7 +69,7 @@ class Planning:
         return self.query(parse_query(f"SELECT * FROM {path}"))  # noqa: S608 - a name
 
     def check_table(self, table: ResolvedTable) -> None:
-        """Refuse a table whose computed columns or watermark mean nothing."""
+        """Reject a table whose computed columns or watermark mean nothing."""
         self.read_table(table)
 
     def read_table(self, table: ResolvedTable) -> Node:

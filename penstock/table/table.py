@@ -251,7 +251,7 @@ class Table:
         return OrderedTable(self, keys)
 
     def limit(self, fetch: int, offset: int = 0) -> Table:
-        """Keep so many rows."""
+        """Keep at most this number of rows."""
         return self.offset(offset).fetch(fetch) if offset else self.fetch(fetch)
 
     def offset(self, offset: int) -> Table:
@@ -259,7 +259,7 @@ class Table:
         return OrderedTable(self, "").offset(offset)
 
     def fetch(self, fetch: int) -> Table:
-        """Keep so many rows."""
+        """Keep at most this number of rows."""
         return OrderedTable(self, "").fetch(fetch)
 
     # Several tables
@@ -416,7 +416,7 @@ class OrderedTable(Table):
         return OrderedTable(self._base, self._keys, offset, self._count)
 
     def fetch(self, fetch: int) -> Table:
-        """Keep so many rows."""
+        """Keep at most this number of rows."""
         check_int(fetch, "fetch", minimum=0)
         if self._count is not None:
             return OrderedTable(self, "").fetch(fetch)

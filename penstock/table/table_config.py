@@ -180,7 +180,7 @@ def _linked_zone() -> str | None:
 
 
 def checked_zone(zone: Any) -> str:
-    """Refuse what is no time zone; return it as ZoneInfo knows it.
+    """Reject what is no time zone; return it as ZoneInfo knows it.
 
     >>> checked_zone("GMT+08:00"), checked_zone("Europe/Berlin")
     ('Etc/GMT-8', 'Europe/Berlin')

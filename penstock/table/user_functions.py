@@ -116,7 +116,7 @@ class ImperativeAggregateFunction(UserDefinedFunction):
         """Add a row."""
 
     def retract(self, accumulator: Any, *args: Any) -> None:
-        """Take a row back."""
+        """Retract a row."""
         raise UnsupportedOperationError(
             f"{type(self).__name__} does not support retraction", hint="implement retract()"
         )

@@ -1,4 +1,4 @@
-"""Aggregate functions that keep their values: as Python objects, row by row. Rows can be taken back.
+"""Aggregate functions that keep their values as Python objects, computed row by row, with retraction.
 
 Accumulators are lists and dictionaries of values, so that they can be pickled whatever becomes of this module. They are changed in place.
 """
@@ -26,7 +26,7 @@ Values = tuple[Any, ...]
 
 
 class RowAggregate:
-    """A call of an aggregate function: makes accumulators, adds rows to them, takes rows back, gives results."""
+    """A call of an aggregate function: creates accumulators, accumulates and retracts rows, returns results."""
 
     in_order = True  # whether the order of rows matters, or each of them by itself
 
@@ -34,13 +34,13 @@ class RowAggregate:
         self.call = call
 
     def open(self, context: Any) -> None:
-        """Prepare a user's function."""
+        """Prepare a user function."""
 
     def close(self) -> None:
-        """Release a user's function."""
+        """Release a user function."""
 
     def create(self) -> Any:
-        """Return an accumulator without rows."""
+        """Return an empty accumulator."""
         return []
 
     def add(self, accumulator: Any, values: Values) -> None:
@@ -48,7 +48,7 @@ class RowAggregate:
         raise NotImplementedError
 
     def retract(self, accumulator: Any, values: Values) -> None:
-        """Take a row back that was added."""
+        """Retract a row that was added."""
         raise NotImplementedError
 
     def result(self, accumulator: Any) -> Any:
@@ -56,7 +56,7 @@ class RowAggregate:
         raise NotImplementedError
 
     def update(self, accumulator: Any, rows: Iterable[Values], signs: Iterable[int]) -> None:
-        """Take rows that come and rows that go."""
+        """Accumulate and retract rows."""
         for values, sign in zip(rows, signs, strict=True):
             if sign > 0:
                 self.add(accumulator, values)
@@ -65,7 +65,7 @@ class RowAggregate:
 
 
 def hashable(value: Any) -> Any:
-    """Return what stands for a value in a dictionary."""
+    """Return a hashable stand-in for a value."""
     if isinstance(value, list):
         return tuple(map(hashable, value))
     if isinstance(value, dict):
@@ -82,12 +82,12 @@ class _Bag(RowAggregate):
         return {}
 
     def update(self, accumulator: Any, rows: Iterable[Values], signs: Iterable[int]) -> None:
-        """Take values, with how much more or less often each is there."""
+        """Add the change of count of each value."""
         for values, times in zip(rows, signs, strict=True):
             self.take(accumulator, values, times)
 
     def take(self, accumulator: Any, values: Values, times: int) -> None:
-        """Take a row so often; back, if that is below zero."""
+        """Accumulate a row a number of times; a negative number retracts it."""
         self.change(accumulator, values[0], times)
 
     def add(self, accumulator: Any, values: Values) -> None:
@@ -97,7 +97,7 @@ class _Bag(RowAggregate):
         self.change(accumulator, values[0], -1)
 
     def change(self, accumulator: Any, value: Any, times: int) -> None:
-        """Let a value be there more or less often."""
+        """Change the count of a value."""
         if value is None or not times:
             return
         key = hashable(value)
@@ -111,7 +111,7 @@ class _Bag(RowAggregate):
 
 
 class _Extreme(_Bag):
-    """MIN and MAX of values that may go. The best value is looked for again only if it has gone."""
+    """MIN and MAX with retraction. The best value is searched again only after it was retracted."""
 
     def __init__(self, call: AggregateCall) -> None:
         super().__init__(call)
@@ -156,7 +156,7 @@ class _InOrder(RowAggregate):
 
 
 class _FirstOrLast(_InOrder):
-    """FIRST_VALUE and LAST_VALUE of rows that may go."""
+    """FIRST_VALUE and LAST_VALUE with retraction."""
 
     def result(self, accumulator: Any) -> Any:
         if not accumulator:
@@ -210,7 +210,7 @@ class _Percentile(_Bag):
         return {"percentages": None, "values": {}}
 
     def take(self, accumulator: Any, values: Values, times: int) -> None:
-        """Take a row so often; back, if that is below zero."""
+        """Accumulate a row a number of times; a negative number retracts it."""
         accumulator["percentages"] = values[1]
         weight = int(values[2] or 0) if len(values) > 2 else 1
         self.change(accumulator["values"], values[0], times * weight)
@@ -346,7 +346,7 @@ def _json_value(value: Any) -> Any:
 
 
 class _Counted(RowAggregate):
-    """COUNT, SUM and AVG row by row, for those who need results between rows (OVER): [sum, count]."""
+    """COUNT, SUM and AVG row by row, for callers that need a result after each row (OVER): [sum, count]."""
 
     def create(self) -> Any:
         return [0, 0]
@@ -438,7 +438,7 @@ class _Spread(RowAggregate):
 
 
 def plain_check(data_type: t.DataType) -> Callable[[Any], bool]:
-    """Return what says of a value at once that a column of the type holds it as it is; of others it says False.
+    """Return a quick check that is True for values which a column of the type holds unchanged, else False.
 
     >>> is_plain = plain_check(t.IntType())
     >>> is_plain(7), is_plain(2**31), is_plain("7")
@@ -457,7 +457,7 @@ def plain_check(data_type: t.DataType) -> Callable[[Any], bool]:
 
 
 class UserAggregate(RowAggregate):
-    """A user's aggregate function: create_accumulator, accumulate, retract, get_value."""
+    """A user-defined aggregate function: create_accumulator, accumulate, retract, get_value."""
 
     def open(self, context: Any) -> None:
         """Open the function; its operands and results are values of rows."""
@@ -479,14 +479,14 @@ class UserAggregate(RowAggregate):
             closed()
 
     def create(self) -> Any:
-        """Ask the function."""
+        """Call the user function."""
         try:
             return self.call.user.create_accumulator()
         except Exception as error:
             raise self._failed("create_accumulator", error) from error
 
     def add(self, accumulator: Any, values: Values) -> None:
-        """Ask the function."""
+        """Call the user function."""
         given = self._decoded(values)
         try:
             self.call.user.accumulate(accumulator, *given)
@@ -494,7 +494,7 @@ class UserAggregate(RowAggregate):
             raise self._failed("accumulate", error, given) from error
 
     def retract(self, accumulator: Any, values: Values) -> None:
-        """Ask the function."""
+        """Call the user function."""
         given = self._decoded(values)
         try:
             self.call.user.retract(accumulator, *given)
@@ -502,7 +502,7 @@ class UserAggregate(RowAggregate):
             raise self._failed("retract", error, given) from error
 
     def result(self, accumulator: Any) -> Any:
-        """Ask the function."""
+        """Call the user function."""
         try:
             found = self.call.user.get_value(accumulator)
         except Exception as error:

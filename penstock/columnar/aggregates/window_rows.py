@@ -38,11 +38,11 @@ class RowSet:
         raise NotImplementedError
 
     def merge(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Make what is kept smaller, if it can be."""
+        """Compact the stored rows, if possible."""
         return frame
 
     def results(self, frame: pl.DataFrame, keys: Sequence[str]) -> list[pl.DataFrame]:
-        """Return keys and accumulators, or results, one row per key, of all that windows have; `keys` tell windows apart, too."""
+        """Return keys and accumulators, or results, one row per key, for all stored rows; `keys` also identify the windows."""
         raise NotImplementedError
 
 
@@ -148,7 +148,7 @@ def row_results(call: RowCall, frame: pl.DataFrame, keys: Sequence[str]) -> pl.D
 
 
 def row_sets(plan: AggregatePlan) -> list[RowSet]:
-    """Return what windows keep besides accumulators."""
+    """Return the row sets that windows store in addition to accumulators."""
     sets: list[RowSet] = [CallRows(plan, call) for call in plan.rows]
     sets += [DistinctRows(plan, group) for group in plan.distinct]
     return sets
@@ -182,7 +182,7 @@ def with_results(
 
 
 def _without_rows(main: pl.DataFrame, call: RowCall) -> pl.DataFrame:
-    """Give keys without rows what the function gives without rows."""
+    """Fill in the function's result for no rows where a key has none."""
     if not main[call.name].null_count():
         return main
     nothing = call.function.result(call.function.create())

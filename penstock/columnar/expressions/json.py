@@ -26,13 +26,13 @@ INVALID = object()
 
 
 class _Raw(str):
-    """JSON text that is put in as it is."""
+    """JSON text that is inserted unchanged."""
 
     __slots__ = ()
 
 
 def loads(text: str) -> Any:
-    """Return what JSON text means; INVALID if it is none. Numbers with a point keep their digits."""
+    """Parse JSON text; INVALID if it is not JSON. Numbers with a point keep their digits."""
     try:
         return json.loads(text, parse_constant=_refused, parse_float=Decimal)
     except ValueError:

@@ -21,7 +21,7 @@ Step = Callable[[Any], Iterator[Any]]
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """A path. `lax`: what is not there is no error. `definite`: it leads to one value, not to a list of those found."""
+    """A path. `lax`: missing members are not errors. `definite`: it leads to one value, not to a list of those found."""
 
     steps: tuple[Step, ...]
     lax: bool
@@ -39,7 +39,7 @@ class JsonPath:
 
 @lru_cache(maxsize=512)
 def json_path(text: str) -> JsonPath | None:
-    """Return the path that a text describes; None if it is none."""
+    """Parse a path; None if it is invalid."""
     mode = _MODE.match(text)
     lax = mode is not None and mode[1].lower() == "lax"
     rest = (mode[2] if mode else text).strip()

@@ -69,7 +69,7 @@ def similar_pattern(pattern: str, escape: str | None = None) -> str:
 
 @lru_cache(maxsize=1024)
 def java_pattern(pattern: str) -> re.Pattern[str] | None:
-    """Return a regular expression of Java as one of Python; None if it is none.
+    """Translate a Java regular expression to Python; None if it is invalid.
 
     Both have the same syntax but for named groups, classes of letters by name, and quotations.
     """

@@ -36,7 +36,7 @@ def each_row(name: str, function: Callable[..., Any], *, nulls: bool = False) ->
 
 
 def constant(rex: Rex) -> Any:
-    """Return the value of a constant; None if it is none."""
+    """Return the value of a constant; None if the operand is not a constant."""
     return rex.value if isinstance(rex, Literal) else None
 
 

@@ -38,7 +38,7 @@ class Zone:
         return sign * timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
 
     def check(self) -> Zone:
-        """Return the zone itself if there is one of this name."""
+        """Return the zone; raise an error if the name is unknown."""
         if self.offset is None:
             try:
                 ZoneInfo(self.name)

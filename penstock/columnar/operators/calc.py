@@ -48,7 +48,7 @@ class CalcOperator(StreamOperator):
         super().process_watermark(watermark)
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         close_functions(self._functions)
         super().close()
 

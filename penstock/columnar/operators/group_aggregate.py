@@ -227,7 +227,7 @@ class GroupAggregateOperator(StreamOperator):
             self._rows.forget()
 
     def barrier(self) -> list[Any]:
-        """Write what has changed to the state tables."""
+        """Write the changed entries to the state tables."""
         if self.spec.ttl_ms:
             self._store.expire_all(self.context.clock())
         self._flush()
@@ -241,7 +241,7 @@ class GroupAggregateOperator(StreamOperator):
             self._rows.flush()
 
     def close(self) -> None:
-        """Close users' functions."""
+        """Close the user functions."""
         if self._rows is not None:
             self._rows.close()
 

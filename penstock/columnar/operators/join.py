@@ -56,7 +56,7 @@ class JoinOperator(StreamOperator):
     spec: JoinSpec
 
     def open(self, context: OperatorContext) -> None:
-        """Find the rows that were restored."""
+        """Restore the stored rows from keyed state."""
         super().open(context)
         spec = self.spec
         self.pairing = Pairing(
@@ -145,7 +145,7 @@ class JoinOperator(StreamOperator):
         if frame.height:
             slots = self.slots.of_rows(frame, own.keys)
             self._room.touch(slots)
-            # Rows may have so many partners that not all pairs of a batch have room at once.
+            # Rows may have so many partners that not all pairs of a batch fit into memory at once.
             portions = other.index.portions(slots, len(self.slots))
             size = -(-frame.height // portions)
             for start in range(0, frame.height, size):
@@ -160,7 +160,7 @@ class JoinOperator(StreamOperator):
             self._change(frame, slots, own, other)
 
     def _without_null_keys(self, frame: pl.DataFrame, own: Side) -> pl.DataFrame:
-        """Let rows go whose key equals nothing: if their side is preserved, they are emitted as they come."""
+        """Drop rows with a NULL key: on a preserved side they are emitted without a partner."""
         names = [
             column(key)
             for key, safe in zip(own.keys, self._null_safe, strict=True)
@@ -201,7 +201,7 @@ class JoinOperator(StreamOperator):
     # Changes
 
     def _begin_changes(self) -> None:
-        """Be ready for rows that are taken back, though the plan did not say so."""
+        """Prepare for retractions that the plan did not announce."""
         self._appends_only = False
         for side in self.sides:
             side.let_go_of_loaded()
@@ -250,7 +250,7 @@ class JoinOperator(StreamOperator):
         gone_slots: Numbers,
         own: Side,
     ) -> tuple[pl.DataFrame, Numbers]:
-        """Let rows go that have expired before they are taken back: their pairs were emitted, and partners may still be there."""
+        """Remove expired rows before they are retracted: their pairs were emitted, and partners may still be there."""
         unknown = net.unknown
         net.go_kinds = np.concatenate((net.go_kinds, kinds_of(frame)[unknown]))
         net.replaced = np.concatenate((net.replaced, np.full(len(unknown), -1)))
@@ -261,7 +261,7 @@ class JoinOperator(StreamOperator):
         )
 
     def _bring(self, slots: Numbers, now: int) -> None:
-        """Have all rows of these keys in memory."""
+        """Load all rows of these keys into memory."""
         for side in self.sides:
             absent = side.absent(slots)
             if len(absent):
@@ -422,17 +422,17 @@ class JoinOperator(StreamOperator):
         other.count(rows, after, now)
 
     def finish(self) -> None:
-        """Forget all rows, if no row comes that could ask for them: the last checkpoint would write them all."""
+        """Drop all rows if no later row can need them, so that the last checkpoint does not write them."""
         if self.context.ends_for_good:
             for side in self.sides:
                 side.clear()
 
     def close(self) -> None:
-        """Close the users' functions of the condition."""
+        """Close the user functions that the condition calls."""
         self.pairing.close()
 
     def barrier(self) -> list[Any]:
-        """Bring the state up to date."""
+        """Write pending changes to keyed state."""
         now = self.context.clock()
         for side in self.sides:
             side.expire(now)

@@ -1,4 +1,4 @@
-"""WATERMARK FOR: time that moves with the rows of a table."""
+"""WATERMARK FOR as an operator: watermarks computed from the rows of a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class WatermarkOperator(StreamOperator):
     """
 
     def open(self, context: OperatorContext) -> None:
-        """Compile the expression; go on from the watermark that was emitted last."""
+        """Compile the expression; restore the last emitted watermark."""
         super().open(context)
         spec = self.spec
         self._expression = compile_expression(spec.expression, spec.zone).alias("$watermark")
@@ -35,7 +35,7 @@ class WatermarkOperator(StreamOperator):
         self._check = TimestampCheck(context.runtime_context.get_metrics_group())
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Pass the rows on, then the time that they have brought."""
+        """Forward the rows, then the watermark that they advance."""
         frame = batch.frame
         if not frame.height:
             return
@@ -93,7 +93,7 @@ class WatermarkOperator(StreamOperator):
             self.output.emit_watermark(watermark)
 
     def process_status(self, idle: bool) -> None:
-        """Pass it on if this operator does not find out by itself."""
+        """Forward the status unless this operator detects idleness itself."""
         if not self.spec.idle_timeout_ms:
             self._set_idle(idle=idle)
 
@@ -105,7 +105,7 @@ class WatermarkOperator(StreamOperator):
         return self._active_ms + timeout
 
     def advance_processing_time(self, now: int) -> None:
-        """See whether the input is idle, where records flow: in an epoch the barrier does it."""
+        """Check for idleness in pipelined mode; in epoch mode `barrier` does it."""
         if self.context.pipelined:
             self._check_idle(now)
 

@@ -77,7 +77,7 @@ class Leaf:
 
 @dataclass(slots=True)
 class Leaves:
-    """All that the expressions of a MATCH_RECOGNIZE read."""
+    """All values that the expressions of a MATCH_RECOGNIZE read."""
 
     variables: tuple[str, ...]
     subsets: Mapping[str, tuple[str, ...]]
@@ -206,5 +206,5 @@ def column_of(name: str, values: Sequence[Any], dtype: pl.DataType) -> pl.Series
 
 
 def numbers_from(start: int, count: int) -> Numbers:
-    """Return so many numbers that follow each other."""
+    """Return this many consecutive numbers."""
     return np.arange(start, start + count)

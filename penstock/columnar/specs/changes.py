@@ -13,7 +13,7 @@ from penstock.graph.operator_specs.patterns import RUNS
 
 @dataclass(frozen=True, slots=True)
 class ChangelogNormalizeSpec(OperatorSpec):
-    """Makes a full changelog of upserts and deletes by key, or of one with duplicates. `every`: each change of a key is told, not only the last of a batch."""
+    """Makes a full changelog of upserts and deletes by key, or of one with duplicates. `every`: each change of a key is emitted, not only the last of a batch."""
 
     operator = "penstock.columnar.operators.normalize:ChangelogNormalizeOperator"
     checks_output = False

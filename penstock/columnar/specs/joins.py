@@ -125,7 +125,7 @@ class TemporalJoinSpec(OperatorSpec):
 
     @property
     def implementation(self) -> Implementation:
-        """What runs it, by the clock that counts."""
+        """The operator, for event time or processing time."""
         if self.left_time is not None:
             return self.operator
         return "penstock.columnar.operators.temporal_join:ProcessingTimeTemporalJoinOperator"
@@ -159,7 +159,7 @@ class LookupJoinSpec(OperatorSpec):
 
     @property
     def implementation(self) -> Implementation:
-        """What runs it: one that waits for answers, or one that goes on meanwhile."""
+        """The operator: synchronous, or asynchronous with several lookups in flight."""
         if not self.asynchronous:
             return self.operator
         return "penstock.columnar.operators.lookup_join:AsyncLookupJoinOperator"

@@ -95,7 +95,7 @@ class Slots:
         self._slots.update(zip(keys, range(len(keys)), strict=True))
 
     def keep(self, kept: Numbers) -> None:
-        """Forget all keys but these slots, which are numbered anew in this order."""
+        """Forget all keys but these slots, which are renumbered in this order."""
         if self._numbers is not None:
             self._numbers.keep(kept)
         else:

@@ -45,7 +45,7 @@ class _Run:
 class RowStore:
     """Rows by their position. `remove` leaves holes; `compact` closes them and says where rows are now.
 
-    `unsaved` rows (see `append`) belong to somebody else, who keeps them in the state.
+    `unsaved` rows (see `append`) are stored in state by another component.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class RowStore:
             parts[-alike:] = [pl.concat(parts[-alike:], rechunk=True)]
 
     def remove(self, rows: Numbers, *, silently: bool = False) -> None:
-        """Take rows away. `silently`: the state is written anew, without them, at the next barrier."""
+        """Take rows away. `silently`: the state is rewritten without them at the next barrier."""
         if not len(rows):
             return
         self._alive.values[rows] = False
@@ -184,7 +184,7 @@ class RowStore:
     # State
 
     def save(self) -> None:
-        """Bring the state up to date, at a barrier."""
+        """Write pending changes to keyed state, at a barrier."""
         start, self._clean = self._clean, len(self)
         rows = self._to_save(start)
         if (
@@ -230,7 +230,7 @@ class RowStore:
             size += last.size
         rows = self._to_save(start) if size > len(rows) else rows
         first = int(self._numbers.values[start]) if start < len(self) else self._next
-        # What is written now lacks the rows that have gone: only those of earlier runs must be told.
+        # Removed rows are not in this run: only removals from earlier runs must be recorded.
         gone = [_before(*each, first) for each in gone] if self._runs else []
         self._run += 1
         entries = self._put(rows, gone)

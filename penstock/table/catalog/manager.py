@@ -306,7 +306,7 @@ class CatalogManager:
         return self._system_functions.pop(name.lower(), None) is not None
 
     def has_system_function(self, name: str) -> bool:
-        """Whether there is a user's function without catalog of this name."""
+        """Whether there is a user function without catalog of this name."""
         return name.lower() in self._system_functions
 
     def add_function(self, path: ObjectPath, function: UserFunction, *, temporary: bool) -> None:

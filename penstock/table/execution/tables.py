@@ -71,7 +71,7 @@ def watermark_of(definition: sql.WatermarkDefinition | None) -> tuple[str, objec
 
 
 def checked(table: ResolvedTable) -> ResolvedTable:
-    """Refuse a table whose parts do not fit; columns of the primary key are NOT NULL."""
+    """Reject a table whose parts do not fit; columns of the primary key are NOT NULL."""
     names = [each.name for each in table.columns]
     for name in names:
         if names.count(name) > 1:

@@ -533,7 +533,7 @@ class ColumnRange(Expression):
         self.last = last
 
     def sql(self, scope: Scope) -> str:
-        """Refuse: it stands inside of with_columns."""
+        """Reject: it stands inside of with_columns."""
         raise ArgumentError("range_ is only allowed in with_columns or without_columns")
 
 
@@ -547,7 +547,7 @@ class Columns(Expression):
         self.without = without
 
     def sql(self, scope: Scope) -> str:
-        """Refuse: only a select knows which columns there are."""
+        """Reject: only a select knows which columns there are."""
         raise ArgumentError("with_columns and without_columns are only allowed in select")
 
     def names(self, known: Sequence[str]) -> list[str]:

@@ -133,7 +133,7 @@ def text_of_rex(rex: Rex, columns: Sequence[Text], zone: str) -> Text:
 
 
 def _reads_zone(rex: Rex) -> bool:
-    """Whether a call turns a moment into something that the clock on the wall shows, or the other way round."""
+    """Whether a call turns a moment into something that the wall clock shows, or the other way round."""
     if not isinstance(rex, Call) or rex.function in _WITHOUT_ZONE:
         return False
     moment = t.LocalZonedTimestampType

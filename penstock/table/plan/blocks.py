@@ -112,7 +112,7 @@ class Block(Expressions):
             self.aliases = aliases
 
     def not_grouped(self, tree: Any) -> None:
-        """Refuse a column that is neither aggregated nor a key."""
+        """Reject a column that is neither aggregated nor a key."""
         shown = ".".join(trees.name_parts(tree))
         self.fail(
             tree,

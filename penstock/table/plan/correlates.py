@@ -136,7 +136,7 @@ def unnested(inside: Expressions, tree: Any, kind: DataType) -> Schema:
 
 
 def _table_call(inside: Expressions, call: Any) -> Read:
-    """LATERAL TABLE(f(x)): a user's function, or UNNEST."""
+    """LATERAL TABLE(f(x)): a user function, or UNNEST."""
     path = trees.function_path(call)
     if len(path) == 1 and path[0].upper() == "UNNEST":
         return _unnest(inside, call)

@@ -1,4 +1,4 @@
-"""Subqueries freed of the columns of the query around: conditions on those are pulled up until a join can have them.
+"""Subqueries freed of the columns of the outer query: conditions on those are pulled up until a join can have them.
 
 `pulled(node, frame)` gives the node without them, with more columns at its end where the conditions need those, and the conditions over its columns and OuterRefs.
 """
@@ -165,7 +165,7 @@ def _is_inner(rex: Rex) -> bool:
 def keyed(below: Pulled, frame: Frame) -> Keyed:
     """Return a node with the inner sides of equalities as columns.
 
-    Other conditions are met by a join with all values that the query around has for them: those are columns then, and equal to themselves.
+    Other conditions are met by a join with all values that the outer query has for them: those are columns then, and equal to themselves.
     """
     pairs = [_pair(each) for each in below.conditions]
     if None in pairs:
@@ -189,7 +189,7 @@ def keyed(below: Pulled, frame: Frame) -> Keyed:
 
 
 def _generated(below: Pulled, frame: Frame) -> Keyed:
-    """Join the values that the query around has with what they meet."""
+    """Join the values that the outer query has with what they meet."""
     used = list(dict.fromkeys(each for rex in below.conditions for each in _outer_of(rex, frame)))
     values = project(
         frame.node,
@@ -223,7 +223,7 @@ def _outer_of(rex: Rex, frame: Frame) -> list[OuterRef]:
 
 
 def _aggregate(node: Aggregate, frame: Frame) -> Pulled:
-    """Conditions below become keys: the aggregate is made for every value of the query around at once."""
+    """Conditions below become keys: the aggregate is made for every value of the outer query at once."""
     below = pulled(node.input, frame)
     if depends(node.aggregates, frame.level):
         raise TooComplexError("an aggregate of the subquery uses columns of the outer query")
@@ -332,7 +332,7 @@ def _any_order(node: Node) -> tuple[SortKey, ...]:
 
 
 def _over(node: Over, frame: Frame) -> Pulled:
-    """Rows of other values of the query around are other partitions."""
+    """Rows of other values of the outer query are other partitions."""
     below = pulled(node.input, frame)
     if depends(node.calls, frame.level):
         raise TooComplexError("OVER of the subquery uses columns of the outer query")

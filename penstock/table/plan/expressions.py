@@ -79,11 +79,11 @@ class Expressions:
         detail: str | None = None,
         kind: type[SqlError] = ValidationError,
     ) -> NoReturn:
-        """Refuse the query, because of this part of it."""
+        """Reject the query, because of this part of it."""
         raise self.context.error(tree, message, hint=hint, detail=detail, kind=kind)
 
     def unsupported(self, tree: Any, message: str, *, hint: str | None = None) -> NoReturn:
-        """Refuse the query: it may be right, but it cannot be run."""
+        """Reject the query: it may be right, but it cannot be run."""
         self.fail(tree, message, hint=hint, kind=UnsupportedQueryError)
 
     # entry points
@@ -112,7 +112,7 @@ class Expressions:
         return rex
 
     def check_order(self, tree: Any, kind: DataType) -> None:
-        """Refuse to order rows by values that have no order."""
+        """Reject to order rows by values that have no order."""
         if not is_ordered(kind):
             self.fail(tree, f"cannot order by values of type {kind.nullable()}")
 
@@ -168,7 +168,7 @@ class Expressions:
         return InputRef(found.field.type, found.index)
 
     def unknown_column(self, tree: Any, parts: Sequence[str]) -> NoReturn:
-        """Refuse a name."""
+        """Reject a name."""
         known = self.scope.names()
         if len(parts) > 1 and (relation := self.scope.find_relation(parts[:-1])) is not None:
             own = [each.name for each in relation.fields]
@@ -500,7 +500,7 @@ class Expressions:
         return self.call(tree, name, operands)
 
     def misplaced(self, tree: Any, name: str) -> NoReturn:
-        """Refuse an aggregate function where there is nothing to aggregate."""
+        """Reject an aggregate function where there is nothing to aggregate."""
         self.fail(
             tree,
             f"aggregate function {name} is not allowed here",
@@ -536,7 +536,7 @@ class Expressions:
         )
 
     def user_operands(self, tree: Any, user: Any) -> tuple[Rex, ...]:
-        """Return the operands of a user's function, cast to what it takes."""
+        """Return the operands of a user function, cast to what it takes."""
         operands = [self.operand(each) for each in tree.expressions]
         wanted = user.input_types
         if wanted is None:

@@ -15,7 +15,7 @@ def about_tables(hints: Sequence[Hint], joined: bool, grouped: bool) -> list[Hin
 
 
 def check_names(hints: Sequence[Hint], known: Sequence[str], statement: str = "") -> None:
-    """Refuse hints about tables that are not in FROM."""
+    """Reject hints about tables that are not in FROM."""
     for hint in hints:
         if hint.name == "STATE_TTL":
             named = list(hint.options)

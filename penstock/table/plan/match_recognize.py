@@ -121,7 +121,7 @@ def _variables(pattern: PatternNode) -> Iterator[str]:
 
 
 def _check_shape(context: Context, tree: Any) -> None:
-    """Refuse what streams have no answer to, as Flink does."""
+    """Reject what streams have no answer to, as Flink does."""
     if tree.args.get("start") or tree.args.get("end"):
         raise _refused(context, tree, "the anchors ^ and $ are not supported in a PATTERN")
     if str(tree.args.get("rows") or "").startswith("ALL"):
@@ -317,7 +317,7 @@ class PatternExpressions(Expressions):
         self.unsupported(tree, f"{name} with FILTER is not supported in MATCH_RECOGNIZE")
 
     def check_matched(self, tree: Any, name: str, rex: Rex) -> None:
-        """Refuse PREV in MEASURES: rows outside of the match are gone."""
+        """Reject PREV in MEASURES: rows outside of the match are gone."""
         if any(isinstance(each, Call) and each.function == "PREV" for each in walk(rex)):
             self.unsupported(tree, f"PREV is only allowed in DEFINE, but measure '{name}' uses it")
 

@@ -117,7 +117,7 @@ def _read(
 
 
 def _check(block: Block, tree: Any, call: AggregateCall, *, ordered: bool) -> None:
-    """Refuse functions whose place or number means nothing."""
+    """Reject functions whose place or number means nothing."""
     name = call.function
     if name in _ORDERED and not ordered:
         block.fail(

@@ -227,7 +227,7 @@ class FromClause:
         ]
 
     def check_names(self, tree: Any, more: Sequence[Relation]) -> None:
-        """Refuse a relation whose name is taken."""
+        """Reject a relation whose name is taken."""
         taken = {each.name for each in self.relations if each.name}
         for each in more:
             if each.name in taken:

@@ -204,7 +204,7 @@ def test_a_table_of_a_query_has_the_key_and_partitions_that_it_is_given(tmp_path
     assert described["id"][3] == "PRI(id)"
     assert sorted(each.name for each in (tmp_path / "t").iterdir()) == ["word=a", "word=b"]
     with pytest.raises(
-        ValidationError, match="the primary key of .* refers to unknown column 'nr'"
+        ValidationError, match=r"the primary key of .* refers to unknown column 'nr'"
     ):
         tables.execute_sql(
             "CREATE TABLE u (PRIMARY KEY (nr) NOT ENFORCED) WITH ('connector' = 'print') AS SELECT 1 AS id"

@@ -156,7 +156,7 @@ class KafkaTable:
         return message_format(kind, self._given, [f"key.{kind}."], columns, self._name)
 
     def _check_key_options(self) -> None:
-        """Refuse options of keys that mean nothing without others."""
+        """Reject options of keys that mean nothing without others."""
         for given, needed in (("key.fields", "key.format"), ("key.format", "key.fields")):
             if self._options[given] and not self._options[needed]:
                 raise ConfigurationError(

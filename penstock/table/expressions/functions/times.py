@@ -207,7 +207,7 @@ define("PROCTIME", returns=t.LocalZonedTimestampType(3), nullable=False)
 
 
 def _source_watermark(_: Sequence[Rex], __: Words) -> Rex:
-    """Refuse SOURCE_WATERMARK(): only WATERMARK FOR knows it, and reads it itself."""
+    """Reject SOURCE_WATERMARK(): only WATERMARK FOR knows it, and reads it itself."""
     raise ArgumentError(
         "SOURCE_WATERMARK() cannot be used as a value: it declares that the source emits watermarks",
         hint="write WATERMARK FOR t AS SOURCE_WATERMARK(), without any other expression",

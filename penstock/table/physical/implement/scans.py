@@ -205,7 +205,7 @@ def _why_not_pushed(table: Any, watermark: ScanWatermark | None) -> str:
 
 
 def _check_own_watermarks(table: Any, scanned: Scanned, context: Context) -> None:
-    """Refuse SOURCE_WATERMARK() of a source without watermarks, unless the one at its end is all that is needed."""
+    """Reject SOURCE_WATERMARK() of a source without watermarks, unless the one at its end is all that is needed."""
     if context.settings.batch or scanned.watermarks is not None:
         return
     name = table.watermark[0]
@@ -216,7 +216,7 @@ def _check_own_watermarks(table: Any, scanned: Scanned, context: Context) -> Non
 
 
 def _check_metadata(table: Any, given: Collection[str]) -> None:
-    """Refuse columns of metadata that a connector does not give."""
+    """Reject columns of metadata that a connector does not give."""
     for column in table.columns:
         if isinstance(column, MetadataColumn) and column.name not in given:
             raise ValidationError(
