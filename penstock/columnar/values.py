@@ -232,7 +232,7 @@ def first_misfit(values: Sequence[Any], data_type: t.DataType) -> int:
 def wrong_result(
     function: str, data_type: t.DataType, result: Any, operands: Sequence[Any] | None = None
 ) -> RecordError:
-    """Return what is reported when a user function returns something that is not of its result type."""
+    """Return the error for a user function whose result does not match its result type."""
     name = shown_name(function)
     return RecordError(
         f"function '{name}' returned {described(result)}, but its result type is {data_type}",

@@ -75,7 +75,7 @@ class SqlParseError(SqlError):
 
 
 class ValidationError(SqlError):
-    """A statement names what is not there, or puts together what does not fit."""
+    """A statement refers to unknown objects, or its types do not match."""
 
 
 class UnsupportedQueryError(ValidationError):
@@ -119,7 +119,7 @@ def underlined(statement: str, position: Position, length: int = 1, width: int =
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known name that is most like `name`, whatever the case, if any is near.
+    """Return the known name that is most like `name`, ignoring case, if any is near.
 
     >>> nearest("bidder_nme", ["bidder_name", "price"])
     'bidder_name'

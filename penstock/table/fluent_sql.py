@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class QueryScope:
-    """What a query knows: the environment with its functions and tables, the windows that were declared for it."""
+    """Scope of a query: the environment with its functions and tables, and the windows declared for the query."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The way from statements to jobs: names and types, rules, physical plan, transformations, execution."""
+"""From statements to jobs: validation, rules, physical plan, transformations, execution."""
 
 from __future__ import annotations
 

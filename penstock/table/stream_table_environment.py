@@ -28,7 +28,7 @@ from penstock.table.types import RowField, RowType
 
 
 class StreamTableEnvironment(TableEnvironment):
-    """A TableEnvironment beside a StreamExecutionEnvironment: streams become tables, and tables streams.
+    """A TableEnvironment on top of a StreamExecutionEnvironment: streams become tables, and tables streams.
 
     A stream made of a table belongs to the program of streams, and runs with its execute(). INSERT and SELECT run at once, as jobs of their own.
     """
@@ -38,7 +38,7 @@ class StreamTableEnvironment(TableEnvironment):
         stream_execution_environment: StreamExecutionEnvironment | None = None,
         environment_settings: EnvironmentSettings | None = None,
     ) -> StreamTableEnvironment:
-        """Return a new environment beside one of streams."""
+        """Return a new environment on top of a StreamExecutionEnvironment."""
         if stream_execution_environment is None:
             stream_execution_environment = StreamExecutionEnvironment.get_execution_environment()
         check_instance(

@@ -80,7 +80,7 @@ class _StreamTable:
         self._schema = schema
         self._changes = changes
         self._upserts = upserts
-        self._chosen = chosen  # fields were named one by one: there are no others
+        self._chosen = chosen  # fields were listed explicitly: there are no others
 
     def plan(self) -> Node:
         """Return the scan, the columns in the order that was declared, and the watermark."""

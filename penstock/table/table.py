@@ -395,7 +395,7 @@ class Table:
 
 
 class OrderedTable(Table):
-    """A table that is sorted, with offset and fetch still to be said."""
+    """A sorted table, which supports offset and fetch."""
 
     def __init__(self, base: Table, keys: str, start: int = 0, count: int | None = None) -> None:
         self._base = base
@@ -424,7 +424,7 @@ class OrderedTable(Table):
 
 
 class JoinedTable(Table):
-    """Two tables whose rows are put together; the condition is said by filter or where."""
+    """A join of two tables; the condition is given by filter or where."""
 
     def __init__(self, left: Table, right: Table) -> None:
         self._left = left

@@ -180,7 +180,7 @@ def _linked_zone() -> str | None:
 
 
 def checked_zone(zone: Any) -> str:
-    """Reject what is no time zone; return it as ZoneInfo knows it.
+    """Validate a time zone; return the name that ZoneInfo uses.
 
     >>> checked_zone("GMT+08:00"), checked_zone("Europe/Berlin")
     ('Etc/GMT-8', 'Europe/Berlin')
@@ -192,7 +192,7 @@ def checked_zone(zone: Any) -> str:
         sign, digits = zone[3], zone[4:]
         hours, _, minutes = digits.partition(":")
         if hours.isdigit() and int(hours) <= 14 and minutes in {"", "00"}:
-            # the names of IANA count the other way round
+            # the IANA names Etc/GMT+N have the opposite sign
             turned = "-" if sign == "+" else "+"
             return f"Etc/GMT{turned}{int(hours)}" if int(hours) else "UTC"
     try:

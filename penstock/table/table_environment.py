@@ -89,7 +89,7 @@ class TableEnvironment:
 
     @property
     def planning(self) -> Planning:
-        """What makes plans and jobs."""
+        """The planner, which makes plans and jobs."""
         return self._planning
 
     @property
@@ -200,7 +200,7 @@ class TableEnvironment:
         schema: DataType | Sequence[str] | Sequence[DataType] | None = None,
         splits_num: int = 1,
     ) -> Table:
-        """Return a table of a pandas.DataFrame; it is cut into so many splits."""
+        """Return a table of a pandas.DataFrame; it is cut into `splits_num` splits."""
         from penstock.table.sources import table_of_pandas
 
         return table_of_pandas(self, pdf, schema, splits_num)
@@ -332,7 +332,7 @@ class TableEnvironment:
         return self._manager.views()
 
     def list_materialized_tables(self) -> list[str]:
-        """Return nothing: there are no materialized tables."""
+        """Return an empty list: materialized tables are not supported."""
         return []
 
     def list_temporary_tables(self) -> list[str]:
@@ -346,11 +346,11 @@ class TableEnvironment:
         return self._manager.temporary(ResolvedView)
 
     def list_models(self) -> list[str]:
-        """Return nothing: there are no models."""
+        """Return an empty list: models are not supported."""
         return []
 
     def list_temporary_models(self) -> list[str]:
-        """Return nothing: there are no models."""
+        """Return an empty list: models are not supported."""
         return []
 
     def list_modules(self) -> list[str]:
@@ -371,7 +371,7 @@ class TableEnvironment:
     # Functions
 
     def create_temporary_system_function(self, name: str, function: Any) -> None:
-        """Let statements call a function, whatever the catalog."""
+        """Register a function that statements can call in any catalog."""
         from penstock.table.udf import as_user_function
 
         made = as_user_function(check_text(name, "name"), function)

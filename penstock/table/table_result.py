@@ -205,7 +205,7 @@ def of_text(name: str, text: str) -> TableResult:
 
 
 def of_inserts(names: Sequence[str], client: JobClient) -> TableResult:
-    """Return the result of a job that writes tables: -1 for each, since nobody counts rows."""
+    """Return the result of a job that writes tables: -1 for each, since rows are not counted."""
     schema = ResolvedSchema.physical(names, [BigIntType()] * len(names))
     row = named(schema, *[-1] * len(names))
     return TableResult(ResultKind.SUCCESS_WITH_CONTENT, schema, [row], client=client)

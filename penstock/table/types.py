@@ -60,7 +60,7 @@ class DataType:
         return changed
 
     def _parts(self) -> tuple[Any, ...]:
-        """Return what tells this type from others of its class, besides whether it holds None."""
+        """Return the parameters of this type, without its nullability."""
         return ()
 
     def __eq__(self, other: object) -> bool:

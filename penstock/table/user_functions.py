@@ -1,4 +1,4 @@
-"""What users derive their functions from."""
+"""Base classes of user-defined functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.table.types import DataType
 
 
 class FunctionContext:
-    """What a function learns when it is opened: metrics, parameters of the job, where it runs."""
+    """Context of a function when it is opened: metrics, job parameters, subtask."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class FunctionContext:
         return self._attempt_number
 
 
-class UserDefinedFunction(ABC):  # noqa: B024 - a base that nobody makes objects of
+class UserDefinedFunction(ABC):  # noqa: B024 - a base class that is never instantiated
     """Base of all functions of users: opened once per task, closed at its end."""
 
     def open(self, function_context: FunctionContext) -> None:
@@ -135,7 +135,7 @@ class ImperativeAggregateFunction(UserDefinedFunction):
         )
 
     def get_accumulator_type(self) -> DataType | str:
-        """Return the type of accumulators: they are kept as Python objects, so nothing has to be said."""
+        """Return the type of accumulators: they are kept as Python objects, so no type is needed."""
         raise ArgumentError(f"{type(self).__name__} does not declare its accumulator type")
 
 

@@ -29,7 +29,7 @@ class GroupWindow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlideWithSize:
-    """A sliding window whose slide is left to be said."""
+    """A sliding window that still needs its slide."""
 
     size: Expression
 
@@ -137,7 +137,7 @@ class Over:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverWindowPartitioned:
-    """A range of rows whose order is left to be said."""
+    """An over window that still needs its order."""
 
     partition: tuple[Expression, ...]
 

@@ -1,7 +1,7 @@
 """Aggregates of bitmaps: how many rows have each number, as bitmaps of the bits of that count.
 
-The accumulator is [rows, numbers whose count is odd, numbers whose count has its second bit, ...]: as much as a few bitmaps, however many rows there are, and
-rows can be taken back.
+The accumulator is [rows, numbers whose count is odd, numbers whose count has its second bit, ...]. Its size is
+that of a few bitmaps, independent of the number of rows, and rows can be retracted.
 """
 
 from __future__ import annotations

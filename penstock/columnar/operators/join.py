@@ -1,8 +1,8 @@
 """Regular joins: both sides are kept, and every change of one finds its partners on the other.
 
-Most joins are inner joins of rows that never change: those only look up, gather and append. All others work with what a batch changes as a whole: rows that
-came and went within it are nobody's business. First everything that has gone is emitted, then everything that has come, so the order suits any
-upsert key behind.
+Most joins are inner joins of append-only inputs: those only look up, gather and append. All others work with the net change of a
+batch: rows that are added and retracted within it cancel out. Retractions are emitted before additions, so that the order is
+correct for any upsert key downstream.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class CatalogManager:
         return found
 
     def missing(self, path: ObjectPath) -> ValidationError:
-        """Return the error about a table that is not there, with the nearest name."""
+        """Return the error for a table that does not exist, with the nearest name."""
         known = self.tables(path.catalog, path.database, strict=False)
         return ValidationError(
             f"table or view {path} does not exist",
@@ -160,7 +160,7 @@ class CatalogManager:
         ignore_if_exists: bool,
         replace_it: bool = False,
     ) -> bool:
-        """Keep a table or view under its path; return whether it was made."""
+        """Register a table or view under its path; return whether it was created."""
         path = table.path
         existing = self._temporary.get(path) if temporary else self._permanent(path)
         if existing is not None and not replace_it:

@@ -1,4 +1,4 @@
-"""What PyFlink's programs say about catalogs: paths, databases, tables, catalogs as objects."""
+"""PyFlink's catalog API: paths, databases, tables and catalogs as objects."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class CatalogDescriptor:
 
 
 class _Described:
-    """What has options and a comment."""
+    """Base of objects with options and a comment."""
 
     def __init__(self, properties: Mapping[str, str], comment: str | None) -> None:
         self._properties = dict(properties)
@@ -378,7 +378,7 @@ class Catalog(Store):
         return sorted(name for name, each in tables.items() if isinstance(each, ResolvedView))
 
     def list_materialized_tables(self, database_name: str) -> list[str]:
-        """Return nothing: there are no materialized tables."""
+        """Return an empty list: materialized tables are not supported."""
         self._existing(database_name)
         return []
 

@@ -34,7 +34,7 @@ class BlackholeTable:
     """Takes all kinds of changes."""
 
     def changelog_mode(self, requested: ChangelogMode) -> ChangelogMode:
-        """Return what is asked for, without former rows: nobody looks at them."""
+        """Return the requested mode without UPDATE_BEFORE: the rows are discarded anyway."""
         return ChangelogMode(requested.kinds - {RowKind.UPDATE_BEFORE})
 
     def write(self, *, overwrite: bool, partition: dict[str, Any]) -> Written:

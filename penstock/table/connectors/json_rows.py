@@ -27,7 +27,7 @@ Write = Callable[[Any], str]
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """What the options of the format say."""
+    """The options of the JSON format."""
 
     iso: bool = False
     plain_decimals: bool = False
@@ -95,7 +95,7 @@ class ChangeJsonSerializationSchema(SerializationSchema):
 
 
 class LenientJsonDeserializationSchema(DeserializationSchema):
-    """Reads the rows of a table from JSON, where `ignore-parse-errors` is set: a field that cannot be read is NULL, a text that is no object has no row.
+    """Reads the rows of a table from JSON, where `ignore-parse-errors` is set: a field that cannot be read is NULL, a text that is not an object is skipped.
 
     >>> kind = t.RowType([t.RowField("a", t.IntType()), t.RowField("b", t.VarCharType(9))])
     >>> read = LenientJsonDeserializationSchema(kind).deserialize

@@ -115,7 +115,7 @@ class LoadedLookup:
 
 
 class RememberedLookup:
-    """Remembers the answers of another lookup: at most so many rows, and for so long; those used longest ago go first."""
+    """Lookup cache: bounded by rows and time; the least recently used entries are evicted first."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a connector of tables offers to the planner, and what it gets told.
+"""Interfaces between SQL connectors and the planner.
 
 A factory is found by the option `connector`. It checks its options when a statement is planned: unknown ones are refused with the nearest name.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableContext:
-    """What a factory gets: the table, its options with hints applied, the configuration, whether the job runs in BATCH mode."""
+    """Input of a factory: the table, its options with hints applied, the configuration, whether the job runs in BATCH mode."""
 
     table: ResolvedTable
     options: dict[str, str]
@@ -78,7 +78,7 @@ class SupportsLimit(Protocol):
     """A table that need not give more rows than this."""
 
     def apply_limit(self, limit: int) -> None:
-        """Give at least so many rows, if there are."""
+        """Push down LIMIT: at least this many rows are needed."""
 
 
 class LookupProvider(Protocol):

@@ -1,4 +1,4 @@
-"""`values`: a table whose rows a program gives, for tests of queries: also changes, which no literal can tell."""
+"""`values`: a table whose rows a program gives, for tests of queries, including changelogs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ValuesScan:
         return self._mode
 
     def bounded(self) -> bool:
-        """Return True: there are no more rows than these."""
+        """Return True: the rows are a fixed list."""
         return True
 
     def apply_projection(self, names: Sequence[str]) -> None:

@@ -30,7 +30,7 @@ WATERMARK_OPTIONS: Final[tuple[Option, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class WatermarkOptions:
-    """What the options of one table say. `gap`: a watermark follows every so many rows of a split; None: it is emitted periodically."""
+    """The watermark options of one table. `gap`: a watermark is emitted after every `gap` rows of a split; None: periodically."""
 
     gap: int | None = None
     idle_timeout_ms: int | None = None  # 0: splits are never idle; None: as the session says
@@ -56,7 +56,7 @@ class WatermarkOptions:
         return default_idle_ms if self.idle_timeout_ms is None else self.idle_timeout_ms
 
     def shown(self, default_idle_ms: int) -> list[str]:
-        """Return the texts that EXPLAIN shows beside the watermark."""
+        """Return the texts that EXPLAIN shows after the watermark."""
         idle_ms = self._idle_ms(default_idle_ms)
         parts = [f"idletimeout=[{idle_ms}]"] if idle_ms else []
         if self.gap is None:

@@ -83,7 +83,7 @@ def _filled(
 
 
 def create_view(environment: TableEnvironment, statement: sql.CreateView) -> TableResult:
-    """Carry out CREATE VIEW; the query is checked now and planned anew each time."""
+    """Carry out CREATE VIEW; the query is validated now and planned again on each use."""
     manager = environment.manager
     path = manager.qualify(statement.view)
     schema = environment.planning.query(statement.query, statement.source).schema

@@ -59,7 +59,7 @@ def execute_statement(environment: TableEnvironment, statement: sql.Statement) -
 
 
 def parse_one(text: str) -> sql.Statement:
-    """Return the one statement that a text holds."""
+    """Parse a text that must contain exactly one statement."""
     from penstock.table.sql.parser import parse
 
     found = parse(text)

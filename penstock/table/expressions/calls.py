@@ -192,7 +192,7 @@ def row(head: Any, *tail: Any) -> Expression:
 
 
 def map_(key: Any, value: Any, *tail: Any) -> Expression:
-    """Make a map of keys and values, in turn."""
+    """Make a map of alternating keys and values."""
     if len(tail) % 2:
         raise ArgumentError("map_ needs alternating keys and values")
     return Template(f"MAP[{', '.join(['{}'] * (2 + len(tail)))}]", key, value, *tail)
@@ -276,7 +276,7 @@ def json_string(value: Any) -> Expression:
 
 
 def json_object(on_null: JsonOnNull = JsonOnNull.NULL, *args: Any) -> Expression:
-    """Make a JSON object of keys and values, in turn."""
+    """Make a JSON object of alternating keys and values."""
     if len(args) % 2:
         raise ArgumentError("json_object needs alternating keys and values")
     pairs = ", ".join(["{} VALUE {}"] * (len(args) // 2))

@@ -55,7 +55,7 @@ def _part_casts(source: t.DataType, target: t.DataType) -> bool:
 
 
 def cast(rex: Rex, target: t.DataType, *, safe: bool = False) -> Rex:
-    """Return CAST(rex AS target), or TRY_CAST if `safe`: what cannot be converted is NULL then.
+    """Return CAST(rex AS target), or TRY_CAST if `safe`: values that cannot be converted become NULL.
 
     Raises ArgumentError if there is no such conversion.
     """

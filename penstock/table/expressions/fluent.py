@@ -25,7 +25,7 @@ _INT_MAX = 2**31 - 1
 
 
 class Scope(Protocol):
-    """What a query knows while it is written: names for functions and tables of the program, its windows."""
+    """Context in which expressions are rendered as SQL: functions and tables of the program, windows of the query."""
 
     def function(self, function: Any) -> str:
         """The name under which the query may call a function of the program."""
@@ -34,7 +34,7 @@ class Scope(Protocol):
         """The name under which the query may read a table of the program."""
 
     def over(self, alias: str) -> str:
-        """What OVER says for a window with this alias."""
+        """Return the OVER clause for a window with this alias."""
 
     def window_property(self, alias: str, which: str) -> str | None:
         """The start, end, rowtime or proctime of a group window; None if the alias is none of a window."""
@@ -345,7 +345,7 @@ class Expression:
         end = f" {wrapper} {empty} ON EMPTY {error} ON ERROR"
         return Template(f"JSON_QUERY({{}}, {literal(path)}{end})", self)
 
-    # What SQL has no word for
+    # Not supported in SQL
 
     flatten = not_implemented(
         "fields of a row are selected by name", hint="use get('name') for each field"

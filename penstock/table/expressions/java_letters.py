@@ -233,7 +233,7 @@ def _period(value: dt.datetime, count: int) -> str:
 
 
 def _offset(value: dt.datetime, count: int) -> str:
-    """Show the offset from UTC in ISO 8601's way: hours, with minutes, with a colon between them."""
+    """Show the offset from UTC in ISO 8601 format: hours, with minutes, with a colon between them."""
     if not value.utcoffset():
         return "Z"
     shown = value.strftime("%z")

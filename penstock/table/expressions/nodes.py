@@ -45,7 +45,7 @@ class Literal(Rex):
 
 @dataclass(frozen=True, slots=True)
 class Symbol(Rex):
-    """A word of a function's syntax that is no value, such as YEAR in EXTRACT or BOTH in TRIM."""
+    """A keyword of a function's syntax, such as YEAR in EXTRACT or BOTH in TRIM."""
 
     name: str
 

@@ -106,7 +106,7 @@ def decimal_of(data_type: t.DataType) -> t.DecimalType:
 
 
 def bounded_decimal(precision: int, scale: int) -> t.DecimalType:
-    """Return a DECIMAL of at most 38 digits: digits behind the point give way, down to six of them.
+    """Return a DECIMAL of at most 38 digits: the scale is reduced first, down to six digits.
 
     >>> str(bounded_decimal(42, 20))
     'DECIMAL(38, 16)'

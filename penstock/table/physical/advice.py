@@ -1,4 +1,4 @@
-"""What a plan's author may want to know: state that grows, operators that cannot be spread."""
+"""Advice on a plan: state that grows, operators that cannot run in parallel."""
 
 from __future__ import annotations
 

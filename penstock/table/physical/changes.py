@@ -48,7 +48,7 @@ def inputs_first(roots: Sequence[Physical]) -> list[Physical]:
 
 
 def needs_before(node: Physical, wanted: bool) -> bool:
-    """Whether a node needs the -U rows of its inputs; `wanted`: somebody behind it needs its own."""
+    """Whether a node needs the -U rows of its inputs; `wanted`: a downstream node needs its own."""
     if isinstance(node, Exchange | Union):
         return wanted
     if isinstance(node, TableSink):
@@ -78,7 +78,7 @@ def _filters_by_key(node: Operator, spec: CalcSpec) -> bool:
 
 
 def settle(roots: Sequence[Physical]) -> list[Physical]:
-    """Return a plan whose operators make -U rows only where somebody needs them, and leave them out before those who must not get them."""
+    """Return a plan whose operators emit -U rows only where they are needed, and drop them before operators that must not get them."""
     ordered = inputs_first(roots)
     wanted: dict[int, bool] = {}
     for node in reversed(ordered):

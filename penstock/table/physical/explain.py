@@ -97,7 +97,7 @@ def explain(plan: PhysicalPlan, details: Sequence[str] = ()) -> str:
 
 
 def physical_tree(roots: Sequence[Physical], *, changes: bool = False, reuse: bool = True) -> str:
-    """Return physical nodes as a tree, ends first. What several nodes read is shown once if `reuse`."""
+    """Return physical nodes as a tree, ends first. Shared nodes are shown once if `reuse`."""
     readers: dict[int, int] = {}
     for node in _all(roots):
         for each in node.inputs:

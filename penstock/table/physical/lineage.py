@@ -1,4 +1,4 @@
-"""What the columns of a plan are made of, down to the columns of the tables that it reads.
+"""Column lineage of a plan, down to the columns of the tables that it reads.
 
 Filters have no part in it: which rows come does not change what a column of them means.
 """
@@ -56,7 +56,7 @@ _WITHOUT_ZONE: Final = frozenset(
 
 
 class Lineage:
-    """The columns of the nodes of one plan. `tables` are those that were met on the way, with all their columns."""
+    """The columns of the nodes of one plan. `tables` are the scanned tables, with all their columns."""
 
     def __init__(self) -> None:
         self.tables: dict[str, tuple[str, ...]] = {}
@@ -133,7 +133,7 @@ def text_of_rex(rex: Rex, columns: Sequence[Text], zone: str) -> Text:
 
 
 def _reads_zone(rex: Rex) -> bool:
-    """Whether a call turns a moment into something that the wall clock shows, or the other way round."""
+    """Whether a call converts between instants and local times."""
     if not isinstance(rex, Call) or rex.function in _WITHOUT_ZONE:
         return False
     moment = t.LocalZonedTimestampType

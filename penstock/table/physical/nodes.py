@@ -27,7 +27,7 @@ class Changes:
 
     @property
     def retracts(self) -> bool:
-        """Whether there are rows that are no inserts."""
+        """Whether there are rows other than inserts."""
         return self.updates or self.deletes
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class WindowColumns:
     ends_differ: bool = True
 
     def keys(self, key: Key) -> list[Key]:
-        """Return by what rows are known that a key and their window tell apart."""
+        """Return the keys of rows that are identified by a key and their window."""
         bounds = ((self.start, self.starts_differ), (self.end, self.ends_differ))
         found = [key | {bound} for bound, differs in bounds if differs]
         return found or [key | {self.start, self.end}]
@@ -62,7 +62,7 @@ class WindowColumns:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What is known about the rows of a node.
+    """Properties of the rows of a node.
 
     `keys`: each is a set of columns by which changes of a row are known and in order (Flink's upsert keys). The empty set: there is one row at most.
     """

@@ -1,4 +1,4 @@
-"""What the operators of a query keep state for: what a restore compares.
+"""Descriptions of the state of a query's operators, which a restore compares.
 
 A description has what decides the meaning or the layout of the state. It leaves out what may change between two runs: names of columns,
 filters, the kinds of changes that are sent on, how long state is kept (but not whether it expires), and whether an aggregation has one

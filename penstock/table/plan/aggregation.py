@@ -32,7 +32,7 @@ _OF_VALUES = {"SUM", "AVG", "MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"}
 
 @dataclass(slots=True)
 class Keys:
-    """What GROUP BY says: keys, subsets of them, and a window."""
+    """The GROUP BY clause: keys, grouping sets, and a window."""
 
     rexes: list[Rex] = field(default_factory=list)
     sets: list[tuple[int, ...]] | None = None

@@ -56,7 +56,7 @@ class Projection:
 
 @dataclass(slots=True)
 class Grouping:
-    """What is known behind GROUP BY: expressions before it, and the keys, which are the first columns behind it."""
+    """Scope after GROUP BY: the expressions before it, and the keys, which are the first columns of its output."""
 
     base: Expressions
     keys: Sequence[Rex]

@@ -1,4 +1,4 @@
-"""What all parts of the conversion of one query share: catalogs, settings, the text, names of WITH, the outer queries."""
+"""Context of the conversion of one query: catalogs, settings, the text, names of WITH, the outer queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.table.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """What of the configuration decides what a query means. `zone`: the session time zone."""
+    """The settings that affect the meaning of a query. `zone`: the session time zone."""
 
     zone: str = "UTC"
     batch: bool = False

@@ -149,7 +149,7 @@ def _project(node: Project, frame: Frame) -> Pulled:
 
 
 def _pair(condition: Rex) -> Equal | None:
-    """Return an equality of an inner and an outer expression; None if a condition is no such thing."""
+    """Return an equality of an inner and an outer expression; None for any other condition."""
     if not (isinstance(condition, Call) and condition.function in {"=", "IS NOT DISTINCT FROM"}):
         return None
     for inner, outer in (condition.operands, condition.operands[::-1]):

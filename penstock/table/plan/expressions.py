@@ -410,7 +410,7 @@ class Expressions:
         return self.call(tree, "OVERLAPS", [self.convert(each) for pair in pairs for each in pair])
 
     def visit_var(self, tree: Any) -> Rex:
-        """A word that is no value."""
+        """A keyword."""
         return Symbol(NullType(), str(tree.this).upper())
 
     def visit_trim(self, tree: Any) -> Rex:
@@ -588,7 +588,7 @@ WINDOW_PROPERTIES = {
 
 
 def _said(symbols: dict[str, Any]) -> dict[str, Any]:
-    """What the query says; functions know what is meant otherwise."""
+    """Return the options given in the query; functions have their own defaults."""
     return {name: value for name, value in symbols.items() if value is not None}
 
 
@@ -602,7 +602,7 @@ def _has_text(kind: DataType) -> bool:
 
 
 def _words(tree: Any) -> str:
-    """What a tree is, in words, for messages."""
+    """Describe a tree for messages."""
     if isinstance(tree, exp.Anonymous):
         return str(tree.this).upper()
     name = type(tree).__name__

@@ -1,4 +1,4 @@
-"""What hints behind SELECT say about state."""
+"""State hints after SELECT."""
 
 from __future__ import annotations
 

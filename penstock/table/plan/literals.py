@@ -24,7 +24,7 @@ from penstock.table.types import (
     YearMonthIntervalType,
 )
 
-# Whatever an interval was written with, Flink keeps months or milliseconds of it.
+# Flink stores every interval as months or milliseconds.
 _MONTHS = YearMonthIntervalType(YearMonthIntervalType.YearMonthResolution.MONTH, nullable=False)
 _SECONDS = DayTimeIntervalType(
     DayTimeIntervalType.DayTimeResolution.SECOND, fractional_precision=3, nullable=False

@@ -135,7 +135,7 @@ def _check(block: Block, tree: Any, call: AggregateCall, *, ordered: bool) -> No
 
 
 def direction(ordered: Any) -> tuple[bool, bool]:
-    """Return whether a part of ORDER BY ascends, and whether NULLs come first: they are the lowest values unless it is said."""
+    """Return whether a part of ORDER BY ascends, and whether NULLs come first: they are the lowest values by default."""
     ascending = not ordered.args.get("desc")
     nulls_first = ordered.args.get("nulls_first")
     return ascending, ascending if nulls_first is None else bool(nulls_first)
@@ -164,7 +164,7 @@ Frame = tuple[bool, int | None, int | None]
 def _frame(block: Block, spec: Any, ordered: bool, function: str) -> Frame:
     """Return ROWS or not, and the bounds: None is unbounded."""
     if function in RANKING or function in {"LAG", "LEAD"}:
-        return True, None, 0  # they count rows, whatever the frame
+        return True, None, 0  # they count rows, independent of the frame
     if spec is None:
         return False, None, 0 if ordered else None
     rows = str(spec.args.get("kind") or "").upper() == "ROWS"

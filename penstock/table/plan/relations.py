@@ -24,7 +24,7 @@ _LATERAL = (exp.Lateral, exp.Unnest)
 
 
 class FromClause:
-    """What FROM gives so far: a node, and the names of its columns."""
+    """The result of FROM so far: a node, and the names of its columns."""
 
     def __init__(self, context: Context, hints: Sequence[trees.Hint] = ()) -> None:
         self.context = context
@@ -53,7 +53,7 @@ class FromClause:
             self.lateral(each, "INNER", None)
 
     def add(self, tree: Any) -> None:
-        """Take the first relation, with the joins that stand beside it."""
+        """Add the first relation, with the joins that follow it."""
         if isinstance(tree, _LATERAL):
             self.node = one_row()
             self.lateral(tree, "INNER", None)
@@ -162,7 +162,7 @@ class FromClause:
             self.lateral(other, kind, tree)
             return
         node, relations = self.relation(other)
-        for each in other.args.get("joins") or ():  # beside the relation, not in parentheses
+        for each in other.args.get("joins") or ():  # after the relation, not in parentheses
             inside = FromClause(self.context, self.hints)
             inside.node, inside.relations = node, relations
             inside.join(each)

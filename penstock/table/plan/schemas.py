@@ -25,7 +25,7 @@ def one_row() -> Values:
 
 
 def plain(schema: Schema) -> Schema:
-    """Return columns that are no time attributes and no windows any more."""
+    """Return columns without time attributes and windows."""
     return tuple(replace(each, time=None, window=None) for each in schema)
 
 
@@ -113,7 +113,7 @@ def join(
     also: Sequence[Rex] = (),
     place: Place | None = None,
 ) -> Join:
-    """Return a join with its columns. `also`: conditions that filter its rows, which tell what kind of join it is."""
+    """Return a join with its columns. `also`: filters on its rows, which help to determine the kind of join."""
     first, second = left.schema, right.schema
     nature = join_nature(left.schema, right.schema, [*conjuncts(condition), *also], temporal)
     if kind in {"SEMI", "ANTI"} and nature == "interval":
@@ -192,7 +192,7 @@ def _interval_bounds(condition: Rex, both: Schema, width: int) -> set[str]:
 
 
 def _time_side(rex: Rex, both: Schema, width: int) -> str | None:
-    """The side whose time attribute an expression shifts by a constant; None if it is no such thing."""
+    """The side whose time attribute an expression shifts by a constant; None for any other expression."""
     columns = inputs_of(rex)
     if len(columns) != 1:
         return None

@@ -32,7 +32,7 @@ _BIGINT = BigIntType(nullable=False)
 
 
 def filter_by(block: Block, tree: Any) -> bool:
-    """Keep the rows of a block for which a condition with a subquery is TRUE, by a semi or anti join; return False if it is no such condition."""
+    """Keep the rows of a block for which a condition with a subquery is TRUE, by a semi or anti join; return False for any other condition."""
     negated = False
     while isinstance(tree, exp.Not | exp.Paren):
         negated ^= isinstance(tree, exp.Not)
@@ -96,7 +96,7 @@ def _refuse(block: Block, tree: Any, error: TooComplexError) -> NoReturn:
 
 
 def _without_output(node: Node) -> Node:
-    """What EXISTS looks at: whether there are rows, whatever they are."""
+    """Return a query for EXISTS, whose columns do not matter."""
     while isinstance(node, Project) or (
         isinstance(node, Sort) and not node.offset and node.limit != 0
     ):
@@ -263,7 +263,7 @@ def _single_value(node: Node, keys: Sequence[int]) -> Node:
 
 
 def _values_of_nothing(node: Node) -> list[Rex] | None:
-    """Return what a query with an aggregate of everything gives for no rows, column by column; None if it is no such query."""
+    """Return what a query with an aggregate of everything gives for no rows, column by column; None for any other query."""
     below = node.input if isinstance(node, Project) else node
     if not isinstance(below, Aggregate) or below.keys or below.window or below.sets:
         return None
@@ -310,7 +310,7 @@ def _counted(block: Block, inner: Pulled, operands: Sequence[tuple[Rex, ...]]) -
     )
     equalities = keyed_rows.equalities(counts.schema, [keys.index(at) for at in positions])
     node: Node = counts
-    if not keys:  # an aggregate of everything counts 0 rows, too: those are no rows here
+    if not keys:  # a global aggregate returns a row for no input, which does not count here
         node = Filter(
             schema=counts.schema,
             input=counts,
@@ -357,7 +357,7 @@ def _as_outer(block: Block, rex: Rex) -> Rex:
     )
 
 
-# queries beside rows
+# scalar subqueries
 
 
 def lateral_query(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:

@@ -130,7 +130,7 @@ def time_column(context: Context, descriptor: Any, node: Node) -> int:
 
 
 def check_time(context: Context, tree: Any, field: Field) -> None:
-    """Reject a window over a column that is no time attribute."""
+    """Reject a window over a column that is not a time attribute."""
     if field.time is None:
         raise context.error(
             tree,

@@ -1,4 +1,4 @@
-"""Columns that nobody needs are not read, computed or sent."""
+"""Column pruning: unused columns are not read, computed or sent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Places = dict[int, int]  # where a column of the old node is in the new one
 
 
 def prune(roots: Sequence[Node]) -> list[Node]:
-    """Return plans without the columns that nobody needs. A node that several read keeps what any of them needs."""
+    """Return plans without unused columns. A shared node keeps all columns that any reader needs."""
     pruner = _Pruner(roots)
     return [pruner.whole(root) for root in roots]
 

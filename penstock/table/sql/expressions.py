@@ -38,7 +38,7 @@ class ExpressionParser(CallParser):
         """Take an expression."""
         token = self.current
         if token.kind in (Kind.NUMBER, Kind.STRING) and self.ahead().upper in (",", ")"):
-            return self._primary()  # the short way, for long lists of constants
+            return self._primary()  # fast path for long lists of constants
         return self._chain("OR", exp.Or, self._conjunction)
 
     def _conjunction(self) -> Any:
@@ -288,7 +288,7 @@ class ExpressionParser(CallParser):
         return self.placed(exp.Tuple(expressions=values), start)
 
     def _difference(self, inner: Any, start: int) -> Any:
-        """Take the unit behind (a - b), which says that it is an interval: DAY there is no name."""
+        """Take the unit behind (a - b), which makes it an interval: DAY is not an alias there."""
         unit = self._units()
         return self.placed(
             Difference(this=inner.this, expression=inner.expression, unit=unit), start

@@ -87,7 +87,7 @@ RESERVED = frozenset(
 
 
 class TokenStream:
-    """Tokens with a place in them. What is asked for and not found is remembered for the place farthest on."""
+    """Tokens with a place in them. Tokens that were expected and not found are recorded for the farthest position."""
 
     def __init__(self, source: Source, tokens: list[Token] | None = None) -> None:
         self.source = source
@@ -96,7 +96,7 @@ class TokenStream:
         self._expected: dict[str, None] = {}
         self._expected_at = 0
         self._needed = ""
-        self._taken_for_names: set[int] = set()  # tokens that were taken for names
+        self._taken_for_names: set[int] = set()  # tokens that were parsed as names
 
     # --- looking ------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class TokenStream:
     # --- taking -------------------------------------------------------------------------------
 
     def take(self) -> Token:
-        """Take the current token, whatever it is."""
+        """Take the current token, of any kind."""
         token = self.tokens[self.index]
         if token.kind is not Kind.END:
             self.index += 1
@@ -274,7 +274,7 @@ class TokenStream:
         at = max(self._expected_at, self.index)
         token = self.tokens[at]
         expected = list(self._expected) if self._expected_at == at else []
-        if self._needed in expected:  # what must come is said before what may come
+        if self._needed in expected:  # required tokens are listed before optional ones
             expected.remove(self._needed)
             expected.insert(0, self._needed)
         if token.kind is Kind.END:
@@ -288,7 +288,7 @@ class TokenStream:
         return self.error_at(token, message, self._meant(at, expected) or hint)
 
     def _meant(self, at: int, expected: list[str]) -> str | None:
-        """Return the hint with the keyword that a misspelt word may stand for: the token itself, or the word before it that was taken for a name."""
+        """Return the hint with the keyword that a misspelt word may stand for: the token itself, or the word before it that was parsed as a name."""
         words = [word for text in expected for word in re.findall("[A-Z_]{2,}", text)]
         before = self.tokens[at - 1] if at - 1 in self._taken_for_names else None
         if at > 1 and self.tokens[at - 2].upper in _BEFORE_NAMES:

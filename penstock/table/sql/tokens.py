@@ -17,7 +17,7 @@ from penstock.table.errors import Position, SqlParseError
 
 
 class Kind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = "word"
     QUOTED = "name"  # `in backquotes`

@@ -206,7 +206,7 @@ def _row(rule: ColumnRule, seed: int, numbers: Numbers) -> pl.Series:
 
 
 def _collection(rule: ColumnRule, seed: int, numbers: Numbers) -> pl.Series:
-    """Make so many elements for each row, each of them as a row of its own would have it."""
+    """Generate the elements of a collection for each row, by the rule of the element type."""
     length = _LENGTH if rule.length is None else rule.length
     dtype = dtype_of(rule.type)
     if length < 1:
@@ -233,7 +233,7 @@ def _inner(rule: ColumnRule, seed: int, numbers: Numbers) -> list[pl.Series]:
     return [make_column(each, seed + 101 * at, numbers) for at, each in enumerate(rule.inner, 1)]
 
 
-_LENGTH: Final = 3  # of collections, if nothing is said
+_LENGTH: Final = 3  # default length of collections
 Maker = Callable[[ColumnRule, int, Numbers], pl.Series]
 _MAKERS: Final[tuple[tuple[Any, Maker], ...]] = (
     (tuple(BOUNDS), _whole),

@@ -1,4 +1,4 @@
-"""What the options of a table say about committing its partitions."""
+"""Options for committing the partitions of a table."""
 
 from __future__ import annotations
 

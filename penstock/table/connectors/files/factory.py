@@ -377,7 +377,7 @@ class FilesScan:
         )
 
     def changelog_mode(self) -> ChangelogMode:
-        """Rows of files are inserts, unless the format tells changes."""
+        """Rows of files are inserts, unless the format contains a changelog."""
         return ChangelogMode.all() if self._changes else ChangelogMode.insert_only()
 
     def bounded(self) -> bool:

@@ -1,4 +1,4 @@
-"""Options of the formats of files that are no lines: how they are compressed, and what Flink has besides."""
+"""Options of the bulk file formats: compression, and further options of Flink."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ OPTIONS: Final[dict[str, tuple[Option, ...]]] = {
         ),
     ),
 }  # fmt: skip
-# The option of each format that says how its files are compressed, and what libraries call the ways that there are.
+# The compression option of each format, and the codec names that the libraries use.
 _CODECS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "parquet": (
         "compression",

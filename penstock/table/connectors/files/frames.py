@@ -42,7 +42,7 @@ LEAST_ASKED: Final = 64  # a slow query does not get faster with smaller batches
 
 
 def rows_at_once(asked: int) -> int:
-    """Return how many rows a frame has where so many records are asked for."""
+    """Return the number of rows per frame for a requested number of records."""
     return max(asked, LEAST_ASKED) * ROWS_AT_ONCE
 
 
@@ -86,7 +86,7 @@ class FrameFormat(BulkFormat):
         try:
             return next(frames, None)
         except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
-            # A number tells that the storage failed, which may pass; a file of another format has none.
+            # An errno means that the storage failed, which may be transient; a file of another format has none.
             if isinstance(error, PenstockError) or getattr(error, "errno", None) is not None:
                 raise
             raise RecordError(
@@ -97,7 +97,7 @@ class FrameFormat(BulkFormat):
 
     @abstractmethod
     def frames(self, part: FilePart, files: FileSystem, rows: int) -> Iterator[pl.DataFrame]:
-        """Yield the frames of a part from its beginning, at most so many rows each; columns in any order."""
+        """Yield the frames of a part from its start, with at most the given number of rows each; columns in any order."""
 
     def _typed(self, frame: pl.DataFrame, path: str) -> pl.DataFrame:
         missing = [name for name in self.columns if name not in frame.columns]
@@ -313,7 +313,7 @@ class CsvFrames(LineFrames):
 
 
 class JsonFrames(LineFrames):
-    """One JSON object per line; a field that is not there is NULL, one that is no column is left out."""
+    """One JSON object per line; a missing field is NULL, an unknown field is ignored."""
 
     _fields: FieldNameCheck | None = None
 
@@ -407,7 +407,7 @@ def _as_json(kind: pl.DataType) -> pl.DataType:
 
 
 def _is_composed(kind: pl.DataType) -> bool:
-    """Whether a column is read line by line: texts tell neither its parts nor its bytes."""
+    """Whether a column is read line by line: it cannot be cast from text as a whole."""
     return kind.is_nested() or isinstance(kind, pl.Binary)
 
 

@@ -69,7 +69,7 @@ def _time_of(times: PartitionTimes, directory: str) -> int:
 
 
 def local_time(text: str, formatter: str | None) -> dt.datetime | None:
-    """Return the time that a text tells, or None if it tells none.
+    """Parse the time of a partition, or None if the text does not match.
 
     >>> str(local_time("2024-1-32", None)), str(local_time("20240131 07", "yyyyMMdd HH"))
     ('2024-02-01 00:00:00', '2024-01-31 07:00:00')
@@ -100,7 +100,7 @@ def values_of(directory: str) -> list[str]:
 
 
 def wrong_pattern(pattern: str, keys: Sequence[str]) -> str | None:
-    """Return what is wrong with a text that is to tell the time of partitions, or None."""
+    """Return the error of a timestamp pattern for partitions, or None."""
     named = re.findall(r"\$(\w+)", pattern)
     unknown = [name for name in named if not any(name.startswith(key) for key in keys)]
     if unknown:

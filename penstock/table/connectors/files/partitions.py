@@ -44,7 +44,7 @@ class CommitTrigger:
 
 @dataclass(frozen=True, slots=True)
 class WaitingPartitions:
-    """What waits for later checkpoints: hidden files, partitions by their directory with the moment of their first file, and the highest watermark so far.
+    """Committables that wait for later checkpoints: hidden files, partitions by their directory with the moment of their first file, and the highest watermark so far.
 
     Iterating gives the files: that is all a committer without partitions has to know.
     """
@@ -76,7 +76,7 @@ def plan_partitions(
 ) -> tuple[list[Publication], list[str], WaitingPartitions | None]:
     """Decide which files are published, which partitions are committed then, and what waits: a pure function of the request.
 
-    A partition is committed with all its files, whatever the policy says of them.
+    A partition is committed with all its files, independent of the policy.
     """
     waiting = WaitingPartitions.of(request.pending).with_files(request.committables)
     watermark = max(waiting.watermark, request.watermark)
@@ -95,7 +95,7 @@ def plan_partitions(
         kept += later
     created = {each: at for each, at in waiting.created.items() if each not in due}
     left = WaitingPartitions(tuple(kept), created, watermark)
-    # At the end time has come to its end, too: a job that goes on from here begins anew.
+    # The end of input is the end of time: a job that resumes from here starts a new watermark.
     nothing = request.ended or (not created and watermark == MIN_WATERMARK)
     return published, sorted(due), None if nothing else left
 

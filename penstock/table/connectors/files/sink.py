@@ -94,7 +94,7 @@ class FramesWriter(FileWriter):
     check_partition: Callable[[str], Any] | None = None
 
     def use_columns(self, names: Sequence[str], keys: Sequence[str], default: str) -> None:
-        """Be told what columns there are."""
+        """Set the columns of the batches."""
         self._columns = list(names)
         self._keys = list(keys)
         self._default = default

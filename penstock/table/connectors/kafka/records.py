@@ -125,7 +125,7 @@ class ChangeRows(RecordRows):
 class PartWriter(SerializationSchema):
     """Writes some fields of rows, known by position: those of the key, or those of the value.
 
-    `plain`: the kind of the row is told by no format.
+    `plain`: the format does not encode the row kind.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class HeadersOf:
         self._at = at
 
     def __call__(self, row: Any) -> dict[str, bytes | None]:
-        """Return the column; NULL is no headers."""
+        """Return the column; NULL means no headers."""
         return row[self._at] or {}
 
 

@@ -1,4 +1,4 @@
-"""What a built-in function is to the planner: its names, what it takes, and the type of what it gives."""
+"""Definitions of built-in functions: names, parameters and result types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.table import types as t
 from penstock.table.expressions import typing as ty
 from penstock.table.expressions.nodes import Call, Literal, Rex, Symbol
 
-Words = Mapping[str, Any]  # the words of a function's syntax that are no operands, such as ON EMPTY
+Words = Mapping[str, Any]  # keywords of a function's syntax, such as ON EMPTY
 Resolver = Callable[[Sequence[Rex], Words], Rex]
 Returns = t.DataType | Callable[[Sequence[Rex]], t.DataType]
 
@@ -84,7 +84,7 @@ SYMBOL = Parameter("word", lambda operand: operand if isinstance(operand, Symbol
 
 
 def as_text(operand: Rex) -> Rex | None:
-    """Return an operand as text, whatever it is."""
+    """Return an operand of any type as text."""
     if isinstance(operand, Symbol):
         return None
     return operand if ty.is_text(operand.type) else ty.cast_to(operand, ty.STRING)
@@ -121,7 +121,7 @@ def define(
 ) -> None:
     """Add a function of fixed parameters; the last `optional` ones may be left out, the last may be `repeated`.
 
-    `nullable`: whether the result can be NULL: whatever the operands are (True, False), or if one of them can be (None).
+    `nullable`: whether the result can be NULL: always (True), never (False), or if an operand can be (None).
     """
     least = len(parameters) - optional - (1 if repeated and optional == 0 else 0)
     usage = usage_of(name, parameters, optional, repeated)
@@ -162,7 +162,7 @@ def usage_of(name: str, parameters: Sequence[Parameter], optional: int, repeated
 
 
 def wrong_count(name: str, operands: Sequence[Rex], usage: str) -> ArgumentError:
-    """Return the error about too many or too few operands."""
+    """Return the error for a wrong number of operands."""
     return ArgumentError(
         f"{name} does not accept {len(operands)} argument{'s' if len(operands) != 1 else ''}",
         hint=f"use it as {usage}",
@@ -170,7 +170,7 @@ def wrong_count(name: str, operands: Sequence[Rex], usage: str) -> ArgumentError
 
 
 def wrong_operand(name: str, at: int, operands: Sequence[Rex], usage: str) -> ArgumentError:
-    """Return the error about an operand of the wrong type."""
+    """Return the error for an operand of the wrong type."""
     operand = operands[at]
     got = operand.name if isinstance(operand, Symbol) else operand.type
     which = "its argument" if len(operands) == 1 else f"argument {at + 1}"

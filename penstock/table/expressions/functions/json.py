@@ -1,6 +1,6 @@
 """Functions of JSON text.
 
-What their syntax says besides operands comes as words, and is in the typed call as symbols and constants at fixed places.
+Keywords of their syntax are passed as words, and become symbols and constants at fixed positions of the typed call.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def _sliced(
     times: Sequence[int],
     context: Context,
 ) -> Physical | None:
-    """Let the aggregate give rows their windows itself, if nobody between it and the window function looks at them."""
+    """Let the aggregate assign windows itself, if no node between it and the window function uses them."""
     found = unwindowed(below, context.zone)
     if found is None or any(key not in found.places for key in keys):
         return None
@@ -262,7 +262,7 @@ _LOOK_AHEAD = frozenset({"LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST"})
 
 
 def implement_over(node: Over, context: Context) -> Physical:
-    """Aggregate over the rows around a row: in the order of time, at the end of the input, or anew with every change."""
+    """Aggregate over the rows around a row: in the order of time, at the end of the input, or again with every change."""
     below = context.implement(node.input)
     window = node.window
     mode = _over_mode(node, below, context)

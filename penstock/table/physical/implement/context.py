@@ -1,4 +1,4 @@
-"""What the making of physical nodes shares."""
+"""Context shared by the modules that build physical nodes."""
 
 from __future__ import annotations
 

@@ -54,12 +54,12 @@ class Sides:
 
     @property
     def condition(self) -> Rex | None:
-        """What besides the keys must be TRUE."""
+        """The condition in addition to the equal keys."""
         return all_of(self.rest)
 
 
 def implement_join(node: Join, context: Context) -> Physical:
-    """Run a join the way that its condition and its inputs allow, the one with the least state first."""
+    """Choose the implementation of a join by its condition and inputs: the one with the least state first."""
     left = context.implement(node.left)
     if node.temporal is not None:
         if is_lookup(node, left, context):
@@ -111,7 +111,7 @@ def _time_equalities(left: Physical, right: Physical, parts: Equalities) -> list
 def _prepare(
     left: Physical, right: Physical, parts: Equalities, rest: Sequence[Rex], context: Context
 ) -> Sides:
-    """Compute keys that are no columns yet."""
+    """Compute keys that are not columns yet."""
     wide, left_keys = _with_columns(left, parts.left, context)
     far, right_keys = _with_columns(right, parts.right, context)
     old, new = len(left.schema), len(wide.schema)
@@ -400,7 +400,7 @@ def _temporal(node: Join, left: Physical, right: Physical, context: Context) -> 
 
 
 def _all_versions(node: Physical) -> Physical:
-    """Let a versioned table tell each version, also those that are replaced within a batch."""
+    """Let a versioned table emit each version, even those that are replaced within a batch."""
     if not isinstance(node, Operator):
         return node
     if isinstance(node.spec, DeduplicateSpec | ChangelogNormalizeSpec):

@@ -49,7 +49,7 @@ def implement_match(node: MatchRecognize, context: Context) -> Physical:
 
 
 def _check_pattern(pattern: PatternNode) -> None:
-    """Reject shapes of patterns that there is no answer to."""
+    """Reject patterns that are not supported."""
     kinds = {"ALTER": "alternatives (A | B)", "PERMUTE": "PERMUTE"}
     if pattern.kind in kinds:
         raise ValidationError(

@@ -95,7 +95,7 @@ def factory_of(table: Any, given: dict[str, str], context: Context) -> Any:
 
 
 def table_context(table: Any, given: dict[str, str], context: Context) -> TableContext:
-    """Return what a factory is told: all options but those of watermarks, which are the same for all connectors."""
+    """Return the context of a factory: all options except watermark options, which are common to all connectors."""
     settings = context.settings
     options_given = {**table.options, **given}
     watermark_options(options_given, str(table.path))  # refuses what is wrong, also before a sink
@@ -113,7 +113,7 @@ def implement_scan(node: Scan, context: Context) -> Physical:
             hint="join it with FOR SYSTEM_TIME AS OF a processing time attribute",
         )
     changes = changes_of(source.changelog_mode())
-    # A change whose row is left out would not be told: its former row would stay.
+    # Filtering out a change would lose it, and the former row would stay.
     taken = context.settings.configuration.get(options.PUSH_DOWN) and not changes.retracts
     rest, pushed = _push_filters(source, node.filters, taken)
     wanted = [field.name for field in node.schema]
