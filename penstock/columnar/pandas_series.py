@@ -23,7 +23,7 @@ from penstock.errors import RecordError
 from penstock.table import types as t
 
 _COMPOSED = (t.ArrayType, t.MapType, t.MultisetType, t.RowType)
-# What pandas has no type for, or another one than PyFlink's programs get.
+# Types that pandas does not have, or maps differently than PyFlink.
 _AS_OBJECTS = (
     t.ArrayType,
     t.MapType,
@@ -72,7 +72,7 @@ def as_series(given: Any) -> Any:
 
 
 def from_pandas(result: Any, data_type: t.DataType, name: str) -> pl.Series:
-    """Return what a function gave as a column: a Series, values, or for a ROW a DataFrame, whose columns count by their position."""
+    """Return the result of a function as a column: a Series, values, or for a ROW a DataFrame, whose columns count by their position."""
     import pandas as pd
 
     if isinstance(result, pd.DataFrame):

@@ -16,7 +16,7 @@ from penstock.graph.key_groups import stable_hash
 
 Numbers = np.ndarray[Any, np.dtype[np.uint32]]
 
-_PRIME: Final = (1 << 61) - 1  # what Python takes the remainder by to hash whole numbers
+_PRIME: Final = (1 << 61) - 1  # modulus of Python's hash of integers
 _NONE: Final = np.uint32(stable_hash(None))
 _KEPT: Final = 200_000
 

@@ -1,4 +1,4 @@
-"""What is known of windows that have not ended: per slice of time, parts that rows were folded to.
+"""State of windows that have not ended: parts (folded rows) per time slice.
 
 Parts are appended as they come and merged when there are many, or when a window ends: no key is looked up by itself. Before each snapshot what has changed goes
 to the state table, as one entry per key and slice; a slice that is not in memory is read from there.

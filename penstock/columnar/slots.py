@@ -148,7 +148,7 @@ class ObjectColumn:
 
 
 def create_column(name: str, dtype: pl.DataType, neutral: Any) -> Column:
-    """Return what holds values of a type; `neutral` is what a new slot has."""
+    """Return a column for values of a type; `neutral` is the value of a new slot."""
     in_arrays = dtype.is_integer() or dtype.is_float() or dtype.is_temporal() or dtype == pl.Boolean
     if in_arrays and dtype != pl.Int128 and neutral in (None, 0):
         return NumberColumn(name, dtype, nullable=neutral is None)

@@ -27,7 +27,7 @@ def open_functions(expressions: Iterable[Rex | None], runtime_context: Any) -> l
 
 
 def open_named(name: str, function: Any, runtime_context: Any) -> None:
-    """Open a function; what it raises is reported with its name."""
+    """Open a function; errors are reported with its name."""
     try:
         open_function(function, runtime_context)
     except Exception as error:

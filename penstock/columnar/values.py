@@ -1,4 +1,4 @@
-"""Values between rows and columns: what Python programs hold, and what Polars holds of the same.
+"""Conversion of values between rows (Python objects) and columns (Polars).
 
 MAP and MULTISET are dictionaries in rows and lists of entries in columns, ROW is a Row and a struct, TIMESTAMP_LTZ is a datetime in UTC.
 """
@@ -59,7 +59,7 @@ def _encoder(data_type: t.DataType) -> Convert | None:
 
 
 def _decimal_of(data_type: t.DecimalType) -> Convert:
-    """Return what rounds numbers to a type's digits. As in Flink, one that has too many digits is NULL."""
+    """Return a function that rounds numbers to a type's scale. As in Flink, one that has too many digits is NULL."""
     unit = Decimal(1).scaleb(-data_type.scale)
     room = data_type.precision - data_type.scale  # digits before the point
 

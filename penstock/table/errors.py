@@ -1,4 +1,4 @@
-"""Errors of SQL: what is wrong, where in the statement, and what may have been meant."""
+"""Errors of SQL, with a position in the statement and suggestions."""
 
 from __future__ import annotations
 

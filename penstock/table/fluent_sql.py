@@ -36,7 +36,7 @@ class QueryScope:
         return str(table)
 
     def over(self, alias: str) -> str:
-        """Return what OVER says for a window with this alias."""
+        """Return the OVER clause of the window with this alias."""
         if alias not in self._over:
             raise ArgumentError(
                 f"unknown window '{alias}'", hint="declare it with over_window(...)"
@@ -60,7 +60,7 @@ class QueryScope:
         return ", ".join(each.sql(self) for each in operands)
 
     def grouping(self, keys: Iterable[Expression]) -> str:
-        """Return what GROUP BY says: the window among the keys is its function."""
+        """Return the GROUP BY clause: a window among the keys is rendered as its function."""
         shown = []
         for key in keys:
             if (
@@ -80,7 +80,7 @@ def to_sql(environment: TableEnvironment, expression: Any) -> str:
 
 
 def expanded(fields: Iterable[Any], known: list[str]) -> list[Expression]:
-    """Return what select is given as expressions: texts are columns, with_columns becomes the columns that it means."""
+    """Return the arguments of select as expressions: a str is a column, with_columns is expanded."""
     found: list[Expression] = []
     for each in fields:
         if isinstance(each, Columns):

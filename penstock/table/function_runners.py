@@ -1,4 +1,4 @@
-"""Users' functions in tasks: how they are opened, called, and given what they ask for."""
+"""User-defined functions in tasks: opening, calling and closing them."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class Planning:
         return CloseableIterator(buffer, client), client
 
     def _start(self, transformations: Sequence[Transformation], job_name: str) -> JobClient:
-        """Start a job of its own: the program of streams, if there is one, stays as it is."""
+        """Start a separate job: the transformations of a DataStream program are not touched."""
         below = self._environment.get_configuration()
         job = StreamExecutionEnvironment(override(below, self._config.get_configuration()))
         for each in transformations:

@@ -30,7 +30,7 @@ _LONGEST = 2**31 - 1
 
 
 def rows_of(elements: Iterable[Any]) -> list[Any]:
-    """Return elements as a list; refuse what is not a collection of rows."""
+    """Return elements as a list; reject anything but a collection of rows."""
     refuse_data_frame(elements, "from_elements")
     if isinstance(elements, str | bytes | dict) or not isinstance(elements, Iterable):
         raise ArgumentTypeError(
@@ -110,7 +110,7 @@ def scan_of_rows(rows: list[tuple[Any, ...]], row_type: t.RowType) -> StreamScan
 
 
 def row_type_of(rows: Sequence[Any], schema: Any) -> t.RowType:
-    """Return the type of rows: what the schema says, with guesses for what it leaves open."""
+    """Return the type of rows: that of the schema, with inferred types where it has none."""
     if isinstance(schema, t.RowType):
         return schema
     if isinstance(schema, t.DataType):

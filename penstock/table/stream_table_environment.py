@@ -209,7 +209,7 @@ def _is_added(row: Row) -> bool:
 
 
 def _converter(info: TypeInformation) -> Callable[[Row], Any]:
-    """Return what makes a value of a type of a Row: a Row, a tuple, or the one field."""
+    """Return a converter from Rows to records of a type: a Row, a tuple, or the single field."""
     if isinstance(info, RowTypeInfo):
         return _plain_row
     if isinstance(info, TupleTypeInfo):

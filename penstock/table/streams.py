@@ -1,4 +1,4 @@
-"""Streams as tables: which columns a stream has, and what is declared about its times."""
+"""Streams as tables: columns and time attributes of a stream."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class _StreamTable:
         return [name for name, _ in fields], types
 
     def _columns(self, scan: StreamScan) -> list[str] | None:
-        """Return what is selected of the scan, as SQL; None if it is all as it is."""
+        """Return the projection over the scan, as SQL; None if all columns are unchanged."""
         columns = self._schema.columns
         own = [each.name for each in scan.schema]
         if not self._chosen and not any(each.kind == "physical" for each in columns):

@@ -76,7 +76,7 @@ class Table:
     def _names(self) -> list[str]:
         return [each.name for each in self.__dict__["_plan"].schema]
 
-    # What is known
+    # Properties
 
     def get_schema(self) -> TableSchema:
         """Return names and types of the columns, in PyFlink's old form."""
@@ -560,7 +560,7 @@ class TablePipeline:
         self._unexecuted.add(f"INSERT INTO {write.table.path}")
 
     def hand_over(self) -> Write:
-        """Return the logical plan to what executes it instead."""
+        """Return the logical plan to the object that executes it instead."""
         self._unexecuted.done()
         return self._write
 
@@ -587,7 +587,7 @@ class TablePipeline:
 
 
 def _fields(kind: DataType, names: Sequence[str]) -> dict[str, str]:
-    """Return what SQL calls the parts of an aggregate's result, by the names that the program has for them."""
+    """Return the SQL names of the parts of an aggregate's result, by their names in the program."""
     if not isinstance(kind, RowType):
         return dict.fromkeys(names, quoted_name(_RESULT))
     pairs = zip(names, kind.field_names(), strict=False)

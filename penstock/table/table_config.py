@@ -25,7 +25,7 @@ _PYTHON = "python.executable"
 
 
 class TableConfig:
-    """Options of tables, over those of the environment: what is set here counts for queries.
+    """Options of tables, over those of the environment: values set here apply to queries.
 
     >>> TableConfig.get_default().set("table.exec.state.ttl", "1 h").get("table.exec.state.ttl", "")
     '1 h'
@@ -68,7 +68,7 @@ class TableConfig:
         return self
 
     def reset(self, key: str) -> bool:
-        """Set an option back to what it was in the beginning; return whether it was set."""
+        """Reset an option to its initial value; return whether it was set."""
         was_set = self._own.remove_config(key)
         if self._initial.contains_key(key):
             self._own.set(key, self._initial.raw(key))
@@ -119,7 +119,7 @@ class TableConfig:
         return dt.timedelta(milliseconds=duration_ms(self.get(STATE_TTL, "0 ms"), STATE_TTL))
 
     def get_max_generated_code_length(self) -> int:
-        """Return what was set: no code is generated."""
+        """Return the configured value: no code is generated."""
         return int(self.get(_CODE_LENGTH, "4000"))
 
     def set_max_generated_code_length(self, max_generated_code_length: int) -> None:

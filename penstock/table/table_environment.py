@@ -80,7 +80,7 @@ class TableEnvironment:
             checked_settings(environment_settings),
         )
 
-    # What the parts of tables share
+    # Shared by the parts of the Table API
 
     @property
     def manager(self) -> CatalogManager:
@@ -426,7 +426,7 @@ class TableEnvironment:
 
         return sorted({*built_in_functions(), *self._manager.functions()})
 
-    # What functions need
+    # Dependencies of functions
 
     def add_python_file(self, file_path: str) -> None:
         """Send a file or directory along with the functions."""

@@ -1,4 +1,4 @@
-"""TableResult: what a statement gave back, and the handle of the job that it started."""
+"""TableResult: the result of a statement, and the handle of the job that it started."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class ColumnAggregate:
     partial: list[pl.Expr] = field(default_factory=list)
     merged: list[pl.Expr] = field(default_factory=list)
     aligned: list[pl.Expr] = field(default_factory=list)
-    neutral: list[Any] = field(default_factory=list)  # what accumulators of no rows are
+    neutral: list[Any] = field(default_factory=list)  # initial values of accumulators
     finish: pl.Expr = field(default_factory=lambda: pl.lit(None))
 
     def add_sum(self, name: str, dtype: pl.DataType, partial: pl.Expr, zero: Any = 0) -> pl.Expr:

@@ -162,7 +162,7 @@ class DistinctState:
         )
 
     def _entries(self, rows: pl.DataFrame) -> list[Any]:
-        """Return what values are known by here: the key, then the values."""
+        """Return the entries of values: the key, then the values."""
         keyed = rows.select(pl.col(name).alias(column(at)) for at, name in enumerate(self._keys))
         keys = keys_of(keyed, range(len(self._keys))) if self._keys else [()] * rows.height
         return list(zip(keys, *(values_of(rows[name]) for name in self._values), strict=True))
@@ -208,7 +208,7 @@ class SeenValues:
         return entry[0], (self._number, *entry[1:])
 
     def get_many(self, entries: list[Any]) -> list[Any]:
-        """Return what is known of values; 0 for those that have not been seen."""
+        """Return the entries of values; 0 for values that have not been seen."""
         live = self._live
         found = list(map(live.get, entries, repeat(0)))
         if self._complete or all(found):
@@ -222,7 +222,7 @@ class SeenValues:
         return found
 
     def put_many(self, entries: list[Any], values: list[Any]) -> None:
-        """Set what is known of values."""
+        """Set the entries of values."""
         self._live.update(zip(entries, values, strict=True))
         self._dirty.update(entries)
 

@@ -75,7 +75,7 @@ class MarkedValues:
         return joined[_SLOT].to_numpy()
 
     def _entries(self, at: Numbers) -> list[Any]:
-        """Return what pairs are known by in the state table."""
+        """Return the state table entries of pairs."""
         pairs = self._pairs.numbers[at]
         keys = self._objects(self._keys, pairs >> _WORD)
         values = self._objects(self._values, pairs & np.int64(0xFFFFFFFF))

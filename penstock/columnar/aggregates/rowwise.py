@@ -151,7 +151,7 @@ class _InOrder(RowAggregate):
             accumulator.remove(kept)
 
     def kept(self, values: Values) -> Any:
-        """Return what is kept of a row."""
+        """Return the stored part of a row."""
         return values[0]
 
 

@@ -22,7 +22,7 @@ def key_names(count: int) -> list[str]:
 
 
 class RowSet:
-    """What is kept for one function, or for several that share values: rows of keys and `schema`."""
+    """Stored rows of one function, or of several that share values: keys and `schema`."""
 
     schema: dict[str, pl.DataType]
 
@@ -34,7 +34,7 @@ class RowSet:
         ]
 
     def take(self, frame: pl.DataFrame, extra: Sequence[str]) -> pl.DataFrame:
-        """Return what is kept of (signed) rows: keys, the columns `extra`, values."""
+        """Return the stored part of (signed) rows: keys, the columns `extra`, values."""
         raise NotImplementedError
 
     def merge(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -161,7 +161,7 @@ def with_results(
     plan: AggregatePlan,
     keys: Sequence[str],
 ) -> pl.DataFrame:
-    """Return the accumulators of a window with what was computed of kept values."""
+    """Return the accumulators of a window with the results of stored values."""
     for each, frame in zip(sets, rows, strict=True):
         for found in each.results(frame, keys):
             if keys:

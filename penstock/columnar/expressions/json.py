@@ -80,7 +80,7 @@ def _word(call: Call, at: int) -> str:
 
 
 def _read(document: str, path: str) -> tuple[Any, str]:
-    """Return what is at a path, and whether it was `found`, is `empty` or an `error`."""
+    """Return the value at a path, and whether it was `found`, is `empty` or an `error`."""
     compiled = json_path(path)
     if compiled is None:
         raise RecordError(f"invalid JSON path {path!r}", hint="a path looks like $.name[0]")
@@ -197,7 +197,7 @@ def _is_json(compiler: Compiler, call: Call) -> pl.Expr:
 
 
 def encoder(data_type: t.DataType) -> Callable[[Any], Any]:
-    """Return what makes a JSON value of a column's value."""
+    """Return a converter from column values to JSON values."""
     if isinstance(data_type, t.ArrayType):
         each = encoder(data_type.element_type)
         return lambda value: [None if item is None else each(item) for item in value]

@@ -66,7 +66,7 @@ class Marked:
         return found | text.str.starts_with(self.mark) if self.lead else found
 
     def value(self, text: pl.Expr) -> pl.Expr:
-        """Return what is behind the mark; NULL if it is not there."""
+        """Return the value after the marker; NULL if there is none."""
         mark = (self.lead + self.mark).encode()
         at = text.str.find(mark.decode(), literal=True).cast(pl.Int64()) + len(mark)
         if self.lead:

@@ -134,7 +134,7 @@ class Side:
             self._identify(self.store.gather(rows), self.slot_of.values[rows], rows)
 
     def identities_of(self, frame: pl.DataFrame, slots: Numbers) -> list[Any]:
-        """Return what each row is known by."""
+        """Return the identity of each row."""
         if self.unique is not None:
             known: list[Any] = keys_of(frame, self.unique)
         else:

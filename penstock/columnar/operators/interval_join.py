@@ -66,7 +66,7 @@ class IntervalJoinOperator(StreamOperator):
         return self.context.timers.watermark if self._by_row_time else self.context.clock() - 1
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Join rows with what is there, and keep those that may find more."""
+        """Join rows with the stored ones, and store those that may find more partners."""
         own, other = self._sides[input_index], self._sides[1 - input_index]
         frame = only(batch.frame, own.schema)
         if not frame.height:
@@ -184,7 +184,7 @@ class IntervalJoinOperator(StreamOperator):
         return min(ends, default=None)
 
     def finish(self) -> None:
-        """Emit what waits for the clock: no partner can come any more."""
+        """Emit the remaining rows without partners at the end of input."""
         if not self._by_row_time:
             self._expire(MAX_WATERMARK)
 

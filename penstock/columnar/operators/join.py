@@ -36,7 +36,7 @@ _NOTHING: Final[Numbers] = np.empty(0, np.int64)
 
 @dataclass(slots=True)
 class _Net:
-    """What a batch changes on its side: rows that come, by position in the batch, and stored rows that go.
+    """The net change of a batch on its side: rows that come, by position in the batch, and stored rows that go.
 
     `replaced` has for each row that goes the index in `come` of the row that takes its place, or -1. `unknown`: rows of the batch that are taken back and are
     not stored, by position.
@@ -129,7 +129,7 @@ class JoinOperator(StreamOperator):
     # Records
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Join rows with what the other side has, and keep them."""
+        """Join rows with the other side, and store them."""
         own, other = self.sides[input_index], self.sides[1 - input_index]
         frame = batch.frame
         if not frame.height:
@@ -447,7 +447,7 @@ def _all_come(frame: pl.DataFrame) -> _Net:
 
 
 def net_by_key(frame: pl.DataFrame, names: list[Any], known: dict[Any, int]) -> _Net:
-    """Return what a batch changes where rows are known by a unique key: the last row of a key counts."""
+    """Return the net change of a batch whose rows have a unique key: the last row of a key counts."""
     kinds = kinds_of(frame)
     last: dict[Any, tuple[int, int]] = {}
     unknown: list[int] = []
@@ -474,7 +474,7 @@ def net_by_key(frame: pl.DataFrame, names: list[Any], known: dict[Any, int]) -> 
 
 
 def net_by_row(frame: pl.DataFrame, names: list[Any], known: dict[Any, list[int]]) -> _Net:
-    """Return what a batch changes where a row is known by all of its columns."""
+    """Return the net change of a batch whose rows are identified by all columns."""
     kinds = kinds_of(frame).tolist()
     arrived: dict[Any, list[int]] = {}
     left: dict[Any, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Lookup joins: each row with what an external table has for its key now."""
+"""Lookup joins: each row with the current rows of an external table for its key."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class MatchRecognizeOperator(StreamOperator):
     # Matches
 
     def emit(self, engine: PatternEngine, match: Match, key: Any, timestamp: int) -> None:
-        """Take a match: read what the measures need of it."""
+        """Take a match: read the values that its measures need."""
 
         def events_of(name: str) -> list[Any]:
             return match.get(name, [])

@@ -21,7 +21,7 @@ class ChangelogNormalizeOperator(KeptRowsOperator):
     spec: ChangelogNormalizeSpec
 
     def process(self, batch: ColumnBatch, input_index: int = 0) -> None:
-        """Compare the last change of each key with what it had."""
+        """Compare the last change of each key with its stored row."""
         frame = batch.frame
         if not frame.height:
             return
@@ -38,7 +38,7 @@ class ChangelogNormalizeOperator(KeptRowsOperator):
         self._room.look()
 
     def _compare(self, frame: pl.DataFrame, slots: Numbers, now: int) -> None:
-        """Compare one change of each key with what it had."""
+        """Compare one change of each key with its stored row."""
         rows = self._rows
         comes = np.isin(kinds_of(frame), (INSERT, UPDATE_AFTER))
         frame = only(frame, rows.schema)

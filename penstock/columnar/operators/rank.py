@@ -149,7 +149,7 @@ class RankOperator(StreamOperator):
         self._rows.partners.values[rows] = self._shown(places, self._ends(values, groups))
 
     def _values(self, rows: Numbers) -> pl.DataFrame:
-        """Return what is needed of rows to put them in order."""
+        """Return the columns that determine the order of rows."""
         return self._rows.store.frame.select(self._needed)[pl.Series(rows, dtype=pl.UInt32)]
 
     def _contenders(self, values: pl.DataFrame, groups: Numbers, rows: Numbers) -> Numbers:
@@ -283,7 +283,7 @@ class RankOperator(StreamOperator):
     def _result(
         self, frame: pl.DataFrame, rows: Numbers, chosen: Numbers, places: Numbers
     ) -> pl.DataFrame:
-        """Return some rows of what is stored and what comes, with their places."""
+        """Return some stored and new rows, with their ranks."""
         schema = self._rows.schema
         is_stored = chosen < len(rows)
         stored = only(self._rows.store.gather(rows[chosen[is_stored]]), schema)

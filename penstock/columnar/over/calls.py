@@ -292,7 +292,7 @@ def _float_sums(values: Numbers, frames: Frames, low: Numbers, high: Numbers) ->
 
 
 def finished(function: str, sums: Numbers, sizes: Numbers, dtype: pl.DataType) -> pl.Series:
-    """Return SUM, $SUM0 or AVG of what was added up, and how many values it were."""
+    """Return SUM, $SUM0 or AVG from sums and counts."""
     if function == "AVG":
         divisor = np.maximum(sizes, 1)
         # Whole numbers towards zero, as Java divides.

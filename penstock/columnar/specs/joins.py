@@ -133,7 +133,7 @@ class TemporalJoinSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class LookupJoinSpec(OperatorSpec):
-    """Each left row with what an external table has for its keys now. INNER or LEFT. One input; not keyed.
+    """Joins each left row with the current rows of an external table for its keys. INNER or LEFT. One input; not keyed.
 
     `lookup` is a penstock.table.connectors.LookupProvider: it is opened where the operator runs. `keys`: pairs of an expression over the left row and the column of the table that must equal it.
     The provider gives the columns `table_types` of the table. `asynchronous`, `ordered`, `capacity`, `timeout_ms`, retry: as LOOKUP hints say.

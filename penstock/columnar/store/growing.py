@@ -24,7 +24,7 @@ class Growing:
 
     @property
     def values(self) -> Numbers:
-        """What is there: a view, which changes are made through."""
+        """The current values: a writable view."""
         return self._space[: self._size]
 
     def reach(self, size: int) -> None:

@@ -34,7 +34,7 @@ Entry = tuple[int, int]  # a key of the key group, and the number of the run
 
 @dataclass(slots=True)
 class _Run:
-    """What was written together: all rows from a number on, and the numbers of earlier rows that have gone."""
+    """A run: rows that were written together, all rows from a number on, and the numbers of earlier rows that have gone."""
 
     first: int
     size: int
@@ -57,7 +57,7 @@ class RowStore:
     ) -> None:
         self.schema = dict(schema)
         self._table = table
-        # Where state is on disk, what is written need not be kept as objects until the barrier is over.
+        # With state on disk, written pieces need not be kept as objects until the end of the barrier.
         self._backend = getattr(table, "backend", None)
         self._keys = tuple(keys)
         self._groups = max_parallelism
@@ -219,7 +219,7 @@ class RowStore:
             self._write_run(0, rows)
 
     def _write_run(self, start: int, rows: Numbers) -> None:
-        """Write what came since a position, together with the runs before that are not much larger."""
+        """Write the rows since a position, merged with earlier runs that are not much larger."""
         size = len(rows)
         gone, self._gone = self._gone, []
         while self._runs and self._runs[-1].size <= size:

@@ -1,4 +1,4 @@
-"""Catalogs: what tables, views and functions there are. The names of PyFlink's module are imported when they are asked for."""
+"""Catalogs of tables, views and functions. The names of PyFlink's module are imported lazily."""
 
 from __future__ import annotations
 

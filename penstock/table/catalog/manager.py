@@ -1,4 +1,4 @@
-"""CatalogManager: all catalogs of an environment, the current one, and what is temporary."""
+"""CatalogManager: all catalogs of an environment, the current one, and temporary objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.table.plan.catalog_reader import UserFunction
 
 
 class CatalogManager:
-    """Finds what statements name, and keeps what they make.
+    """Resolves and registers the objects of statements.
 
     Temporary tables, views and functions stand in front of those of catalogs with the same name. System functions have no catalog, and
     no case: they stand in front of all.
@@ -149,7 +149,7 @@ class CatalogManager:
         )
 
     def is_temporary(self, path: ObjectPath) -> bool:
-        """Whether what has this name is temporary."""
+        """Whether the object with this name is temporary."""
         return path in self._temporary
 
     def create(
@@ -365,12 +365,12 @@ class CatalogManager:
         return sorted({*named, *temporary, *permanent})
 
     def reader(self) -> CatalogsFrom:
-        """Return what the making of plans asks."""
+        """Return the catalog interface of the planner."""
         return CatalogsFrom(self, self.current_catalog, self.current_database)
 
 
 class CatalogsFrom:
-    """The catalogs, seen from a database: what the making of plans asks."""
+    """The catalogs as the planner sees them from a current database."""
 
     def __init__(self, manager: CatalogManager, catalog: str, database: str) -> None:
         self._manager = manager

@@ -279,7 +279,7 @@ class CatalogFunction:
         return self._language
 
     def get_description(self) -> str | None:
-        """Return what the function is."""
+        """Return a description of the function."""
         return f"{self._language} function {self._class_name}"
 
     get_detailed_description = get_description

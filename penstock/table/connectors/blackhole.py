@@ -1,4 +1,4 @@
-"""`blackhole`: a table that forgets what is written to it."""
+"""`blackhole`: a table that discards all rows."""
 
 from __future__ import annotations
 

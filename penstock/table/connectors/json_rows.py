@@ -131,7 +131,7 @@ class LenientJsonDeserializationSchema(DeserializationSchema):
 
 
 def _lenient(kind: FieldType) -> Callable[[Any], Any]:
-    """Return what reads a value of a type, and gives None for what is none."""
+    """Return a reader for values of a type, which returns None for invalid ones."""
     if kind.kind == "ROW":
         fields = [(name, _lenient(inner)) for name, inner in kind.fields]
         names = kind.names
@@ -178,7 +178,7 @@ class _Writers:
         self._style = style
 
     def of(self, kind: t.DataType) -> Write:
-        """Return what writes values of this type, and NULL."""
+        """Return a writer for values of this type and NULL."""
         write = self._of(kind)
         return lambda value: "null" if value is None else write(value)
 

@@ -99,7 +99,7 @@ class MessageFormat:
     options: dict[str, Any]
     names: tuple[str, ...]
     types: tuple[DataType, ...]
-    metadata: tuple[str, ...] = ()  # of a change, what follows the columns
+    metadata: tuple[str, ...] = ()  # metadata that follows the columns of a change
     table: str = ""
     prefix: str = ""  # of the names of its options
 
@@ -115,7 +115,7 @@ class MessageFormat:
         return ChangelogMode.all() if changes else ChangelogMode.insert_only()
 
     def reader(self) -> DeserializationSchema:
-        """Return what reads rows."""
+        """Return the deserialization schema."""
         reader = self._reader()
         if "ignore-parse-errors" in self.options:
             reader.skip_hint = skip_hint(self.prefix)
@@ -156,7 +156,7 @@ class MessageFormat:
         )
 
     def writer(self) -> SerializationSchema:
-        """Return what writes rows."""
+        """Return the serialization schema."""
         match self.kind:
             case "json":
                 return self._json_writer()
@@ -204,7 +204,7 @@ class MessageFormat:
 
 
 def metadata_of(kind: str) -> tuple[str, ...]:
-    """Return what a format knows of a message besides the columns.
+    """Return the metadata keys of a format.
 
     >>> metadata_of("maxwell-json")
     ('database', 'table', 'primary-key-columns', 'ingestion-timestamp')

@@ -48,7 +48,7 @@ class Scanned:
 
 
 class ScanTable(Protocol):
-    """A table that can be read. Push-downs are optional: the planner calls what is there before `scan`."""
+    """A table that can be read. Push-downs are optional: the planner calls the existing ones before `scan`."""
 
     def changelog_mode(self) -> ChangelogMode:
         """The kinds of rows that it gives. Without UPDATE_BEFORE but with UPDATE_AFTER it is an upsert source: it has a primary key."""
@@ -102,7 +102,7 @@ class LookupTable(Protocol):
     """A table that can be asked for the rows of a key."""
 
     def lookup_provider(self, keys: Sequence[str], names: Sequence[str]) -> LookupProvider:
-        """Return what looks up by these columns and gives rows of those columns."""
+        """Return a lookup provider by these key columns, which returns rows of the given columns."""
 
 
 @dataclass(frozen=True, slots=True)

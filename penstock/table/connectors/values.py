@@ -26,7 +26,7 @@ _REGISTERED: Final[dict[str, tuple[Row, ...]]] = {}
 
 
 def register_values(rows: Iterable[Any]) -> str:
-    """Keep rows for tables of connector `values` in this process; return what their option `data-id` is.
+    """Keep rows for tables of connector `values` in this process; return the value for the option `data-id`.
 
     Rows are Rows, whose kinds count if the option `changelog-mode` names them (`I,UB,UA,D`), or tuples.
 
@@ -89,7 +89,7 @@ class ValuesScan:
                 )
 
     def changelog_mode(self) -> ChangelogMode:
-        """Return what the option says."""
+        """Return the mode of the option."""
         return self._mode
 
     def bounded(self) -> bool:

@@ -75,7 +75,7 @@ def without_watermark_options(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def watermark_options(given: Mapping[str, str], table: str) -> WatermarkOptions:
-    """Return what the options of a table say about watermarks; refuse unknown ones and values that cannot be.
+    """Parse the watermark options of a table; reject unknown ones and invalid values.
 
     >>> watermark_options({"scan.watermark.emit.strategy": "on-event", "topic": "t"}, "t").gap
     1

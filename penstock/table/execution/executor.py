@@ -1,4 +1,4 @@
-"""Where a statement goes: to what carries it out."""
+"""Dispatch of statements to their implementation."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _check_names(wanted: Iterable[str], known: Sequence[str], what: str, path: O
 
 
 def _like(table: ResolvedTable, like: sql.LikeClause, manager: CatalogManager) -> ResolvedTable:
-    """Return a table with what it takes over from another one."""
+    """Return a table with the parts that LIKE copies from another one."""
     source = manager.get(like.table)
     if isinstance(source, ResolvedView) or source.bound is not None:
         raise ValidationError(

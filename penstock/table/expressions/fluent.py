@@ -1,4 +1,4 @@
-"""Expression: what the Table API is written with. Each one is a piece of SQL to be, which tables put into their queries.
+"""Expression: the expressions of the Table API. Each one is a piece of SQL to be, which tables put into their queries.
 
 Most methods are functions of SQL under another name: see `methods`.
 """

@@ -261,7 +261,7 @@ def _simple_name(
 
 _ONE, _TWO, _THREE, _FIVE = range(1, 2), range(1, 3), range(1, 4), range(1, 6)
 _NINETEEN = range(1, 20)
-#: Letter: how often it may stand there, and what it shows
+#: Letter: allowed repetitions, and its formatter
 LETTERS: dict[str, tuple[range | frozenset[int], Show]] = {
     "G": (_FIVE, _era),
     "u": (_NINETEEN, _year(lambda value: value.year)),

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.table.expressions.fluent import Aggregate, Expression, Template, Value
 
-# What is a function of SQL, or an aggregate, by the names of the API. Properties have no operands but the expression itself.
+# SQL functions and aggregates, by their names in the API. Properties have no operands but the expression itself.
 
 _PROPERTIES = {
     "abs": "ABS", "acos": "ACOS", "ascii": "ASCII", "asin": "ASIN", "atan": "ATAN", "bin": "BIN", "cardinality": "CARDINALITY",

@@ -14,7 +14,7 @@ from penstock.table.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class Rex:
-    """Base of all expressions; `type` says what it yields, and whether that can be NULL."""
+    """Base of all expressions; `type` is the type of its value, including nullability."""
 
     type: DataType
 

@@ -1,4 +1,4 @@
-"""Which type several types have in common, what numbers become in arithmetic, and what is converted without being asked."""
+"""Typing rules: common types, result types of arithmetic, implicit conversions."""
 
 from __future__ import annotations
 

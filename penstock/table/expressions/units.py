@@ -1,4 +1,4 @@
-"""Words of SQL that expressions are given: units of time, and what JSON functions do with what is missing."""
+"""SQL keywords as enums: time units, and the behaviour of JSON functions for missing values."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class JsonValueOnEmptyOrError(enum.Enum):
 
 
 class JsonQueryWrapper(enum.Enum):
-    """Whether JSON_QUERY puts what it finds into an array."""
+    """Whether JSON_QUERY wraps its result in an array."""
 
     WITHOUT_ARRAY = 0
     CONDITIONAL_ARRAY = 1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def advice(plan: PhysicalPlan) -> list[str]:
-    """Return what is worth a look, the gravest first."""
+    """Return the advice, the most severe first."""
     found: list[str] = []
     for node in plan.nodes:
         if isinstance(node, Operator):

@@ -70,7 +70,7 @@ def needs_before(node: Physical, wanted: bool) -> bool:
 
 
 def _filters_by_key(node: Operator, spec: CalcSpec) -> bool:
-    """Whether all changes of a row pass a filter or none does: else what was let through before must be taken back."""
+    """Whether all changes of a row pass a filter or none does: else rows that passed before must be retracted."""
     if spec.condition is None:
         return True
     read = inputs_of(spec.condition)
@@ -95,7 +95,7 @@ def settle(roots: Sequence[Physical]) -> list[Physical]:
 def _settled(node: Physical, inputs: tuple[Physical, ...], wanted: bool) -> Physical:
     changes = node.traits.changes
     if isinstance(node, Operator) and _makes_updates(node.spec):
-        # What input rows really are is known now: an aggregate over them need not be able to retract.
+        # The changes of the input are final now: an aggregate may not need retraction.
         spec: Any = replace(node.spec, update_before=wanted)  # type: ignore[call-arg]
         # An update of a joined row may leave no pair: without -U rows the former one is deleted.
         alone = isinstance(spec, JoinSpec) and changes.updates and not wanted

@@ -82,7 +82,7 @@ class Shown:
 
 
 def operator_kind(spec: Any) -> str:
-    """Return what an operator is called."""
+    """Return the name of an operator."""
     if isinstance(spec, GroupAggregateSpec) and spec.merges:
         return "GlobalGroupAggregate"
     if isinstance(spec, WindowAggregateSpec) and spec.merges:
@@ -95,7 +95,7 @@ def operator_kind(spec: Any) -> str:
 
 
 def describe(spec: Any, at: Shown) -> list[str]:
-    """Return what an operator does."""
+    """Return the description of an operator."""
     for kinds, text in _DESCRIPTIONS:
         if isinstance(spec, kinds):
             return text(spec, at)

@@ -63,7 +63,7 @@ class Lineage:
         self._known: dict[int, list[Text]] = {}
 
     def columns(self, node: Physical) -> list[Text]:
-        """Return what each column of a node is made of."""
+        """Return the lineage of each column of a node."""
         found = self._known.get(id(node))
         if found is None:
             found = self._known[id(node)] = [shortened(each) for each in self._columns(node)]
@@ -101,7 +101,7 @@ class Lineage:
         if make is not None:
             return make(self, node, spec)
         below = [text for each in node.inputs for text in self.columns(each)]
-        # What is left appends what it computes; a SEMI or ANTI join leaves the columns of its right input out.
+        # All other operators append computed columns; a SEMI or ANTI join drops the columns of its right input.
         more = node.schema[len(below) :]
         return [*below[: len(node.schema)], *((operator_kind(spec),) for _ in more)]
 
@@ -230,7 +230,7 @@ def storage_type(given: t.DataType) -> str:
     return given.nullable().as_sql()
 
 
-# What operators make of the columns of their inputs
+# Output columns of operators in terms of their inputs
 
 
 def _calc(lineage: Lineage, node: Operator, spec: CalcSpec) -> list[Text]:

@@ -1,4 +1,4 @@
-"""The nodes of a physical plan: what runs, with what is known about its rows.
+"""The nodes of a physical plan: operators, with the properties of their rows.
 
 Most of them are operators: a spec of `penstock.columnar.specs`, which says everything that a task must know. What a spec depends on that only the whole plan
 tells (whether -U rows are needed behind it) is filled in at the end, see `changes.settle`.
@@ -96,7 +96,7 @@ class TableScan(Physical):
 
     table: Any
     scanned: Any
-    detail: str = ""  # what was pushed into it
+    detail: str = ""  # descriptions of push-downs
     spec: OperatorSpec | None = None
 
 

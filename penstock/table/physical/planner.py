@@ -73,7 +73,7 @@ class PhysicalPlan:
         return self.roots[0]
 
     def explain(self, details: Sequence[str] = ()) -> str:
-        """Return the plan as text: as it was written, as it is optimised, as it runs."""
+        """Return the plan as text: the AST, the optimized plan, the execution plan."""
         from penstock.table.physical.explain import explain
 
         return explain(self, details)

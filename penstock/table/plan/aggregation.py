@@ -124,7 +124,7 @@ def key_fields(fields: Sequence[Field], sets: Sequence[tuple[int, ...]] | None) 
 
 
 def read_keys(block: Block, group: Any) -> Keys:
-    """Return what GROUP BY says."""
+    """Convert the GROUP BY clause."""
     keys = Keys()
     if group is None:
         return keys

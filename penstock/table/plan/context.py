@@ -81,7 +81,7 @@ class Context:
         return replace(self, around=None)
 
     def with_named(self, name: str, node: Node) -> Context:
-        """The context of what comes after `name AS (query)`."""
+        """Return the context after `name AS (query)`."""
         return replace(self, named={**self.named, name: node})
 
     def of_view(self, name: str, catalog: CatalogReader, text: str) -> Context:
@@ -89,7 +89,7 @@ class Context:
         return Context(catalog, self.settings, text, views=(*self.views, name))
 
     def find_outer(self, tree: Any, parts: Sequence[str]) -> Rex | None:
-        """Return what a name means in the outer queries."""
+        """Resolve a name in the outer queries."""
         return None if self.around is None else self.around.outer_reference(tree, parts)
 
     def implicit_cast(self, tree: Any, rex: Rex, wanted: DataType, what: str) -> Rex:

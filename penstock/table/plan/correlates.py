@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def lateral(clause: FromClause, tree: Any, kind: str, joined: Any) -> None:
-    """Add what depends on the relations before it to FROM."""
+    """Add a relation to FROM that depends on the relations to its left."""
     if kind not in {"INNER", "LEFT"}:
         raise clause.context.error(
             tree,

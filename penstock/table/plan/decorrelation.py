@@ -189,7 +189,7 @@ def keyed(below: Pulled, frame: Frame) -> Keyed:
 
 
 def _generated(below: Pulled, frame: Frame) -> Keyed:
-    """Join the values that the outer query has with what they meet."""
+    """Join the distinct values of the outer query with the rows that meet the condition."""
     used = list(dict.fromkeys(each for rex in below.conditions for each in _outer_of(rex, frame)))
     values = project(
         frame.node,

@@ -89,7 +89,7 @@ class Expressions:
     # entry points
 
     def convert(self, tree: Any) -> Rex:
-        """Return what an expression means here."""
+        """Convert an expression."""
         special = self.intercept(tree)
         if special is not None:
             return special
@@ -117,7 +117,7 @@ class Expressions:
             self.fail(tree, f"cannot order by values of type {kind.nullable()}")
 
     def intercept(self, tree: Any) -> Rex | None:
-        """Return what a tree means here in particular; None if it means what it means everywhere."""
+        """Convert trees that have a special meaning in this scope; None for all others."""
         return None
 
     def call(
@@ -200,7 +200,7 @@ class Expressions:
         return rex
 
     def visit_dot(self, tree: Any) -> Rex:
-        """A field of what an expression gives."""
+        """A field of a ROW expression."""
         return self.fields_of(tree, self.convert(tree.this), trees.name_parts(tree.expression))
 
     # literals
@@ -441,7 +441,7 @@ class Expressions:
         return self.json_access(tree, "JSON_QUERY", {"wrapper": tree.args.get("wrapper")})
 
     def json_access(self, tree: Any, name: str, symbols: dict[str, Any]) -> Rex:
-        """Return JSON_VALUE or JSON_QUERY with what it does without a value."""
+        """Return JSON_VALUE or JSON_QUERY with its ON EMPTY and ON ERROR behaviour."""
         returning = tree.args.get("returning")
         symbols["returning"] = None if returning is None else returning.data_type
         for each in ("on_empty", "on_error"):
@@ -536,7 +536,7 @@ class Expressions:
         )
 
     def user_operands(self, tree: Any, user: Any) -> tuple[Rex, ...]:
-        """Return the operands of a user function, cast to what it takes."""
+        """Return the operands of a user function, cast to its parameter types."""
         operands = [self.operand(each) for each in tree.expressions]
         wanted = user.input_types
         if wanted is None:
@@ -552,7 +552,7 @@ class Expressions:
             for number, (each, kind) in enumerate(zip(operands, wanted, strict=True), 1)
         )
 
-    # what only blocks of queries know
+    # only supported in blocks of queries
 
     def visit_subquery(self, tree: Any) -> Rex:
         """A subquery, where there is no query around."""
@@ -579,7 +579,7 @@ class Expressions:
     visit_respectnulls = visit_filter
 
 
-# The auxiliary functions of group windows: the window, and what of it.
+# The auxiliary functions of group windows: the window and its property.
 WINDOW_PROPERTIES = {
     f"{kind}_{what}": (kind, what.lower())
     for kind in ("TUMBLE", "HOP", "SESSION")

@@ -131,7 +131,7 @@ def _column(
     node: Node,
     partition: dict[str, Literal],
 ) -> Rex:
-    """Return what is written to a column: a column of the query, a partition's value, or NULL."""
+    """Return the value of a sink column: a column of the query, a partition value, or NULL."""
     if column.name in partition:
         return typing.cast_to(partition[column.name], column.type)
     if column.name not in given:

@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE: patterns of rows, what their variables are, and what is measured of a match."""
+"""MATCH_RECOGNIZE: row patterns, variable definitions and measures."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _variables(pattern: PatternNode) -> Iterator[str]:
 
 
 def _check_shape(context: Context, tree: Any) -> None:
-    """Reject what streams have no answer to, as Flink does."""
+    """Reject clauses that are not supported on streams, as Flink does."""
     if tree.args.get("start") or tree.args.get("end"):
         raise _refused(context, tree, "the anchors ^ and $ are not supported in a PATTERN")
     if str(tree.args.get("rows") or "").startswith("ALL"):

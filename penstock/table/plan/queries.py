@@ -97,7 +97,7 @@ def _tail(context: Context, tree: Any, node: Node) -> Node:
 
 
 def values(context: Context, tree: Any) -> Node:
-    """Return the rows of VALUES; types are what all rows have in common."""
+    """Return the rows of VALUES; types are the common types of all rows."""
     inside = Expressions(context, Scope())
     rows = [[inside.convert(part) for part in _parts(each)] for each in tree.expressions]
     width = len(rows[0])

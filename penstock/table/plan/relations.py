@@ -178,7 +178,7 @@ class FromClause:
         return side or "INNER"
 
     def combine(self, tree: Any, kind: str, node: Node, relations: Sequence[Relation]) -> None:
-        """Join what there is with another relation."""
+        """Join the current relation with another one."""
         left = self.node
         assert left is not None
         width = len(left.schema)
@@ -323,7 +323,7 @@ class FromClause:
             return second
         return simple_call("COALESCE", [first, second]) if kind == "FULL" else first
 
-    # what depends on the columns to its left
+    # relations that depend on the columns to their left
 
     def lateral(self, tree: Any, kind: str, joined: Any) -> None:
         """Take UNNEST, LATERAL TABLE or LATERAL (query)."""
@@ -331,7 +331,7 @@ class FromClause:
 
 
 def options_of(tree: Any) -> dict[str, str]:
-    """Return what OPTIONS hints of a relation say."""
+    """Return the OPTIONS hints of a relation."""
     found: dict[str, str] = {}
     for hint in trees.hints_of(tree):
         if hint.name == "OPTIONS":
@@ -342,7 +342,7 @@ def options_of(tree: Any) -> dict[str, str]:
 def join_hints(
     hints: Sequence[trees.Hint], left: Sequence[Relation], right: Sequence[Relation]
 ) -> dict[str, Any]:
-    """Return what the hints of SELECT say about a join: the LOOKUP options of its right table, STATE_TTL as milliseconds by side."""
+    """Return the join hints of SELECT: the LOOKUP options of its right table, STATE_TTL as milliseconds by side."""
     found: dict[str, Any] = {
         hint.name: dict(hint.options) or hint.arguments
         for hint in hints

@@ -1,4 +1,4 @@
-"""The columns that nodes give: names, types, and what becomes of time attributes and windows.
+"""The output columns of nodes: names, types, and propagation of time attributes and windows.
 
 A column stays a time attribute where rows leave in the order of watermarks: through projections that only pass it on, filters, unions of equals, joins
 within intervals and windows, window aggregates. Everywhere else it becomes an ordinary timestamp, as Flink materialises it.
@@ -35,7 +35,7 @@ def nullable(schema: Schema) -> Schema:
 
 
 def renamed(schema: Schema, names: Sequence[str]) -> Schema:
-    """Return columns with other names; what is not named keeps its own."""
+    """Return renamed columns; those without a new name keep their own."""
     rest = [each.name for each in schema[len(names) :]]
     return tuple(
         replace(each, name=name) for each, name in zip(schema, [*names, *rest], strict=True)
@@ -144,7 +144,7 @@ def join(
 def join_nature(
     left: Schema, right: Schema, conditions: Sequence[Rex], temporal: Rex | None
 ) -> str:
-    """Return what kind of join conditions make: `temporal`, `window`, `interval` or `regular`."""
+    """Classify a join by its conditions: `temporal`, `window`, `interval` or `regular`."""
     if temporal is not None:
         return "temporal"
     both = left + right

@@ -1,4 +1,4 @@
-"""Tables and views of catalogs as plans: what is read, computed columns, the watermark."""
+"""Tables and views of catalogs as plans: scan, computed columns, watermark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar of what stands in the parentheses of CREATE TABLE: columns, watermarks, keys; and of options and LIKE."""
+"""The grammar of the schema in CREATE TABLE: columns, watermarks, keys; and of options and LIKE."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class ColumnParser(QueryParser):
     # --- ALTER TABLE ADD and MODIFY -----------------------------------------------------------
 
     def schema_changes(self, word: str) -> list[tuple[Any, ...]]:
-        """Take what follows ALTER TABLE t ADD or MODIFY (`word`): one change, or several in parentheses."""
+        """Parse the changes after ALTER TABLE t ADD or MODIFY (`word`): one change, or several in parentheses."""
         if self.accept("("):
             changes = self.separated(lambda: self._schema_change(word))
             self.expect(")")

@@ -49,7 +49,7 @@ _SHOWN = {
 }
 
 
-# Statements that Flink has and we do not, with what to do instead.
+# Statements of Flink that are not supported, with an alternative.
 _REFUSED = {
     "CALL": "procedures are not supported",
     "LOAD": "only the built-in core module is supported",
@@ -282,7 +282,7 @@ class StatementParser(ExpressionParser, DefinitionParser):
         return self.text_between(start, self.index)
 
     def _bare_value(self) -> str:
-        """Take a value without quotes: what is left of the statement."""
+        """Parse a value without quotes: the rest of the statement."""
         start = self.index
         while not self.at_end and not self.looking_at(";"):
             self.take()

@@ -20,7 +20,7 @@ from penstock.table.sql.statements import (
     Statement,
 )
 
-# What Flink has and we do not, with what to do instead.
+# Objects of Flink that are not supported, with an alternative.
 _NOT_CREATED = {
     "MATERIALIZED": (
         "materialized tables are not supported",

@@ -27,7 +27,7 @@ _LITERAL_TYPES = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 _MANY = 16
 _CALLABLE = ("LEFT", "RIGHT")  # reserved, but also functions
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES")
-# What may come behind a query in parentheses that is part of a larger query.
+# Keywords that may follow a parenthesized query within a larger query.
 _BEHIND_QUERY = (")", "UNION", "INTERSECT", "EXCEPT", "MINUS", "ORDER", "LIMIT", "OFFSET", "FETCH")
 
 
@@ -122,7 +122,7 @@ class ExpressionParser(CallParser):
         return self.placed(exp.Tuple(expressions=values), start)
 
     def _predicate(self, left: Any, start: int) -> Any:
-        """Take what may follow an operand: IN, LIKE, BETWEEN, ... with or without NOT."""
+        """Parse the predicate after an operand: IN, LIKE, BETWEEN, ... with or without NOT."""
         negated = self.current.upper == "NOT"
         word = self.ahead().upper if negated else self.current.upper
         parse = {
@@ -219,7 +219,7 @@ class ExpressionParser(CallParser):
         return self._accessed(self._primary(), start)
 
     def _accessed(self, node: Any, start: int) -> Any:
-        """Take what follows an operand: [index] and .field."""
+        """Parse accesses after an operand: [index] and .field."""
         while True:
             if self.current.upper == "[":
                 self.take()

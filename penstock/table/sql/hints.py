@@ -7,7 +7,7 @@ from penstock.table.sql.stream import TokenStream
 from penstock.table.sql.tokens import Kind, Source, Token, tokenize
 from penstock.table.sql.trees import Hint
 
-# What Flink knows; those of joins say how a batch job joins.
+# The hints of Flink; join hints select the join strategy of batch jobs.
 HINTS = (
     "OPTIONS",
     "LOOKUP",

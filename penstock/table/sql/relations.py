@@ -1,4 +1,4 @@
-"""The grammar of what stands in FROM: tables, joins, functions, UNNEST, and of ORDER BY and windows."""
+"""The grammar of FROM: tables, joins, functions, UNNEST, and of ORDER BY and windows."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class RelationParser(PatternParser):
     # --- one relation -------------------------------------------------------------------------
 
     def relation(self) -> Any:
-        """Take a relation with what belongs to it: FOR SYSTEM_TIME, MATCH_RECOGNIZE, hints, alias."""
+        """Parse a relation with its clauses: FOR SYSTEM_TIME, MATCH_RECOGNIZE, hints, alias."""
         start = self.index
         node = self._plain_relation()
         hints: tuple[Hint, ...] = ()
@@ -240,7 +240,7 @@ class RelationParser(PatternParser):
     # --- ORDER BY and windows -----------------------------------------------------------------
 
     def order_items(self) -> list[Any]:
-        """Take what follows ORDER BY."""
+        """Parse the items of ORDER BY."""
         return self.separated(self._order_item)
 
     def _order_item(self) -> exp.Ordered:
@@ -254,7 +254,7 @@ class RelationParser(PatternParser):
         return self.placed(node, start)
 
     def window_specification(self) -> dict[str, Any]:
-        """Take what is in the parentheses behind OVER."""
+        """Parse the window specification of OVER."""
         parts: dict[str, Any] = {}
         if self.at_name() and self.current.upper not in ("ROWS", "RANGE"):
             parts["alias"] = self.identifier()

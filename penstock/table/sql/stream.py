@@ -1,4 +1,4 @@
-"""A walk over tokens that remembers what it looked for, so that an error can say what was expected."""
+"""A token stream that records expected tokens, so that an error can list them."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class TokenStream:
         return word
 
     def wanted(self, what: str, index: int | None = None) -> None:
-        """Remember that `what` could have come next."""
+        """Record that `what` was expected here."""
         index = self.index if index is None else index
         if index > self._expected_at:
             self._expected = {}
@@ -262,7 +262,7 @@ class TokenStream:
         return self.source.text[self.tokens[start].start : self.tokens[end - 1].end]
 
     def expected_words(self) -> list[str]:
-        """Return what could have come at the place farthest on."""
+        """Return the expected tokens at the farthest position."""
         return list(self._expected)
 
     def error_at(self, token: Token, message: str, hint: str | None = None) -> SqlParseError:
@@ -303,7 +303,7 @@ class TokenStream:
         return None
 
 
-_BEFORE_NAMES = ("FROM", "JOIN", "INTO", "TABLE", "AS", ".")  # what follows is meant as a name
+_BEFORE_NAMES = ("FROM", "JOIN", "INTO", "TABLE", "AS", ".")  # the next token is meant as a name
 _CLAUSES = ("FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "JOIN", "UNION", "SELECT", "INTO")
 
 

@@ -29,7 +29,7 @@ BOUNDS: Final[dict[type[t.DataType], tuple[int, int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnRule:
-    """How a column is made up: what `fields.NAME.*` say."""
+    """How a column is generated: the options `fields.NAME.*`."""
 
     name: str
     type: t.DataType
@@ -46,7 +46,7 @@ class ColumnRule:
 
 
 def inner_types(kind: t.DataType) -> dict[str, t.DataType]:
-    """Return what a type is made of, by the names that options have for it.
+    """Return the inner types of a type, by the names that options use for them.
 
     >>> inner_types(t.ArrayType(t.IntType()))
     {'element': IntType(true)}

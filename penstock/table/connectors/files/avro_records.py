@@ -120,7 +120,7 @@ def _changed(value: Any, convert: Convert | None) -> Any:
 
 
 def _converter(kind: t.DataType) -> Convert | None:
-    """Return what makes a value of a type of what fastavro gives; None: it is one."""
+    """Return a converter for values that fastavro returns; None if they need no conversion."""
     match kind:
         case t.TimestampType():
             return _without_zone

@@ -22,7 +22,7 @@ _ZONE: Final = "sink.partition-commit.watermark-time-zone"
 _KIND: Final = "partition.time-extractor.kind"
 _PATTERN: Final = "partition.time-extractor.timestamp-pattern"
 _FORMATTER: Final = "partition.time-extractor.timestamp-formatter"
-# What Flink has and files here have not, with the reason.
+# Values that Flink supports and Penstock does not, with the reason.
 _OTHERS: Final = {
     (_POLICY, "metastore"): "filesystem tables are not registered in a metastore",
     (_POLICY, "custom"): "custom policies are Java classes, which cannot be loaded",
@@ -31,7 +31,7 @@ _OTHERS: Final = {
 
 
 def commit_trigger(context: TableContext, options: Mapping[str, Any]) -> CommitTrigger | None:
-    """Return when partitions are committed, None if nothing is to be done then; refuse what does not go together."""
+    """Return when partitions are committed, None if there is no commit policy; reject contradictory options."""
     name = str(context.table.path)
     kinds = [each.strip() for each in (options[_POLICY] or "").split(",") if each.strip()]
     for kind in kinds:

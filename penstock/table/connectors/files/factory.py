@@ -126,7 +126,7 @@ class FilesFactory:
 
 
 def _options(context: TableContext) -> dict[str, Any]:
-    free = (f"{context.options.get('format')}.",)  # what is checked with its format
+    free = (f"{context.options.get('format')}.",)  # options that are checked with the format
     return checked(context.options, OPTIONS, str(context.table.path), free=free)
 
 
@@ -247,7 +247,7 @@ class FilesTable:
                 )
 
     def _lines(self, form: str) -> Any:
-        """Return what writes frames as lines: in columns, or row by row where columns cannot be written or options ask for it."""
+        """Return a writer of frames as lines: in columns, or row by row where columns cannot be written or options ask for it."""
         table = self._context.table
         columns = {
             each.name: each.type
@@ -405,7 +405,7 @@ class FilesScan:
         return self._types[name] if name in self._types else METADATA[self._metadata[name]][0]
 
     def lookup_provider(self, keys: Sequence[str], names: Sequence[str]) -> LookupProvider:
-        """Return what has read all files, and reads them again after some time if the options say so."""
+        """Return a provider that loads all files, and reloads them if the options say so."""
         if self._changes:
             raise ConfigurationError(
                 f"table {self._name} cannot be used in a lookup join: its files contain a changelog",

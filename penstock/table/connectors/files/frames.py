@@ -1,4 +1,4 @@
-"""File formats that are read in columns: what a table's scan gives are polars.DataFrames."""
+"""File formats that are read in columns, as polars.DataFrames."""
 
 from __future__ import annotations
 

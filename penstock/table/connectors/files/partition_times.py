@@ -23,7 +23,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class PartitionTimes:
-    """Tells the time of partitions (Flink's `partition.time-extractor`).
+    """Extracts the time of partitions (Flink's `partition.time-extractor`).
 
     `pattern`: a text in which `$column` stands for the value of a partition column; None: the value of the first one. `formatter`: how the time is written in it, as a pattern
     of Java; None: `2024-01-31` or `2024-01-31 12:30:00`. `zone`: the time zone of what is written.
@@ -109,7 +109,7 @@ def wrong_pattern(pattern: str, keys: Sequence[str]) -> str | None:
 
 
 def wrong_formatter(formatter: str) -> str | None:
-    """Return what is wrong with a pattern of times, or None."""
+    """Return the error of a formatter pattern, or None."""
     parts = tokens(formatter)
     if parts is None:
         return "unclosed quotation mark"

@@ -1,4 +1,4 @@
-"""Committing partitions: which are due, and what waits (pure functions); and the committer that publishes and marks."""
+"""Committing partitions: which are due, and which wait (pure functions); and the committer that publishes and marks."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class WaitingPartitions:
 
     @classmethod
     def of(cls, pending: Any) -> WaitingPartitions:
-        """Return what a committer returned, be it one with or without partitions."""
+        """Return the state of a committer, with or without partitions."""
         if isinstance(pending, WaitingPartitions):
             return pending
         return cls().with_files(pending or ())
 
     def with_files(self, files: Any) -> WaitingPartitions:
-        """Return what waits, with more files; partitions that did not wait do from now on."""
+        """Return the waiting partitions with more files, which may add partitions."""
         created = dict(self.created)
         for file in files:
             created[file.bucket] = min(created.get(file.bucket, file.created_ms), file.created_ms)
@@ -116,7 +116,7 @@ class PartitionCommitter(FileCommitter):
         self._mark = mark
 
     def plan(self, request: CommitRequest) -> tuple[list[Publication], Any]:
-        """Publish what is due by the policy, and what belongs to partitions that are due."""
+        """Publish files that are due by the policy, and those of partitions that are due."""
         published, _, waiting = plan_partitions(request, self._policy, self._trigger)
         return published, waiting
 
@@ -157,7 +157,7 @@ class ReplacingCommitter(PartitionCommitter):
         self._directory = directory
 
     def commit(self, request: CommitRequest) -> Any:
-        """Delete what was there, then publish."""
+        """Delete the existing files, then publish."""
         if request.final:
             published, _ = self.plan(request)
             own = {publication.path for publication in published}

@@ -21,7 +21,7 @@ from penstock.table.connectors.files.partitions import (
     ReplacingCommitter,
 )
 
-# What Hive and Flink write as %XX in the names of partitions.
+# Characters that Hive and Flink escape as %XX in partition names.
 _ESCAPED = "\"#%'*/:=?\\{[]^"
 
 
@@ -77,7 +77,7 @@ class FramesSink(FileSink):
         return writer
 
     def create_committer(self) -> FileCommitter:
-        """Create what publishes files, and commits partitions."""
+        """Create the committer that publishes files and commits partitions."""
         path, policy, merge = self.base_path, self._policy, self._merge
         if self._replaced is not None:
             whole = not self._keys or self._replaced != ""

@@ -131,7 +131,7 @@ class JdbcTable:
         return [*self._names, *more]
 
     def lookup_provider(self, keys: Sequence[str], names: Sequence[str]) -> LookupProvider:
-        """Return what asks the database by key."""
+        """Return a provider that queries the database by key."""
         wanted = list(dict.fromkeys([*names, *keys]))
         query = f"({select(self._table, wanted, self._connection.target.kind)})"
         lookup = JdbcLookup(

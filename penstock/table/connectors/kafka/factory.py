@@ -47,7 +47,7 @@ from penstock.table.connectors.options import checked
 from penstock.table.connectors.providers import Scanned, TableContext, Written
 from penstock.table.types import DataType
 
-_VALUE = "value."  # what begins the names of metadata that the format of values knows
+_VALUE = "value."  # prefix of metadata keys of the value format
 _GUARANTEES = {
     "exactly-once": DeliveryGuarantee.EXACTLY_ONCE,
     "at-least-once": DeliveryGuarantee.AT_LEAST_ONCE,
@@ -100,7 +100,7 @@ class KafkaTable:
         self._metadata = {
             each.name: each.key for each in table.columns if isinstance(each, MetadataColumn)
         }
-        # What a sink gets, in this order.
+        # The columns that a sink gets, in this order.
         self._written = [
             each.name
             for each in table.columns

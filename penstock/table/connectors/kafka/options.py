@@ -1,4 +1,4 @@
-"""The options of Kafka's tables, and what they say about offsets."""
+"""The options of Kafka tables, and the offsets that they define."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of messages with keys and with what Kafka knows of them, and messages of such rows."""
+"""Conversion between Kafka messages (key, value, metadata) and rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.table import types as t
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
-# What can be read besides the message itself: name -> type, and how it is taken.
+# Readable metadata: key -> type and accessor.
 METADATA: Final[dict[str, tuple[t.DataType, Callable[[KafkaRecord], Any]]]] = {
     "topic": (t.VarCharType(2**31 - 1, nullable=False), lambda record: record.topic),
     "partition": (t.IntType(nullable=False), lambda record: record.partition),
@@ -31,7 +31,7 @@ METADATA: Final[dict[str, tuple[t.DataType, Callable[[KafkaRecord], Any]]]] = {
 }
 
 
-WRITABLE: Final = ("timestamp", "headers")  # of what can be read, what can be written
+WRITABLE: Final = ("timestamp", "headers")  # metadata that can be written
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Built-in functions: their names, and what a call of one is, typed."""
+"""Built-in functions: names, and typing of calls."""
 
 from __future__ import annotations
 

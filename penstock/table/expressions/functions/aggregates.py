@@ -1,4 +1,4 @@
-"""Aggregate functions, ranking functions and LAG and LEAD: what they take and what they give."""
+"""Aggregate functions, ranking functions, LAG and LEAD: parameters and result types."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def as_text(operand: Rex) -> Rex | None:
 
 
 def one_of(*parameters: Parameter) -> Parameter:
-    """Return a parameter that takes what the first of several does that fits."""
+    """Return a parameter that accepts the operand of any of several parameters, the first match wins."""
 
     def convert(operand: Rex) -> Rex | None:
         for each in parameters:

@@ -245,7 +245,7 @@ def _ordered(
     columns = replace(window, start=start, end=start + 1)
     found = columns
     if spec.window is not None and spec.window.kind == "SESSION":
-        # Sessions of one key: they are grouped by what they were made by.
+        # Sessions are grouped by the key that they were built with.
         found = replace(columns, starts_differ=True, ends_differ=True)
     traits = Traits(keys=smallest(found.keys(key)), window=columns)
     whole = operator(spec, (sent,), tuple(fields), traits, single=not keys)
@@ -333,7 +333,7 @@ def _over_mode(node: Over, below: Physical, context: Context) -> str:
 def _with_operands(
     below: Physical, calls: Sequence[AggregateCall], context: Context
 ) -> tuple[Physical, tuple[AggregateCall, ...]]:
-    """Append what calls compute of a row to it, so that they read columns only."""
+    """Append the operands of calls as columns, so that calls only read columns."""
     added: list[Rex] = []
 
     def place(rex: Rex) -> Rex:

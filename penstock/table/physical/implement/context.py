@@ -15,7 +15,7 @@ Implement = Callable[[Any, "Context"], Physical]
 
 
 class Context:
-    """Settings, and what was made of which logical node: a node that two others read is made once."""
+    """Settings, and the physical nodes by logical node: a shared node is built once."""
 
     def __init__(
         self, settings: PlannerSettings, implementations: dict[type[Node], Implement]
@@ -48,5 +48,5 @@ class Context:
         except SqlError as error:
             if not self._failed and node.place is not None:
                 error.at(node.place.position, node.place.statement, node.place.length)
-            self._failed = True  # nodes around it are not what is wrong
+            self._failed = True  # the error belongs to this node, not to those around it
             raise

@@ -186,7 +186,7 @@ def _at_most_one(keys: Keys, columns: Sequence[int]) -> bool:
 
 
 def joined_keys(kind: str, left: Physical, right: Physical, sides: Sides) -> Keys:
-    """Return by what joined rows are known."""
+    """Return the upsert keys of joined rows."""
     ours = _after(left, sides.left_keys)
     if kind in _LEFT_ONLY:
         return ours

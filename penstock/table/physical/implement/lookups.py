@@ -227,7 +227,7 @@ def _operator(
 def _behaviour(
     hints: dict[str, Any], source: Any, left: Physical, context: Context
 ) -> dict[str, Any]:
-    """Return what the LOOKUP hint and the options say about waiting and trying again."""
+    """Return the asynchronous and retry settings of the LOOKUP hint and the options."""
     hint = hints.get("LOOKUP") or {}
     configuration = context.settings.configuration
     asynchronous = str(hint.get("async", getattr(source, "asynchronous", False))).lower() == "true"
@@ -247,7 +247,7 @@ def _behaviour(
         }
     return {
         "asynchronous": asynchronous,
-        # A row that is taken back must not come before the row that it takes back.
+        # A retraction must not overtake the row that it retracts.
         "ordered": mode == "ORDERED" or left.traits.changes.retracts,
         "capacity": int(hint.get("capacity", configuration.get(options.ASYNC_CAPACITY))),
         "timeout_ms": to_millis(hint["timeout"])

@@ -52,7 +52,7 @@ _log = logging.getLogger("penstock.table")
 
 
 def changes_of(mode: ChangelogMode) -> Changes:
-    """Return what a connector's mode means for the plan."""
+    """Translate the changelog mode of a connector."""
     return Changes(
         updates=mode.contains(RowKind.UPDATE_AFTER),
         deletes=mode.contains(RowKind.DELETE),
@@ -61,7 +61,7 @@ def changes_of(mode: ChangelogMode) -> Changes:
 
 
 def table_source(table: Any, given: dict[str, str], context: Context) -> Any:
-    """Return what the connector of a table offers to readers."""
+    """Return the source of a table's connector."""
     factory = factory_of(table, given, context)
     source = factory.source(table_context(table, given, context))
     if source is None:
@@ -98,13 +98,13 @@ def table_context(table: Any, given: dict[str, str], context: Context) -> TableC
     """Return the context of a factory: all options except watermark options, which are common to all connectors."""
     settings = context.settings
     options_given = {**table.options, **given}
-    watermark_options(options_given, str(table.path))  # refuses what is wrong, also before a sink
+    watermark_options(options_given, str(table.path))  # rejects invalid options, also before a sink
     own = without_watermark_options(options_given)
     return TableContext(table, own, settings.configuration, settings.batch)
 
 
 def implement_scan(node: Scan, context: Context) -> Physical:
-    """Read a table: conditions, columns and limit go to the connector where it takes them; what it gives is made a proper changelog."""
+    """Read a table: filters, columns and limit are pushed into the connector where it supports them; its output is normalized to a changelog."""
     table = node.table
     source = table_source(table, node.options, context)
     if not hasattr(source, "scan"):
@@ -163,7 +163,7 @@ def implement_scan(node: Scan, context: Context) -> Physical:
 def _watermarks(
     node: Scan, scanned: Scanned, rows: RowsToColumnsSpec | None, context: Context
 ) -> tuple[TableSourceSpec | None, list[str]]:
-    """Return the source that emits the table's watermarks, and what EXPLAIN shows of it; None if it emits none of its own."""
+    """Return the source that emits the table's watermarks, and its description in EXPLAIN; None if it emits none of its own."""
     table, watermark = node.table, node.watermark
     given = {**table.options, **node.options}
     if watermark is None or watermark.expression is None:
@@ -176,7 +176,7 @@ def _watermarks(
         return None, []
     chosen = watermark_options(given, str(table.path))
     idle_ms = context.settings.millis(options.IDLE_TIMEOUT)
-    # What is read is in the order of the scan; its schema may have fewer columns.
+    # Columns are in the order of the scan; its schema may have fewer columns.
     place = {name: at for at, name in enumerate(scanned.names)}
 
     def read(ref: InputRef) -> InputRef:

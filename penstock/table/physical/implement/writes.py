@@ -38,7 +38,7 @@ def mode_of(changes: Changes) -> ChangelogMode:
 
 
 def implement_write(node: Write, context: Context) -> Physical:
-    """Write to a table what it takes; refuse changes that it cannot take."""
+    """Write to a table; reject changes that its sink does not support."""
     table = node.table
     below = context.implement(node.input)
     if context.settings.batch:
