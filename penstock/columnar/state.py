@@ -93,7 +93,7 @@ class KeyedCache:
         """Evict entries that were not used lately if there are too many; called between batches."""
         if len(self._live) > self._bound:
             self.flush()
-            # Dictionaries keep the order of insertion: the older half is let go.
+            # Dictionaries keep insertion order: the older half is evicted.
             keep = len(self._live) // 2
             entries = list(self._live.items())[-keep:]
             self._live = {key: value for key, value in entries if value is not MISSING}

@@ -195,7 +195,7 @@ def series_of(name: str, values: Sequence[Any], data_type: t.DataType, shown: st
 
 
 def unchecked_series(name: str, values: Sequence[Any], data_type: t.DataType) -> pl.Series:
-    """Return a column of values of rows; whatever Polars or a conversion raises if one does not fit."""
+    """Return a column of values of rows; raises the error of Polars or of a conversion if one does not fit."""
     convert = encoder(data_type)
     made = values if convert is None else [convert(each) for each in values]
     dtype = dtype_of(data_type)

@@ -95,7 +95,7 @@ def check(query: str, rows: list[str]) -> None:
         if mode == EPOCHS or query not in STATELESS
     ],
 )
-def test_a_query_gives_what_flink_gives(query: str, mode: str, events: Path) -> None:
+def test_query_matches_recorded_flink_result(query: str, mode: str, events: Path) -> None:
     check(query, run(query, events, penstock_execution_mode=mode))
 
 

@@ -1,6 +1,6 @@
 """Aggregate functions that keep their values as Python objects, computed row by row, with retraction.
 
-Accumulators are lists and dictionaries of values, so that they can be pickled whatever becomes of this module. They are changed in place.
+Accumulators are lists and dictionaries of values, so that they can be unpickled whatever becomes of this module. They are changed in place.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class JsonPath:
     definite: bool
 
     def read(self, document: Any) -> Any:
-        """Return the value that the path leads to (a list for paths that may lead to several); MISSING if it is not there."""
+        """Return the value that the path leads to (a list for paths that may lead to several); MISSING if there is none."""
         found = [document]
         for step in self.steps:
             found = [each for value in found for each in step(value)]

@@ -21,7 +21,7 @@ from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.late_records import LateRecords
 from penstock.runtime.records import MAX_WATERMARK, MIN_WATERMARK
 
-_LEAST: Final = 64  # rows of inner joins go away when so many milliseconds of them, or an eighth of the interval, are over
+_LEAST: Final = 64  # rows of inner joins are removed in bulk: once this many milliseconds, or an eighth of the interval, have expired
 
 
 class IntervalJoinOperator(StreamOperator):

@@ -18,9 +18,9 @@ from penstock.runtime.time.timestamp_check import TimestampCheck
 
 
 class WatermarkOperator(StreamOperator):
-    """Emits the highest value of the watermark expression after each batch; of the watermarks from upstream only MAX counts.
+    """Emits the highest value of the watermark expression after each batch; upstream watermarks are ignored, except MAX.
 
-    With an auto-watermark interval of 0 the watermark follows each row that raises it. In BATCH mode there is no watermark before the end.
+    With an auto-watermark interval of 0 a watermark is emitted after each row that raises it. In BATCH mode there is none before the end.
     """
 
     def open(self, context: OperatorContext) -> None:

@@ -1,6 +1,6 @@
-"""What expressions over a match read of its rows: FIRST, LAST and aggregates of the rows of some variables.
+"""Leaves of expressions over a match: FIRST, LAST and aggregates of the rows of some variables.
 
-What they compute of a single row is computed in columns when the row comes; an event is the tuple of these values, after a number
+Expressions over a single row are computed in columns when the row arrives; an event is the tuple of these values, after a number
 that says which of two events came first.
 """
 

@@ -57,7 +57,7 @@ class FinalTableSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class DropKindsSpec(OperatorSpec):
-    """Leaves out -U rows, and turns -D into nothing where `deletes` says so.
+    """Drops -U rows, and -D rows if `deletes` is set.
 
     `keys`: a filter may have left out the +U row of a key, so a -U row that no other row of its key follows in the batch becomes -D.
     """

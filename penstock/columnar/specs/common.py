@@ -13,7 +13,7 @@ DELETE: Final = 3
 
 
 def column(index: int) -> str:
-    """Return the name that a column has in a batch: its position counts, whatever the query calls it.
+    """Return the name that a column has in a batch: it depends on the position, not on the name in the query.
 
     >>> column(3)
     'c3'

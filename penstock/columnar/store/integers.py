@@ -104,9 +104,9 @@ class NumberTable:
             found[pending[same]] = there[same]
             left = ~same
             pending, at = pending[left], (at[left] + 1) & mask
-        return self._number_anew(found - known, places, known)
+        return self._renumber(found - known, places, known)
 
-    def _number_anew(self, found: Numbers, places: Numbers, known: int) -> Numbers:
+    def _renumber(self, found: Numbers, places: Numbers, known: int) -> Numbers:
         """Number the new rows consecutively, drop duplicates, and return the positions of all."""
         new = np.flatnonzero(found == np.arange(len(found)))
         if len(new) == len(found):

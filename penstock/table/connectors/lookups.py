@@ -30,9 +30,9 @@ CACHE_OPTIONS: Final[tuple[Option, ...]] = (
 
 
 class LoadedLookup:
-    """A table that is read whole when it is opened, and again after some time, if that is wanted. Its source has an end.
+    """A table that is loaded completely when it is opened, and reloaded periodically if configured. Its source is bounded.
 
-    `keys` are positions in `types`. Whoever can work with columns takes the `frame`.
+    `keys` are positions in `types`. Columnar callers use `frame`.
     """
 
     def __init__(

@@ -33,8 +33,8 @@ def _duration_ms(text: str) -> int:
 class Option:
     """An option of a connector or format.
 
-    `kind`: how its text becomes a value; `choices`: the texts that there are, if not any. One that Flink has, and that changes nothing here,
-    says why in `no_effect`: a warning tells it when it is set.
+    `kind`: how its text becomes a value; `choices`: the valid texts, if restricted. An option of Flink without effect in
+    Penstock has the reason in `no_effect`, which is logged as a warning when the option is set.
     """
 
     name: str

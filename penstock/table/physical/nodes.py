@@ -1,7 +1,7 @@
 """The nodes of a physical plan: operators, with the properties of their rows.
 
-Most of them are operators: a spec of `penstock.columnar.specs`, which says everything that a task must know. What a spec depends on that only the whole plan
-tells (whether -U rows are needed behind it) is filled in at the end, see `changes.settle`.
+Most of them are operators: a spec of `penstock.columnar.specs`, which contains everything that a task needs. Properties that
+depend on the whole plan (whether -U rows are needed downstream) are filled in at the end, see `changes.settle`.
 """
 
 from __future__ import annotations

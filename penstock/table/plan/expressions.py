@@ -429,7 +429,7 @@ class Expressions:
     def visit_jsonexists(self, tree: Any) -> Rex:
         """JSON_EXISTS."""
         operands = [self.convert(tree.this), self.convert(tree.args["path"])]
-        symbols = _said({"on_error": tree.args.get("on_error")})
+        symbols = _given({"on_error": tree.args.get("on_error")})
         return self.call(tree, "JSON_EXISTS", operands, symbols=symbols)
 
     def visit_jsonvalue(self, tree: Any) -> Rex:
@@ -448,20 +448,20 @@ class Expressions:
             what = tree.args.get(each)
             symbols[each] = self.convert(what) if isinstance(what, exp.Expression) else what
         operands = [self.convert(tree.this), self.convert(tree.args["path"])]
-        return self.call(tree, name, operands, symbols=_said(symbols))
+        return self.call(tree, name, operands, symbols=_given(symbols))
 
     def visit_jsonobject(self, tree: Any) -> Rex:
         """JSON_OBJECT."""
         operands = [self.convert(part) for pair in tree.expressions for part in pair.expressions]
         return self.call(
-            tree, "JSON_OBJECT", operands, symbols=_said({"on_null": tree.args.get("on_null")})
+            tree, "JSON_OBJECT", operands, symbols=_given({"on_null": tree.args.get("on_null")})
         )
 
     def visit_jsonarray(self, tree: Any) -> Rex:
         """JSON_ARRAY."""
         operands = [self.convert(each) for each in tree.expressions]
         return self.call(
-            tree, "JSON_ARRAY", operands, symbols=_said({"on_null": tree.args.get("on_null")})
+            tree, "JSON_ARRAY", operands, symbols=_given({"on_null": tree.args.get("on_null")})
         )
 
     # calls
@@ -555,7 +555,7 @@ class Expressions:
     # only supported in blocks of queries
 
     def visit_subquery(self, tree: Any) -> Rex:
-        """A subquery, where there is no query around."""
+        """A subquery outside of a query."""
         self.unsupported(tree, "a subquery is not allowed here")
 
     visit_exists = visit_subquery
@@ -587,7 +587,7 @@ WINDOW_PROPERTIES = {
 }
 
 
-def _said(symbols: dict[str, Any]) -> dict[str, Any]:
+def _given(symbols: dict[str, Any]) -> dict[str, Any]:
     """Return the options given in the query; functions have their own defaults."""
     return {name: value for name, value in symbols.items() if value is not None}
 

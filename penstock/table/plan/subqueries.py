@@ -210,7 +210,7 @@ def _scalar(block: Block, tree: Any) -> Rex:
         return _column(block, _extend(block, single, TRUE))
     keys = keyed(inner, Frame(block.level, block.node))
     wide, positions = keys.node, list(keys.positions)
-    nothing = _values_of_nothing(node)
+    nothing = _values_without_rows(node)
     empty = None if nothing is None else nothing[0]
     if empty is None and not _one_row(node):
         wide = _single_value(wide, positions)
@@ -262,7 +262,7 @@ def _single_value(node: Node, keys: Sequence[int]) -> Node:
     )
 
 
-def _values_of_nothing(node: Node) -> list[Rex] | None:
+def _values_without_rows(node: Node) -> list[Rex] | None:
     """Return what a query with an aggregate of everything gives for no rows, column by column; None for any other query."""
     below = node.input if isinstance(node, Project) else node
     if not isinstance(below, Aggregate) or below.keys or below.window or below.sets:
@@ -377,7 +377,7 @@ def lateral_query(clause: FromClause, tree: Any, kind: str, joined: Any) -> None
     both = Expressions(clause.context, Scope([*clause.relations, *right]))
     asked = TRUE if on is None else both.condition(on, "the condition of ON")
     conditions = [_joined(block, each) for each in inner.conditions]
-    nothing = _values_of_nothing(node) if conditions else None
+    nothing = _values_without_rows(node) if conditions else None
     if nothing is None:
         conditions = [each for each in (*conditions, asked) if each != TRUE]
         found: Node = join(clause.node, inner.node, kind, conjunction(conditions))

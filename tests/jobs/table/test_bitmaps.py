@@ -109,7 +109,7 @@ def test_connectors_without_them_are_refused_them(tables, connector):
         ("SELECT BITMAP_OR_AGG(1) FROM t", "BITMAP_OR_AGG does not accept INT"),
     ],
 )
-def test_what_bitmaps_are_not_is_refused(tables, query, message):
+def test_unsupported_bitmap_operations_are_rejected(tables, query, message):
     tables.execute_sql("CREATE TABLE t (b BITMAP) WITH ('connector' = 'blackhole')")
     with pytest.raises(ValidationError, match=message):
         tables.sql_query(query)

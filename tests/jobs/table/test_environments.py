@@ -248,7 +248,7 @@ def test_a_query_is_cancelled_if_it_is_printed_no_further(
     assert client.get_job_status().result().name == "CANCELED"
 
 
-def test_a_query_goes_on_from_a_savepoint(tmp_path: Any) -> None:
+def test_query_resumes_from_a_savepoint(tmp_path: Any) -> None:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("execution.checkpointing.interval", "100 ms")
     env.get_config().set("parallelism.default", "1")
@@ -272,7 +272,7 @@ def test_a_query_goes_on_from_a_savepoint(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["epochs", "pipelined"])
-def test_a_query_that_fails_on_its_way_counts_each_row_once(mode: str, tmp_path: Any) -> None:
+def test_restarted_query_counts_each_row_once(mode: str, tmp_path: Any) -> None:
     failed = tmp_path / "failed"
 
     def fails_once(number: int) -> int:

@@ -144,7 +144,7 @@ def test_partitions_are_directories(tables: TableEnvironment, tmp_path: Path) ->
     assert (tmp_path / "t/dt=2024-01-02/hm=__DEFAULT_PARTITION__").exists()
 
 
-def test_a_line_that_is_no_row_fails_the_job_and_names_the_file(
+def test_invalid_line_fails_the_job_and_names_the_file(
     tables: TableEnvironment, tmp_path: Path
 ) -> None:
     (tmp_path / "rows.csv").write_text("1,a\nx,b\n")
@@ -223,9 +223,7 @@ def test_json_values_become_those_of_the_columns(tables: TableEnvironment, tmp_p
         }
 
 
-def test_what_is_no_json_and_no_value_is_left_out_if_asked_for(
-    tables: TableEnvironment, tmp_path: Path
-) -> None:
+def test_invalid_json_is_skipped_if_requested(tables: TableEnvironment, tmp_path: Path) -> None:
     lines = [
         '{"i": 1, "r": {"x": 1, "y": true}}',
         '{"i":',
@@ -330,7 +328,7 @@ def test_overwriting_fails_over(batch: TableEnvironment, tmp_path: Path) -> None
         assert rows_of(batch, "SELECT * FROM t") == {("3",): 1}
 
 
-def test_what_cannot_be_overwritten_is_refused(tables: TableEnvironment, tmp_path: Path) -> None:
+def test_unsupported_insert_overwrite_is_rejected(tables: TableEnvironment, tmp_path: Path) -> None:
     given = f"'connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = 'csv'"
     tables.execute_sql(f"CREATE TABLE t (n INT) WITH ({given})")
     tables.execute_sql("CREATE TABLE p (n INT) WITH ('connector' = 'print')")

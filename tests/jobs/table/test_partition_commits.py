@@ -182,7 +182,7 @@ def test_rows_that_would_wait_for_a_larger_file_are_committed_with_their_partiti
     "moment",
     ["after write_manifest", "before commit_sink", "after commit_sink", "before write_manifest"],
 )
-def test_what_waits_survives_a_failure(hours: Hours, moment: str) -> None:
+def test_waiting_partitions_survive_a_failure(hours: Hours, moment: str) -> None:
     """The first fault strikes when an hour waits, the second one when it is committed."""
     faults = [StepFault(moment, 1), StepFault(moment, 3), StepFault(moment, 5)]
     with protocol_faults(*faults) as watched, hours.running(BY_TIME):
@@ -200,7 +200,7 @@ def test_what_waits_survives_a_failure(hours: Hours, moment: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["stopped", "beside", "edited"])
-def test_what_waits_is_part_of_a_savepoint(hours: Hours, tmp_path: Path, how: str) -> None:
+def test_waiting_partitions_are_part_of_a_savepoint(hours: Hours, tmp_path: Path, how: str) -> None:
     """The second job writes nothing to the hour that it commits, and has another number of writers."""
     directory = str(tmp_path / "savepoints")
     with hours.running(BY_TIME) as client:
@@ -222,7 +222,7 @@ def test_what_waits_is_part_of_a_savepoint(hours: Hours, tmp_path: Path, how: st
 
 
 @pytest.mark.parametrize("sink", [BY_TIME, BY_CLOCK], ids=["watermark", "clock"])
-def test_a_drained_job_commits_everything_and_another_goes_on(
+def test_drained_job_commits_everything_and_another_resumes(
     hours: Hours, tmp_path: Path, sink: dict[str, str]
 ) -> None:
     with hours.running(sink) as client:

@@ -104,7 +104,7 @@ CASES = {
 }
 
 
-def test_a_file_that_cannot_be_read_is_told_in_words_of_sql(tmp_path: Path) -> None:
+def test_unreadable_file_error_uses_sql_terms(tmp_path: Path) -> None:
     def check(case: Unreadable) -> None:
         directory = tmp_path / str(len(list(tmp_path.iterdir())))
         directory.mkdir()

@@ -105,7 +105,7 @@ def test_rows_come_and_go(kind, seed):
         assert functions[1].result(accumulators[1]) == (None if found is None else len(found))
 
 
-def test_what_is_not_there_any_more_cannot_be_taken_back():
+def test_expired_values_cannot_be_retracted():
     function = aggregate("BITMAP_OR_AGG")
     accumulator = function.create()
     for _ in range(2):
@@ -116,7 +116,7 @@ def test_what_is_not_there_any_more_cannot_be_taken_back():
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("retracts", [False, True], ids=["append", "retract"])
-def test_groups_go_on_from_a_snapshot(backend, retracts):
+def test_groups_are_restored_from_a_snapshot(backend, retracts):
     chance = random.Random(4)
     types = (IntType(), IntType(), BitmapType())
     calls = tuple(

@@ -155,7 +155,7 @@ def test_each_row_has_its_value(text: str, expected: list[Any]) -> None:
         ("s = '12' AND CAST(s AS INT) = 12", [False, True, None, False]),
     ],
 )
-def test_what_is_not_needed_does_not_fail(text: str, expected: list[Any] | None) -> None:
+def test_unneeded_operands_are_not_evaluated(text: str, expected: list[Any] | None) -> None:
     if expected is None:  # one row does need it
         with pytest.raises(RecordError, match="division by zero"):
             values(text)
@@ -306,7 +306,7 @@ def test_chance_differs_from_row_to_row() -> None:
         ("ARRAY", [literal_of(1), literal_of("a")], "no common type"),
     ],
 )
-def test_calls_that_do_not_fit_say_what_does(name: str, operands: list[Rex], message: str) -> None:
+def test_invalid_calls_show_the_usage(name: str, operands: list[Rex], message: str) -> None:
     with pytest.raises(PenstockError, match=message):
         resolve(name, operands)
 

@@ -200,7 +200,7 @@ def test_distinct_rows_are_groups_without_aggregates() -> None:
     ]
 
 
-def test_a_group_that_was_not_written_for_its_time_to_live_begins_anew() -> None:
+def test_expired_group_starts_again() -> None:
     calls = (call("COUNT"), call("COUNT", 2, distinct=True))
     driver = ColumnDriver(GroupAggregateSpec(TYPES, (0,), calls, ttl_ms=100), TYPES)
     driver.feed([(1, "a", 5)])

@@ -119,7 +119,7 @@ class Slow(Table):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_answers_to_what_was_asked_again_belong_to_their_keys(asynchronous: bool) -> None:
+def test_retried_lookups_belong_to_their_keys(asynchronous: bool) -> None:
     retry = {"predicate": "lookup_miss", "attempts": 3, "delay_ms": 1}
     table = Slow()
     spec = _spec(table, "LEFT", retry=retry, asynchronous=asynchronous, capacity=1)

@@ -445,7 +445,7 @@ def test_the_spread_of_whole_numbers_is_a_whole_number() -> None:
     ]
 
 
-def test_what_nobody_will_see_is_forgotten() -> None:
+def test_rows_outside_of_all_frames_are_dropped() -> None:
     spec = OverAggregateSpec(
         TYPES, (0,), TIME, AGGREGATES[:4], rowtime=True, rows=False, preceding=1000
     )

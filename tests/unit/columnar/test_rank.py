@@ -280,7 +280,7 @@ def test_rows_whose_rank_only_rises_need_not_all_be_kept() -> None:
     assert running.harness.operator._rows.store.live == 6  # type: ignore[attr-defined]
 
 
-def test_a_key_that_has_expired_begins_anew() -> None:
+def test_expired_key_starts_again() -> None:
     spec = RankSpec(TYPES, (0,), ORDERS["one"], 1, 1, strategy="APPEND", ttl_ms=1000)
     running = Stopped(spec, "hashmap")
     for advance, value in ((0, 1), (900, 2), (200, 3)):

@@ -90,7 +90,7 @@ def at(millis: int) -> tuple[dt.datetime]:
     return (dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=millis),)
 
 
-def test_watermarks_follow_the_rows_and_go_on_after_a_restart() -> None:
+def test_watermarks_follow_the_rows_and_are_restored() -> None:
     driver = watermarks()
     driver.feed([at(100), at(50)])
     driver.feed([at(90)])

@@ -231,9 +231,7 @@ def test_without_an_interval_a_watermark_follows_each_row_that_raises_it(pipelin
 
 
 @pytest.mark.parametrize("gap", [None, 2], ids=["periodic", "by rows"])
-def test_each_split_goes_on_with_its_watermark_after_a_restart(
-    pipelined: bool, gap: int | None
-) -> None:
+def test_watermark_of_each_split_is_restored(pipelined: bool, gap: int | None) -> None:
     run = Run(pipelined=pipelined, gap=gap)
     run.assign("a", "b")
     run.read(a=[[1_000, 1_001]], b=[[500, 501, 502]])

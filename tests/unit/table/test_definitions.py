@@ -53,7 +53,7 @@ def names(env: TableEnvironment, table: str = "orders") -> list[object]:
     return [row[0] for row in rows(env, f"DESCRIBE {table}")]
 
 
-def test_describe_tells_all_about_columns(env: TableEnvironment) -> None:
+def test_describe_shows_all_properties_of_columns(env: TableEnvironment) -> None:
     assert rows(env, "DESCRIBE orders") == [
         ("id", "BIGINT", False, "PRI(id)", None, None, None),
         ("name", "STRING", True, None, None, None, "who"),
@@ -95,7 +95,7 @@ def test_a_definition_has_a_result_that_says_ok(
         ("(EXCLUDING OPTIONS)", 6, True, True, set()),
     ],
 )
-def test_like_takes_over_what_it_is_told_to(
+def test_like_copies_the_requested_parts(
     env: TableEnvironment,
     clause: str,
     columns: int,
@@ -159,7 +159,7 @@ def test_alter_table_changes_columns(
         ("ADD x AS nothing + 1", "computed column 'x'"),
     ],
 )
-def test_alter_table_refuses_what_would_not_fit_and_changes_nothing(
+def test_invalid_alter_table_is_rejected_and_changes_nothing(
     env: TableEnvironment, action: str, reason: str
 ) -> None:
     before = rows(env, "DESCRIBE orders")
@@ -234,7 +234,7 @@ def test_alter_table_changes_keys_watermarks_options_and_the_name(env: TableEnvi
         ("STOP JOB 'abc'", "this session has no job 'abc'"),
     ],
 )
-def test_what_is_not_there_or_there_already_is_refused(
+def test_unknown_or_duplicate_objects_are_rejected(
     env: TableEnvironment, statement: str, reason: str
 ) -> None:
     if "table .*order" in reason:
@@ -409,7 +409,7 @@ def test_a_function_that_cannot_be_imported_is_refused_at_once(env: TableEnviron
         ("USE MODULES hive", ArgumentError),
     ],
 )
-def test_what_there_is_not_is_refused_by_name(
+def test_unsupported_names_are_rejected(
     env: TableEnvironment, statement: str, kind: type[Exception]
 ) -> None:
     with pytest.raises(kind):

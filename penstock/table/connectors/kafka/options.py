@@ -152,7 +152,7 @@ def end_of(
 def _at_time(options: Mapping[str, Any], prefix: str, table: str) -> KafkaOffsetsInitializer:
     moment = options[f"{prefix}.timestamp-millis"]
     if moment is None:
-        raise _lacks(table, f"{prefix}.timestamp-millis", f"{prefix}.mode", "timestamp")
+        raise _missing_option(table, f"{prefix}.timestamp-millis", f"{prefix}.mode", "timestamp")
     return KafkaOffsetsInitializer.timestamp(moment)
 
 
@@ -161,7 +161,9 @@ def _at_offsets(
 ) -> KafkaOffsetsInitializer:
     written = options[f"{prefix}.specific-offsets"]
     if written is None or topic is None:
-        raise _lacks(table, f"{prefix}.specific-offsets", f"{prefix}.mode", "specific-offsets")
+        raise _missing_option(
+            table, f"{prefix}.specific-offsets", f"{prefix}.mode", "specific-offsets"
+        )
     offsets = {}
     for part in written.split(";"):
         try:
@@ -175,7 +177,7 @@ def _at_offsets(
     return KafkaOffsetsInitializer.offsets(offsets)
 
 
-def _lacks(table: str, option: str, because: str, value: str) -> ConfigurationError:
+def _missing_option(table: str, option: str, because: str, value: str) -> ConfigurationError:
     return ConfigurationError(
         f"table {table} is missing option '{option}'", detail=f"'{because}' is '{value}'"
     )

@@ -260,7 +260,7 @@ def test_files_are_compressed_as_their_table_says(tmp_path, form, option, compac
 
 
 @pytest.mark.parametrize(("form", "option"), [*COMPRESSIONS, ("avro", "avro.encoding")])
-def test_a_compression_that_there_is_not_is_refused(tmp_path, form, option):
+def test_unknown_compression_is_rejected(tmp_path, form, option):
     with pytest.raises(ConfigurationError, match="invalid value 'lzo'"):
         files_with(tmp_path, form, **{option: "lzo"}).explain_sql("INSERT INTO t VALUES (1, 'a')")
 

@@ -66,7 +66,7 @@ from tests.unit.table.plan.plans import plan
         ("SELECT * FROM bid MATCH_RECOGNIZE (ORDER BY ts MEASURES SUM(A.price + B.price) AS p PATTERN (A B) DEFINE A AS price > 1)", "SUM must be applied to columns of exactly one variable", None, None),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_its_place(
+def test_invalid_query_is_rejected_with_its_position(
     query: str, message: str, marked: str | None, hint: str | None
 ) -> None:
     with pytest.raises(SqlError) as caught:

@@ -55,7 +55,7 @@ def test_columns_that_fit_are_written_as_they_are() -> None:
         ("INSERT INTO meta (a, o) SELECT k, k FROM s", "column 'o' of table"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(statement: str, message: str) -> None:
+def test_mismatching_columns_are_rejected(statement: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         plan(statement)
     assert message in caught.value.message

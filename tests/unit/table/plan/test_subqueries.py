@@ -179,7 +179,9 @@ def test_not_in_of_columns_without_null_is_an_equality() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_a_join_is_refused_with_the_reason(query: str, message: str) -> None:
+def test_unsupported_correlated_subquery_is_rejected_with_the_reason(
+    query: str, message: str
+) -> None:
     with pytest.raises(SqlError) as caught:
         plan(query)
     assert message in caught.value.message

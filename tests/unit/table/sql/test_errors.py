@@ -120,7 +120,7 @@ def test_expressions_and_types_end_where_their_text_ends() -> None:
         data_type_of("INT INT")
 
 
-def test_an_error_tells_its_place_later() -> None:
+def test_position_can_be_set_on_an_error_later() -> None:
     error = ValidationError("column 'x' not found", hint="did you mean 'y'?")
     assert error.at((2, 3), "SELECT\n  x", length=1) is error
     assert str(error) == (
@@ -149,6 +149,6 @@ def test_the_nearest_name_is_found_whatever_the_case() -> None:
     assert nearest("zzz", ["PRICE", "name"]) is None
 
 
-def test_what_is_nested_too_deeply_is_refused() -> None:
+def test_too_deeply_nested_statement_is_rejected() -> None:
     with pytest.raises(SqlParseError, match="nested too deeply"):
         parse("SELECT " + "(" * 3000 + "1" + ")" * 3000)
