@@ -157,7 +157,7 @@ def test_a_table_of_given_changes() -> None:
     with pytest.raises(ConfigurationError, match="list all row kinds"):
         tables.execute_sql("SELECT * FROM u")
     tables.execute_sql("CREATE TABLE v (a INT) WITH ('connector' = 'values', 'data-id' = 'x')")
-    with pytest.raises(ConfigurationError, match="nothing is registered as 'x'"):
+    with pytest.raises(ConfigurationError, match="no values are registered as 'x'"):
         tables.execute_sql("SELECT * FROM v")
 
 

@@ -409,7 +409,7 @@ def test_a_function_that_cannot_be_imported_is_refused_at_once(env: TableEnviron
         ("USE MODULES hive", ArgumentError),
     ],
 )
-def test_unsupported_names_are_rejected(
+def test_unsupported_statements_are_rejected(
     env: TableEnvironment, statement: str, kind: type[Exception]
 ) -> None:
     with pytest.raises(kind):
