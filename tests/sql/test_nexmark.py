@@ -1,4 +1,4 @@
-"""Nexmark's queries give what Flink SQL gives, in both ways of running, also when the job fails in between.
+"""Nexmark's queries match the results of Flink SQL, in both execution modes, also when the job fails in between.
 
 `nexmark.json` has the digests of Flink's final tables over the same events: `python -m benchmarks.nexmark.compare --check` compares them row by row.
 """

@@ -1,4 +1,4 @@
-"""A query that goes on from the savepoint of a drained job knows what it knew."""
+"""A query that resumes from the savepoint of a drained job keeps its state."""
 
 from __future__ import annotations
 

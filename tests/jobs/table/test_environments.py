@@ -136,7 +136,7 @@ def test_a_table_is_made_and_filled_by_one_statement(
 
 
 def test_a_table_of_given_changes() -> None:
-    """Upserts without former rows are completed by the primary key; what is no such change is refused."""
+    """Upserts without former rows are completed by the primary key; other changes are rejected."""
     tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     changes = [
         Row.of_kind(RowKind.INSERT, "a", 1, 10),

@@ -1,4 +1,4 @@
-"""Joins in whole jobs: each kind over files, in both ways of running, and with failures in between."""
+"""Joins in whole jobs: each kind over files, in both execution modes, and with failures in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions of files are committed when their time has come, once their files are there, whatever fails in between."""
+"""Partitions of files are committed when their time has come, once their files are there, despite failures in between."""
 
 from __future__ import annotations
 

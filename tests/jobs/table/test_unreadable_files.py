@@ -1,4 +1,4 @@
-"""What an SQL user reads when a file of a table cannot be read: the place, the value, and an option of the table."""
+"""Error messages for unreadable files of a table: position, value, and an option of the table."""
 
 from __future__ import annotations
 

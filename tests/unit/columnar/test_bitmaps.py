@@ -1,4 +1,4 @@
-"""Bitmaps in columns: one form for each set, whatever it was made of; and counts of their numbers, which go up and down."""
+"""Bitmaps in columns: one canonical form per set; and counts of their numbers, which go up and down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changelogs are made right: normalised, materialised, without the kinds that nobody wants."""
+"""Changelog operators: normalisation, materialisation, dropped row kinds."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def _moment(second: int) -> dt.datetime:
 
 
 def _kept(rows: list[Any], *, by_time: bool, last: bool) -> dict[str, Any]:
-    """What must be kept, row by row."""
+    """Return the expected rows, row by row."""
     kept: dict[str, Any] = {}
     for row in rows:
         there = kept.get(row[0])

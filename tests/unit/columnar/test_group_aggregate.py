@@ -307,7 +307,7 @@ def test_a_sum_of_no_rows_is_null_though_its_column_is_not() -> None:
 
 
 def test_a_row_may_be_taken_back_before_it_comes() -> None:
-    """The rows of a key may come over several ways: as in Flink the retraction is remembered."""
+    """The rows of a key may arrive over several channels: as in Flink the retraction is remembered."""
     calls = (
         call("COUNT"),
         call("MIN", 2),

@@ -1,4 +1,4 @@
-"""The first rows of each key are kept, whatever comes and goes."""
+"""Top-N keeps the first rows of each key, for any additions and retractions."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def test_of_a_key_with_many_rows_few_are_put_in_order(
 
 
 def test_keys_that_get_other_numbers_keep_their_limits() -> None:
-    """With every batch half of the keys go to disk, and the others are numbered anew: a limit belongs to its key, not to the number."""
+    """With every batch half of the keys go to disk, and the others are renumbered: a limit belongs to its key, not to the number."""
     spec = RankSpec(TYPES, (0,), (SortKey(3),), end=1, strategy="APPEND")
     rng = random.Random(5)
     rows = [(rng.choice("abcdef"), None, None, rng.randrange(1000), 0) for _ in range(80)]

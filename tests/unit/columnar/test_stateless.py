@@ -1,4 +1,4 @@
-"""Projection, watermarks, and the way from rows to columns and back."""
+"""Projection, watermarks, and conversion between rows and columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that are refused before anything runs: the reason, the place, the way out."""
+"""Statements that are rejected before anything runs: reason, position and hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs for which query: the shapes of physical plans."""
+"""The shapes of physical plans, query by query."""
 
 from __future__ import annotations
 
