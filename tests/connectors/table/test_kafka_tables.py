@@ -187,8 +187,14 @@ UPSERTS = (
         (f"(a INT) WITH ({JSON})", "bootstrap"),
         (f"(a INT) WITH ({JSON}, {SERVER}, 'topc' = 't')", "did you mean 'topic'"),
         (f"(a INT) WITH ({UPSERTS}, {SERVER})", "primary key"),
-        (f"(o BIGINT METADATA FROM 'ofset') WITH ({JSON}, {SERVER})", "unknown metadata key 'ofset'"),
-        (f"(o STRING METADATA FROM 'value.table') WITH ({JSON}, {SERVER})", "unknown metadata key 'value.t),
+        (
+            f"(o BIGINT METADATA FROM 'ofset') WITH ({JSON}, {SERVER})",
+            "unknown metadata key 'ofset'",
+        ),
+        (
+            f"(o STRING METADATA FROM 'value.table') WITH ({JSON}, {SERVER})",
+            "unknown metadata key 'value.t",
+        ),
     ],
 )
 def test_a_table_that_cannot_be_is_refused_when_it_is_used(
