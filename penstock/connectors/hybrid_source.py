@@ -63,6 +63,12 @@ class HybridSource(Source):
         adopted = self.sources[index].adopt_split(inner)
         return dataclasses.replace(split, payload=(index, adopted))
 
+    def adopt_enumerator(self, state: Any) -> Any:
+        """Let the source that the other job was at adopt what its enumerator remembered."""
+        if state.inner is None:
+            return state
+        return _Restored(state.index, self.sources[state.index].adopt_enumerator(state.inner))
+
     def __repr__(self) -> str:
         return f"HybridSource({', '.join(type(source).__name__ for source in self.sources)})"
 

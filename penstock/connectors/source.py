@@ -336,6 +336,10 @@ class Source(ABC):
         """Return a split of another job's checkpoint or savepoint as this job can read it."""
         return split
 
+    def adopt_enumerator(self, state: Any) -> Any:
+        """Return what the enumerator of another job remembered as this job's enumerator takes it."""
+        return state
+
 
 @dataclass(frozen=True, slots=True)
 class SplitProgress:

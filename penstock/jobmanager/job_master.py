@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 from penstock.checkpoint.manifest import Manifest
@@ -195,7 +196,7 @@ class JobMaster:
 
     def cancel(self, *, graceful: bool = False) -> None:
         """Stop the job: after the epoch under way if `graceful`, else at once."""
-        self._mailbox.cancel()
+        self._mailbox.cancel(graceful=graceful)
         if not graceful:
             self._cluster.cancel(self.job.job_id)
 
@@ -289,8 +290,9 @@ class JobMaster:
 
     def _carry_out(self, instruction: Instruction) -> list[Event]:
         if isinstance(instruction, End):
-            self._end(instruction)
-            self._raise(instruction)
+            end = self._settled(instruction)
+            self._end(end)
+            self._raise(end)
             return []
         try:
             return self._do(instruction)
@@ -502,6 +504,13 @@ class JobMaster:
             self._mailbox.add(wanted)
 
     # The end
+
+    def _settled(self, end: End) -> End:
+        """Return how the job ends: one that was told to be cancelling does not finish, even if nothing was left to do."""
+        cancelled = self._mailbox.settle()
+        if cancelled and end.status is JobStatus.FINISHED:
+            return replace(end, status=JobStatus.CANCELED)
+        return end
 
     def _end(self, end: End) -> None:
         """Let go of everything, and only then tell that the job has ended: another driver may go on with it."""

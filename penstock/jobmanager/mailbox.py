@@ -23,6 +23,8 @@ class Mailbox:
         self._wakers: list[Callable[[], None]] = []
         self.cancelled = False
         self.suspended = False
+        self._at_once = False  # whether it was cancelled without waiting for the epoch under way
+        self._ending = False
 
     # For other threads
 
@@ -35,15 +37,19 @@ class Mailbox:
                 request.result.set_exception(self._closed())
         self._wake_up()
 
-    def cancel(self) -> None:
-        """Ask for the job's end."""
-        self.cancelled = True
+    def cancel(self, *, graceful: bool = False) -> None:
+        """Ask for the job's end, unless it ends already: how it does is settled then."""
+        with self._lock:
+            if self._ending:
+                return
+            self.cancelled = True
+            self._at_once = self._at_once or not graceful
         self._wake_up()
 
     def suspend(self) -> None:
         """Ask for the job's end here, because another JobManager goes on with it; one that is cancelled already ends for good."""
         self.suspended = self.suspended or not self.cancelled
-        self.cancel()
+        self.cancel(graceful=True)
 
     def _wake_up(self) -> None:
         self._wake.set()
@@ -80,6 +86,12 @@ class Mailbox:
                 if request.result.set_running_or_notify_cancel():
                     return request
         return None
+
+    def settle(self) -> bool:
+        """Take no cancellation from now on; return whether there was one at once, so that the job may not end as finished."""
+        with self._lock:
+            self._ending = True
+            return self._at_once and not self.suspended
 
     def close(self, error: Callable[[], Exception]) -> None:
         """Refuse what waits and what may still come."""

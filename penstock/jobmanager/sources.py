@@ -88,6 +88,8 @@ class SourceCoordinator:
         restored = snapshot.load_enumerator() if snapshot is not None else None
         if isinstance(restored, _NotTold):
             restored, self._finished = restored.state, restored.finished
+        if foreign and restored is not None:
+            restored = self.source.adopt_enumerator(restored)
         self._enumerator = self.source.create_enumerator(self.parallelism, restored)
         if snapshot is None and before is not None:
             self._enumerator.take_over(before)

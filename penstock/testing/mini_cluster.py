@@ -128,6 +128,7 @@ class ThreadCluster:
         self._slots = slots
         self._resources = resources or ResourceManager()
         self._stages: list[_LocalStage] = []
+        self._cancelled = threading.Event()  # set to end the epoch under way
 
     def run(
         self,
@@ -137,7 +138,8 @@ class ThreadCluster:
         on_ack: Callable[[TaskAck], None],
     ) -> None:
         """Run one epoch."""
-        run_pipe_locally(levels, on_ack)
+        self._cancelled = cancelled = threading.Event()
+        run_pipe_locally(levels, on_ack, cancelled.is_set)
 
     def watching(
         self,
@@ -154,7 +156,8 @@ class ThreadCluster:
         return [function(item) for item in items]
 
     def cancel(self, job_id: str, *, epoch_only: bool = False) -> None:
-        """An epoch under way is completed, and the JobMaster stops after it; stages that stay end."""
+        """End the epoch under way, if the user's functions return, and stages that stay."""
+        self._cancelled.set()
         for stage in list(self._stages):
             stage.cancel()
 

@@ -13,7 +13,7 @@ from penstock.columnar.aggregates import distinct, marked
 from penstock.columnar.joins import pairs, room, timed
 from penstock.columnar.operators import final_table, group_aggregate, over_time, rank, window_rank
 from penstock.columnar.over import calls
-from penstock.columnar.store import index, rows
+from penstock.columnar.store import index, rows, spilled
 
 _FEW = 2
 _CONSTANTS: tuple[tuple[Any, str, int], ...] = (
@@ -22,6 +22,7 @@ _CONSTANTS: tuple[tuple[Any, str, int], ...] = (
     (rows, "_WORTH_IT", 0),
     (rows, "_FEW", _FEW),
     (rows, "_ALIKE", _FEW),
+    (spilled, "_KEYS_AT_ONCE", 1),
     (index, "MOST_PAIRS", _FEW),
     (pairs, "_AT_ONCE", _FEW),
     (timed, "_MOST_SLOTS", _FEW),

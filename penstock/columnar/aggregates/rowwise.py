@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from penstock.columnar.dtypes import dtype_of
+from penstock.columnar.expressions.compiler import EXACT
 from penstock.columnar.pandas_series import is_missing
 from penstock.columnar.values import column_of, decoder, encoder, wrong_result
 from penstock.common.user_errors import FunctionFailedError, call_failed
@@ -118,11 +119,8 @@ class _Extreme(_Bag):
         self._choose: Callable[[Iterable[Any]], Any] = min if call.function == "MIN" else max
 
     def result(self, accumulator: Any) -> Any:
-        return (
-            self._choose(entry[0] for entry in accumulator.values() if entry[1] > 0)
-            if accumulator
-            else None
-        )
+        there = [entry[0] for entry in accumulator.values() if entry[1] > 0]
+        return self._choose(there) if there else None
 
 
 class _Collect(_Bag):
@@ -361,8 +359,14 @@ class _Counted(RowAggregate):
         if any(value is None for value in values):
             return
         accumulator[1] += sign
-        if self.call.function != "COUNT":
-            accumulator[0] += sign * values[0]
+        if self.call.function == "COUNT":
+            return
+        value = values[0]
+        if isinstance(value, Decimal):  # which `+` would round to 28 digits
+            add = EXACT.add if sign > 0 else EXACT.subtract
+            accumulator[0] = add(accumulator[0], value)
+        else:
+            accumulator[0] += sign * value
 
     def result(self, accumulator: Any) -> Any:
         total, count = accumulator
@@ -376,7 +380,8 @@ class _Counted(RowAggregate):
         if isinstance(data_type, t.IntegralType):
             return wrapped(abs(total) // count * (1 if total >= 0 else -1), data_type)
         if isinstance(data_type, t.DecimalType):
-            return (Decimal(total) / count).quantize(Decimal(1).scaleb(-data_type.scale))
+            unit = Decimal(1).scaleb(-data_type.scale)
+            return EXACT.divide(total, count).quantize(unit, context=EXACT)
         return float(total) / count
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,6 +46,16 @@ class KafkaSourcePlan:
     options: SourceOptions
 
 
+@dataclass(frozen=True, slots=True)
+class AdoptedPartitions:
+    """What a source that ends takes over from another job: partitions may have been created since."""
+
+    known: tuple[KafkaTopicPartition, ...]
+
+    def __iter__(self) -> Iterator[KafkaTopicPartition]:
+        return iter(self.known)
+
+
 def find_stops(plan: KafkaSourcePlan, partition: KafkaTopicPartition) -> Offsets:
     """Return where a partition ends, and all others that are there: they are asked for together."""
     assert plan.stopping is not None
@@ -75,6 +85,7 @@ class KafkaEnumerator(SplitEnumerator):
         self._connect = connect
         self._cluster: Cluster | None = None
         self._begun = restored is not None
+        self._adopted = plan.bounded and isinstance(restored, AdoptedPartitions)
         self._known: set[KafkaTopicPartition] = set(restored or ())
         self.starts: Offsets = {}  # of this run of the job
         self.stops: Offsets = {}
@@ -86,6 +97,10 @@ class KafkaEnumerator(SplitEnumerator):
         """Return splits of partitions that are new."""
         if not self._begun:
             found = self._first_look()
+        elif self._adopted:
+            wait_s = self._plan.options.start_timeout_s
+            found = self.look_again(self._connected(), self._known, wait_s)
+            self._adopted = False
         elif self._plan.bounded:
             return []
         else:
@@ -114,10 +129,12 @@ class KafkaEnumerator(SplitEnumerator):
             str(partition), payload, start=self.starts[partition], bounded=stop is not None
         )
 
-    def look_again(self, cluster: Cluster, known: set[KafkaTopicPartition]) -> list[SourceSplit]:
+    def look_again(
+        self, cluster: Cluster, known: set[KafkaTopicPartition], wait_s: float = 1.0
+    ) -> list[SourceSplit]:
         """Return splits of partitions that are not known, with their first offsets."""
         plan = self._plan
-        there = plan.subscription.select(cluster.topics(1.0), plan.options.servers)
+        there = plan.subscription.select(cluster.topics(wait_s), plan.options.servers)
         gone = {each.topic for each in known} - {each.topic for each in there}
         if gone and plan.subscription.pattern is not None:
             raise missing_topic(min(gone), plan.options.servers)
@@ -144,11 +161,14 @@ class KafkaEnumerator(SplitEnumerator):
 
     def no_more_splits(self) -> bool:
         """Whether all partitions were found: of a bounded source, those that were there at first."""
-        return self._begun and self._plan.bounded
+        return self._begun and self._plan.bounded and not self._adopted
 
     def snapshot(self) -> Any:
         """Return the partitions that were found."""
-        return tuple(sorted(self._known)) if self._begun else None
+        if not self._begun:
+            return None
+        known = tuple(sorted(self._known))
+        return AdoptedPartitions(known) if self._adopted else known
 
     def has_data(self, positions: Sequence[Any]) -> bool:
         """Whether the brokers have something that was not read, as far as is known."""

@@ -9,7 +9,12 @@ from typing import Any
 
 from penstock.common.not_implemented import not_implemented
 from penstock.common.serialization import DeserializationSchema
-from penstock.connectors.kafka.enumerator import KafkaEnumerator, KafkaSourcePlan, find_stops
+from penstock.connectors.kafka.enumerator import (
+    AdoptedPartitions,
+    KafkaEnumerator,
+    KafkaSourcePlan,
+    find_stops,
+)
 from penstock.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -94,6 +99,10 @@ class KafkaSource(Source):
         return dataclasses.replace(
             split, payload=dataclasses.replace(payload, stop=stop), bounded=stop is not None
         )
+
+    def adopt_enumerator(self, state: Any) -> Any:
+        """Let a source that ends look once for partitions which the other job did not know."""
+        return AdoptedPartitions(tuple(state)) if self._plan.bounded else state
 
     def _stop_of(self, partition: KafkaTopicPartition) -> int:
         if partition not in self._stops:

@@ -9,25 +9,37 @@ import pickle
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 
+from penstock.errors import JobCancelledError
 from penstock.graph.deployment import LevelDeployment
 from penstock.runtime.network.buffers import Row
 from penstock.runtime.network.messages import ACK, FAILURE, TaskAck, TaskFailedError, TaskFailure
 from penstock.runtime.task.slot_task import run_slot
 
 
-def run_pipe_locally(levels: Sequence[LevelDeployment], on_ack: Callable[[TaskAck], None]) -> None:
-    """Run one epoch, and hand over each ACK as it comes; raises TaskFailedError if a task's user code failed."""
+def run_pipe_locally(
+    levels: Sequence[LevelDeployment],
+    on_ack: Callable[[TaskAck], None],
+    cancelled: Callable[[], bool] = lambda: False,
+) -> None:
+    """Run one epoch, and hand over each ACK as it comes; raises TaskFailedError if a task's user code failed.
+
+    It ends with JobCancelledError soon after `cancelled` says so.
+    """
     arriving: list[list[Row]] = [[] for _ in range(levels[0].slots)]
     for level in levels:
         next_slots = max(level.next_slots, 1)
         leaving: list[list[Row]] = [[] for _ in range(next_slots)]
         shipped: LevelDeployment = pickle.loads(pickle.dumps(level, 5))
         for slot in range(level.slots):
-            for row in run_slot(shipped, slot, uuid.uuid4().hex[:12], arriving[slot]):
+            for row in run_slot(
+                shipped, slot, uuid.uuid4().hex[:12], arriving[slot], cancelled=cancelled
+            ):
                 if row.kind == ACK:
                     deliver([row], on_ack)
                 else:
                     leaving[row.target % next_slots].append(row)
+            if cancelled():
+                raise JobCancelledError("the epoch was cancelled")
         arriving = leaving
     deliver((row for rows in arriving for row in rows), on_ack)
 

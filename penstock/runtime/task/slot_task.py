@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import logging
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from penstock.common import clock
@@ -63,12 +63,14 @@ def run_slot(
     attempt: str,
     rows: Iterable[Row],
     observer: SlotObserver | None = None,
+    *,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Row]:
     """Run the subtasks of one slot over the rows that reach it; yield the rows for the next level.
 
     What fails in user code, or on a bad record, would fail again: it becomes a FAILURE row that takes the place of all ACKs.
     Any other exception is raised, for Spark to try the task again. A job with a journal sends the ACKs that it has all the
-    same: they tell how the failure can be brought about again.
+    same: they tell how the failure can be brought about again. It ends in the middle when `cancelled` says so.
     """
     rows = iter(rows)
     sent: list[Row] = []
@@ -93,6 +95,8 @@ def run_slot(
             yield from sent
             sent.clear()
             collector.check()
+            if cancelled():
+                return
     except _UpstreamFailedError as failed:
         yield from _failure_rows(level, slot, failed.payload)
         if level.settings.journal:

@@ -226,6 +226,21 @@ def test_a_job_goes_on_to_its_end_from_a_savepoint_of_one_without(kafka, mode, n
     assert sorted(values(name) + found) == sorted(numbers(600))
 
 
+def test_a_job_with_an_end_reads_partitions_that_are_newer_than_its_savepoint(
+    kafka, mode, name, tmp_path
+):
+    kafka.create_topic(name, 2)
+    produce(kafka, name, numbers(100))
+    client = start(environment(mode, tmp_path), source(kafka, name).build(), name)
+    wait_for(name, 100)
+    path = client.stop_with_savepoint(False, f"{tmp_path}/savepoints").result(PATIENCE_S)
+    kafka.add_partitions(name, 3)
+    produce(kafka, name, numbers(100, 500), partition=2)
+    env = environment(mode, tmp_path, **{"execution.state-recovery.path": path})
+    found = run(env, source(kafka, name).set_bounded(LATEST).build(), f"{name}-2")
+    assert sorted(found) == sorted(numbers(100, 500))
+
+
 def test_a_job_without_an_end_goes_on_from_a_savepoint_of_one_with(kafka, mode, name, tmp_path):
     kafka.create_topic(name, 2)
     produce(kafka, name, numbers(100))

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ import pytest
 
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.manifest_store import ManifestStore
-from penstock.common import JobStatus
+from penstock.common import Encoder, JobStatus
+from penstock.connectors.files.sink import FileSink
 from penstock.connectors.sink import Committer, Sink, SinkWriter
+from penstock.datastream import MapFunction
 from penstock.errors import ArgumentError, CheckpointError, InvalidProgramError, JobCancelledError
 from penstock.jobmanager import job_master
 from penstock.jobmanager import savepoints as savepoint_service
@@ -26,7 +28,8 @@ from penstock.jobmanager.scaling import JobScaling
 from penstock.savepoint.reader import is_savepoint
 from penstock.testing.mini_cluster import MiniCluster
 from tests.builders.counting_job import Counting, environment, totals
-from tests.builders.steps import before_each_epoch
+from tests.builders.environments import configured
+from tests.builders.steps import at_step, before_each_epoch
 
 Act = Callable[[JobMaster, int], Any]
 RESTARTS = {"restart_strategy__type": "fixed-delay", "restart_strategy__fixed_delay__delay": "0 s"}
@@ -394,6 +397,74 @@ def test_a_cancelled_job_is_cancelling_until_nothing_of_it_is_left(
         JobStatus.CANCELED,
     ]
     assert LocalJobController(master).describe()["end_ms"] is not None
+
+
+class CancelsItself(MapFunction):
+    """Cancels its job with the third record; the cluster is in this process."""
+
+    cluster: MiniCluster
+
+    def map(self, value: int) -> int:
+        if value == 3:
+            self.cluster.masters[0].cancel()
+        return value
+
+
+@pytest.mark.parametrize("chained", [True, False])
+def test_a_bounded_job_that_is_cancelled_while_it_runs_writes_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chained: bool
+) -> None:
+    env = configured({"restart-strategy.type": "none"}, 1)
+    numbers = env.from_collection(list(range(400))).map(CancelsItself())
+    (numbers if chained else numbers.disable_chaining()).sink_to(
+        FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
+    )
+    with MiniCluster() as cluster:
+        monkeypatch.setattr(CancelsItself, "cluster", cluster, raising=False)
+        with pytest.raises(JobCancelledError, match="was cancelled"):
+            env.execute()
+    assert cluster.masters[0].status is JobStatus.CANCELED
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("graceful", [True, False])
+def test_a_job_that_has_said_it_is_cancelling_does_not_finish(graceful: bool) -> None:
+    """It may be that nothing is left to do. Ctrl-C, which waits for the epoch under way, lets such a job finish."""
+    env = configured({"restart-strategy.type": "none"}, 1)
+    env.from_collection([1]).print()
+    seen: list[JobStatus] = []
+
+    def cancel(epoch: int) -> None:
+        cluster.masters[0].cancel(graceful=graceful)
+        seen.append(cluster.masters[0].status)
+
+    with (
+        MiniCluster() as cluster,
+        at_step("after write_manifest", cancel),
+        nullcontext() if graceful else pytest.raises(JobCancelledError),
+    ):
+        env.execute()
+    assert [*seen, cluster.masters[0].status] == [
+        JobStatus.CANCELLING,
+        JobStatus.FINISHED if graceful else JobStatus.CANCELED,
+    ]
+
+
+def test_a_job_that_ends_can_no_longer_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = configured({"restart-strategy.type": "none"}, 1)
+    env.from_collection([1]).print()
+    seen: list[JobStatus] = []
+    release = ManifestStore.release
+
+    def cancel(store: ManifestStore) -> None:
+        cluster.masters[0].cancel()
+        seen.append(cluster.masters[0].status)
+        release(store)
+
+    monkeypatch.setattr(ManifestStore, "release", cancel)
+    with MiniCluster() as cluster:
+        env.execute()
+    assert [*seen, cluster.masters[0].status] == [JobStatus.RUNNING, JobStatus.FINISHED]
 
 
 @pytest.mark.parametrize("step", ["close", "delete_working_files"])

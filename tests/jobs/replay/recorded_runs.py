@@ -68,7 +68,7 @@ class _TapeWriter(SinkWriter):
 def run_pipe_out_of_order(generator):
     """A pipe in which blocks of upstream slots arrive in any order, as they do on a cluster."""
 
-    def run(levels, on_ack):
+    def run(levels, on_ack, cancelled):
         arriving = [[] for _ in range(levels[0].slots)]
         for level in levels:
             next_slots = max(level.next_slots, 1)

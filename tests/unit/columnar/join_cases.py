@@ -34,10 +34,16 @@ class Stopped:
     def maybe_stop(self) -> None:
         if self.rng.random() >= self.stops:
             return
-        snapshot = self.harness.snapshot()
         if self.rng.random() < 0.5:
-            self.harness.close()
-            self._start([snapshot])
+            self.restart()
+        else:
+            self.harness.snapshot()
+
+    def restart(self, *others: Stopped) -> None:
+        """Go on from a snapshot, together with what other subtasks had; the lowest of their watermarks counts."""
+        snapshots = [each.harness.snapshot() for each in (self, *others)]
+        self.harness.close()
+        self._start(snapshots)
 
     def send(self, rows: Sequence[Any], types: Sequence[Any], side: int = 0) -> None:
         self.harness.operator.process(batch_of(rows, types), side)

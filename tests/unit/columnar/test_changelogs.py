@@ -96,28 +96,39 @@ def test_expired_key_is_new() -> None:
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_a_sink_by_another_key_has_the_latest_row_that_is_left(backend: str, upsert: Any) -> None:
     rng = random.Random(9)
-    changes: list[Change] = []
-    there: list[Any] = []
-    for step in range(150):
-        if there and rng.random() < 0.45:
-            changes.append((rng.choice(["-D", "-U"]), there.pop(rng.randrange(len(there)))))
-        else:
-            row = (rng.choice("abc"), step if upsert else rng.randrange(4), None)
-            there.append(row)
-            changes.append((rng.choice(["+I", "+U"]), row))
     running = Stopped(UpsertMaterializeSpec(TYPES, (0,), upsert), backend, seed=9, stops=0.1)
-    for part in cut(changes, 9):
+    lists: dict[str, list[Any]] = {key: [] for key in "abcdef"}
+    step = 0
+    for growth in [0.55] * 40 + [0.0] * 20:  # in the end nothing is left
+        part: list[Change] = []
+        for _ in range(rng.randrange(1, 9)):
+            filled = [rows for rows in lists.values() if rows]
+            if rng.random() < growth:
+                step += 1
+                key = rng.choice(list(lists))
+                row = (key, step if upsert else rng.randrange(4), None)
+                lists[key].append(row)
+                part.append((rng.choice(["+I", "+U"]), row))
+            elif filled:
+                rows = rng.choice(filled)
+                row = rng.choice(rows)
+                rows.remove(row)
+                part.append((rng.choice(["-D", "-U"]), row))
         running.send(part, TYPES)
-    lists: dict[Any, list[Any]] = {}
-    for kind, row in changes:
-        rows = lists.setdefault(row[0], [])
-        if kind in {"+I", "+U"}:
-            rows.append(row)
-        else:
-            rows.remove(row)
-    expected = {tuple(map(repr, rows[-1])) for rows in lists.values() if rows}
-    assert set(table_of(running.changes(), (0,))) == expected
+        expected = {tuple(map(repr, rows[-1])) for rows in lists.values() if rows}
+        assert set(table_of(running.changes(), (0,))) == expected
     assert "-U" not in {kind for kind, _ in running.changes()}
+    assert running.harness.state_entries() == {}
+
+
+def test_rows_of_a_primary_key_that_have_expired_are_not_told_again() -> None:
+    for pause, kinds in ((999, ["+I", "+U", "+U"]), (1000, ["+I", "+I", "-D"])):
+        running = Stopped(UpsertMaterializeSpec(TYPES, (0,), ttl_ms=1000), "hashmap")
+        running.send([("+I", ("a", 1, None))], TYPES)
+        running.clock.advance(pause)
+        running.send([("+I", ("a", 2, None))], TYPES)
+        running.send([("-D", ("a", 2, None))], TYPES)
+        assert [kind for kind, _ in running.changes()] == kinds
 
 
 def test_unneeded_row_kinds_are_dropped() -> None:
@@ -158,6 +169,10 @@ def test_null_is_refused_or_dropped_where_a_column_is_not_null() -> None:
     running = Stopped(NotNullSpec((0, 1), ("name", "n"), drops=True), "hashmap")
     running.send(rows, TYPES)
     assert running.changes() == [("+I", ("a", 1, None))]
+    nested = (DataTypes.ROW([DataTypes.FIELD("x", DataTypes.INT(False))]),)
+    running = Stopped(NotNullSpec((0,), ("row.x",), drops=True, paths=(("x",),)), "hashmap")
+    running.send([((1,),), (None,), ((None,),)], nested)
+    assert [row[0] is None for _, row in running.changes()] == [False, True], "there is no x"
     running = Stopped(NotNullSpec((0,), ("name",)), "hashmap")
     with pytest.raises(RecordError, match="'name' is NOT NULL"):
         running.send(rows, TYPES)

@@ -13,6 +13,7 @@ import pytest
 
 from penstock.columnar.batch import ColumnBatch
 from penstock.columnar.specs.aggregates import GroupAggregateSpec, LocalAggregateSpec
+from penstock.errors import RecordError
 from penstock.table.expressions.nodes import AggregateCall, Call, InputRef, Literal
 from penstock.table.types import (
     ArrayType,
@@ -130,6 +131,26 @@ def test_groups_are_right_however_the_rows_are_cut(
             assert "-U" not in {kind for kind, _ in found}
 
 
+def test_rows_may_be_taken_back_before_they_come() -> None:
+    """From different subtasks the changes of a row may come in any order."""
+    rng = random.Random(8)
+    always = [(1, "b", None)] * 9
+    for seed in range(10):
+        left, gone = (
+            [(1, rng.choice("abc"), rng.choice([None, 2, 4, 5])) for _ in range(count)]
+            for count in (5, 8)
+        )
+        changes = [("+I", row) for row in left + gone] + [("-D", row) for row in gone]
+        rng.shuffle(changes)
+        driver = ColumnDriver(GroupAggregateSpec(TYPES, (0,), CALLS, retracts=True), TYPES)
+        driver.feed(always)
+        for number, part in enumerate(cut(changes, seed)):
+            driver.feed(part)
+            if number % 5 == 4:
+                driver = driver.restarted()
+        assert shown(driver.changes)[-1][1] == (1, *results(always + left))
+
+
 def test_one_change_per_key_and_batch_and_none_if_nothing_is_new() -> None:
     spec = GroupAggregateSpec(TYPES, (0,), (call("MAX", 2),))
     driver = ColumnDriver(spec, TYPES)
@@ -242,6 +263,20 @@ CASES: list[tuple[AggregateCall, list[Any], Any, Any]] = [
     (call("BIT_XOR", 2), [1, 3, 3, 8], 9, 11),
     (call("APPROX_COUNT_DISTINCT", 2), [1, 1, 3, 3], 2, 1),
     (call("JSON_ARRAYAGG", 2, type=TEXT), [1, None, 2, 3], "[1,2,3]", "[2,3]"),
+    (
+        call("JSON_OBJECTAGG", 1, 2, type=TEXT),
+        ["d", "b", "c", "a"],
+        '{"a":0,"b":0,"c":0,"d":0}',
+        '{"a":0,"c":0}',
+    ),
+    (
+        AggregateCall(
+            "PERCENTILE", (InputRef(TYPES[2], 2), Literal(DoubleType(), 0.25)), DoubleType()
+        ),
+        [1, 2, 3, 5],
+        1.75,
+        3.5,
+    ),
 ]
 
 
@@ -334,6 +369,36 @@ def test_the_first_value_is_that_of_the_first_part() -> None:
         for frame in frames:
             merged.harness.process_batch(ColumnBatch(frame))
         assert merged.changes[-1][1] == (1, 4, 6)
+
+
+def test_a_value_that_was_taken_back_before_it_came_is_no_extreme() -> None:
+    calls = (call("MIN", 2), call("MAX", 2))
+    driver = ColumnDriver(GroupAggregateSpec(TYPES, (0,), calls, retracts=True), TYPES)
+    driver.feed([(1, "a", None), (1, "b", None)])
+    driver.feed([("-D", (1, "c", 5))])
+    driver.feed([(1, "c", 5)])
+    assert driver.changes == [("+I", (1, None, None))]
+
+
+def test_values_of_a_percentile_count_as_often_as_they_say() -> None:
+    types = (IntType(), BigIntType(), IntType())
+    operands = (InputRef(types[1], 1), Literal(DoubleType(), 0.5), InputRef(types[2], 2))
+    calls = (AggregateCall("PERCENTILE", operands, DoubleType()),)
+    driver = ColumnDriver(GroupAggregateSpec(types, (0,), calls, retracts=True), types)
+    driver.feed([(1, 10, 3), (1, 20, None), (1, 30, 0), (1, 40, 1)])
+    assert driver.changes[-1][1] == (1, 10.0)
+    driver.feed([("-D", (1, 10, 3)), (1, 50, 1)])
+    assert driver.changes[-1][1] == (1, 45.0)
+
+
+def test_a_scalar_subquery_has_one_row() -> None:
+    for retracts in (False, True):
+        spec = GroupAggregateSpec(TYPES, (0,), (call("SINGLE_VALUE", 2),), retracts=retracts)
+        driver = ColumnDriver(spec, TYPES)
+        driver.feed([(1, "a", None), (2, "a", 5)])
+        assert sorted(driver.changes, key=repr) == [("+I", (1, None)), ("+I", (2, 5))]
+        with pytest.raises(RecordError, match="a scalar subquery has more than one row"):
+            driver.feed([(1, "a", None)])
 
 
 @pytest.mark.parametrize("more", [{}, {"filter": LARGE}], ids=["all", "filtered"])

@@ -6,7 +6,7 @@ import datetime as dt
 import random
 from collections import Counter
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -348,6 +348,26 @@ def test_a_row_is_late_by_the_rule_of_its_frame(case: tuple[str, str, str]) -> N
         assert metrics["numLateRecordsDropped"][1] <= late  # since the last restart
 
 
+@pytest.mark.parametrize("frame", [(True, 2), (True, 0), (False, 60_000)], ids=str)
+def test_a_row_that_is_late_is_late_in_fewer_subtasks(frame: tuple[bool, int]) -> None:
+    spec = OverAggregateSpec(
+        TYPES, (0,), TIME, AGGREGATES[:1], rowtime=True, rows=frame[0], preceding=frame[1]
+    )
+    for arrived, wanted, _ in _ARRIVALS.values():
+        running = Stopped(spec, "hashmap")
+        highest = 0
+        for each in arrived.split():
+            running.restart(Stopped(spec, "hashmap"))  # which has got no watermark
+            second = int(each[1:])
+            running.send([(each[0], 1, 1.0, _moment(second * 1000), True, 1, None)], TYPES)
+            if second > highest:
+                highest = second
+                running.watermark((highest - 1) * 1000)
+        running.watermark(MAX_WATERMARK)
+        found = [f"{row[0]}{(row[3] - EPOCH).seconds}" for _, row in running.changes()]
+        assert sorted(found) == sorted(wanted.split())
+
+
 def test_a_key_is_forgotten_one_and_a_half_ranges_after_its_last_row() -> None:
     spec = OverAggregateSpec(
         TYPES, (0,), TIME, AGGREGATES[:1], rowtime=True, rows=False, preceding=4000
@@ -445,6 +465,29 @@ def test_the_spread_of_whole_numbers_is_a_whole_number() -> None:
     ]
 
 
+@pytest.mark.parametrize("preceding", [None, 1])
+def test_sums_of_decimals_are_exact(preceding: int | None) -> None:
+    wide = t.DecimalType(38, 4)
+    types = (*TYPES[:6], wide)
+    operand = InputRef(wide, 6)
+    calls = (
+        AggregateCall("SUM", (operand,), wide),
+        AggregateCall("AVG", (operand,), t.DecimalType(38, 6)),
+    )
+    spec = OverAggregateSpec(types, (), TIME, calls, rowtime=False, rows=True, preceding=preceding)
+    running = Stopped(spec, "hashmap", seed=5, stops=0.5)
+    texts = ["1234567890123456789012345678901.1111", "-0.0002", "0.0001", "0.0000", "0.0001"]
+    for number, text in enumerate(texts):
+        running.send([(*_row(random.Random(1), number, 0)[:6], Decimal(text))], types)
+    exact = Context(60)
+    numbers = [int(Decimal(text).scaleb(4, exact)) for text in texts]
+    for at, (_, row) in enumerate(running.changes()):
+        seen = numbers[0 if preceding is None else max(at - preceding, 0) : at + 1]
+        total, count = sum(seen), len(seen)
+        half_up = (abs(total) * 200 + count) // (2 * count) * (1 if total >= 0 else -1)
+        assert [int(each.scaleb(6, exact)) for each in row[-2:]] == [total * 100, half_up]
+
+
 def test_rows_outside_of_all_frames_are_dropped() -> None:
     spec = OverAggregateSpec(
         TYPES, (0,), TIME, AGGREGATES[:4], rowtime=True, rows=False, preceding=1000
@@ -483,6 +526,31 @@ def test_by_processing_time_a_range_is_of_the_clock() -> None:
         running.clock.advance(advance)
         running.send([("a", *_row(rng, number, 0)[1:])], TYPES)
     assert [row[-1] for _, row in running.changes()] == [1, 2, 2, 1, 2, 3, 3]
+
+
+def test_a_null_within_a_batch_has_the_values_of_the_rows_before_it() -> None:
+    calls = tuple(_call(name, 1) for name in ("MIN", "MAX", "FIRST_VALUE", "LAST_VALUE", "SUM"))
+    spec = OverAggregateSpec(TYPES, (), TIME, calls, rowtime=False, rows=True)
+    running = Stopped(spec, "hashmap")
+    expected: list[tuple[Any, ...]] = []
+    known: list[int] = []
+    for values in ([None, 2, None, 1, None], [None, 4, None, 0, None]):
+        running.send([("a", value, 0.0, EPOCH, True, 0, None) for value in values], TYPES)
+        for value in values:
+            known += [] if value is None else [value]
+            found = (min(known), max(known), known[0], known[-1], sum(known)) if known else None
+            expected.append(found or (None,) * len(calls))
+    assert [row[-len(calls) :] for _, row in running.changes()] == expected
+
+
+def test_by_processing_time_no_rows_are_equal() -> None:
+    calls = (_call("COUNT", result=BIG),)
+    for rows in (True, False):
+        spec = OverAggregateSpec(TYPES, (), TIME, calls, rowtime=False, rows=rows)
+        running = Stopped(spec, "hashmap")
+        rng = random.Random(1)
+        running.send([_row(rng, number, 0) for number in range(3)], TYPES)
+        assert [row[len(TYPES)] for _, row in running.changes()] == [1, 2, 3]
 
 
 def test_accumulators_that_were_not_used_for_long_are_new() -> None:

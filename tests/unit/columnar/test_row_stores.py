@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from penstock.columnar.store import rows
+from penstock.columnar.store import rows, spilled
 from penstock.columnar.store.rows import RowStore
 from penstock.columnar.store.waiting import WaitingRows
 from penstock.runtime.state.backends import BACKENDS
@@ -92,3 +92,35 @@ def test_rows_wait_for_their_own_time(worth_it: int, monkeypatch: pytest.MonkeyP
             waiting.save()
             state.snapshot()
             waiting = WaitingRows(table, SCHEMA, (0,), 128)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 10_000])
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_spilled_rows_are_found_by_their_keys(
+    backend: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spilled, "_KEYS_AT_ONCE", at_once)
+    monkeypatch.setattr(spilled, "_MOST_IN_USE", 10 * at_once)
+    state = BACKENDS[backend].create_temporary(lambda: 0, "operator", 128)
+    store = spilled.SpilledRows(state, "spilled", SCHEMA)
+    rng = random.Random(9)
+    there: dict[int, list[int]] = {}
+    count = 0
+    for _ in range(12):
+        keys = rng.sample(range(8), rng.randrange(1, 6))
+        counts = [rng.randrange(1, 4) for _ in keys]
+        frame = _frame(rng, count, sum(counts))
+        store.add(keys, frame, counts)
+        for key, size in zip(keys, counts, strict=True):
+            there.setdefault(key, []).extend(range(count, count + size))
+            count += size
+        gone = rng.sample(sorted(there), rng.randrange(2))
+        store.forget(gone)
+        for key in gone:
+            del there[key]
+        asked = rng.sample(range(9), 5)
+        found, at = store.fetch(asked)
+        assert list(zip(at.tolist(), found["c1"], strict=True)) == [
+            (place, number) for place, key in enumerate(asked) for number in there.get(key, [])
+        ]
+    state.close()

@@ -159,6 +159,10 @@ def test_a_row_without_a_time_is_near_no_other() -> None:
         ("+I", (None, None, None, 1, None, 5)),
     ]
     assert running.harness.state_entries() == {}
+    inner = Stopped(replace(spec, kind="INNER"), "hashmap")
+    inner.send([(1, 1, None)], LEFT)
+    assert inner.changes() == []
+    assert inner.harness.metrics.counter("numLateRecordsDropped").get_count() == 0
 
 
 WINDOWED = (DataTypes.INT(), DataTypes.INT(), DataTypes.TIMESTAMP(3), DataTypes.TIMESTAMP(3))

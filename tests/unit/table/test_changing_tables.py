@@ -62,6 +62,7 @@ QUERIES = [
     "SELECT p.id, COUNT(*), SUM(o.price) FROM orders o FULL JOIN people p ON o.person = p.id GROUP BY p.id",
     "SELECT p.id, COUNT(*) FROM orders o LEFT JOIN people p ON o.person = p.id GROUP BY p.id",
     "SELECT o.person, COUNT(*) FROM orders o FULL JOIN people p ON o.person = p.id GROUP BY o.person",
+    "SELECT o.person, COUNT(*) FROM orders o RIGHT JOIN people p ON o.person = p.id GROUP BY o.person",
     "SELECT a.id, b.id FROM orders a JOIN orders b ON a.price = b.price AND a.id < b.id",
     "SELECT p.id, t.s FROM people p LEFT JOIN (SELECT person, SUM(price) AS s FROM orders GROUP BY person) t ON p.id = t.person",
     "SELECT t.person, t.s, p.name FROM (SELECT person, SUM(price) AS s FROM orders GROUP BY person) t RIGHT JOIN people p ON t.s = p.age",
@@ -135,6 +136,7 @@ MORE_QUERIES = [
     # Frames and orders
     "SELECT id, COUNT(*) OVER (PARTITION BY person), SUM(price) OVER (PARTITION BY person) FROM orders",
     "SELECT id, SUM(price) OVER (PARTITION BY person ORDER BY id ROWS 1 PRECEDING) FROM orders",
+    "SELECT id, SUM(price) OVER w FROM orders WINDOW w AS (PARTITION BY person ORDER BY id ROWS 1 PRECEDING)",
     "SELECT id, rn FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY price DESC, id) AS rn FROM orders) WHERE rn <= 3",
     "SELECT id FROM orders ORDER BY id LIMIT 2, 3",
     # Subqueries

@@ -1,4 +1,4 @@
-"""Avro files that Polars cannot read, record by record: with maps, with fields of type null, with unions, or compressed otherwise."""
+"""Avro files that Polars cannot read or write, record by record: with maps, with fields of type null, with unions, or compressed otherwise."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import io
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import polars as pl
 
 from penstock.columnar.values import series_of
-from penstock.connectors.formats.avro_schema import fastavro
+from penstock.connectors.formats.avro_schema import AvroSchema, fastavro
+from penstock.connectors.formats.avro_values import datum_maker
 from penstock.table import types as t
 
 Convert = Callable[[Any], Any]
+PolarsType = pl.DataType | pl.datatypes.DataTypeClass
 
 _MAGIC: Final = b"Obj\x01"
 _CODECS: Final = frozenset({"null", "deflate", "snappy"})
@@ -108,6 +110,80 @@ def read_records(
         )
 
 
+def write_records(
+    frame: pl.DataFrame,
+    maps: Mapping[str, pl.DataType],
+    compression: str,
+    stream: IO[bytes],
+) -> None:
+    """Write a file with maps; the schema is the one that Polars gives it, but for the maps."""
+    buffer = io.BytesIO()
+    frame.clear().write_avro(buffer)
+    schema = json.loads(_header(buffer.getvalue())["avro.schema"])
+    schema["name"] = "record"  # Polars gives it none
+    for field in schema["fields"]:
+        if field["name"] in maps:
+            field["type"] = _with_maps(field["type"], maps[field["name"]])
+    parsed = AvroSchema(schema)
+    make = datum_maker(parsed)
+    rows = _dictionaries(frame, maps)
+    fastavro().writer(stream, parsed.parsed, map(make, rows), codec=_codec(compression))
+
+
+def _dictionaries(frame: pl.DataFrame, maps: Mapping[str, pl.DataType]) -> Iterator[Any]:
+    changed = {name: _entries_to_map(kind) for name, kind in maps.items()}
+    for row in frame.iter_rows(named=True):
+        for name, change in changed.items():
+            row[name] = _changed(row[name], change)
+        yield row
+
+
+def _entries_to_map(kind: PolarsType) -> Convert | None:
+    """Return a converter from lists of keys and values to dictionaries; None if the type has no maps."""
+    match kind:
+        case pl.Map():
+            inner = _entries_to_map(kind.value)
+            return lambda entries: {each["key"]: _changed(each["value"], inner) for each in entries}
+        case pl.List():
+            inner = _entries_to_map(kind.inner)
+            return inner and (lambda values: [_changed(each, inner) for each in values])
+        case pl.Struct():
+            fields = {each.name: _entries_to_map(each.dtype) for each in kind.fields}
+            return lambda value: {name: _changed(value[name], fields[name]) for name in value}
+    return None
+
+
+def _with_maps(schema: Any, kind: PolarsType) -> Any:
+    """Return the schema of a type in which arrays of keys and values are maps."""
+    match schema:
+        case ["null", inner]:
+            return ["null", _with_maps(inner, kind)]
+        case {"type": "array", "items": items} if isinstance(kind, pl.Map):
+            _, record = items  # null or a record of a key and a value
+            value = record["fields"][1]["type"]
+            return {"type": "map", "values": _with_maps(value, kind.value)}
+        case {"type": "array", "items": items} if isinstance(kind, pl.List):
+            return {"type": "array", "items": _with_maps(items, kind.inner)}
+        case {"type": "record", "fields": fields} if isinstance(kind, pl.Struct):
+            kinds = {each.name: each.dtype for each in kind.fields}
+            changed = [
+                {**each, "type": _with_maps(each["type"], kinds[each["name"]])} for each in fields
+            ]
+            return {**schema, "fields": changed}
+    return schema
+
+
+def merge_records(files: Sequence[bytes], compression: str, out: IO[bytes]) -> None:
+    """Write the records of files that have the same schema into one."""
+    readers = [fastavro().reader(io.BytesIO(each)) for each in files]
+    records = itertools.chain.from_iterable(readers)
+    fastavro().writer(out, readers[0].writer_schema, records, codec=_codec(compression))
+
+
+def _codec(compression: str) -> str:
+    return "null" if compression == "uncompressed" else compression
+
+
 def _following(reader: Iterator[Any], rows: int) -> list[Any]:
     try:
         return list(itertools.islice(reader, rows))
@@ -126,6 +202,8 @@ def _converter(kind: t.DataType) -> Convert | None:
             return _without_zone
         case t.CharType() | t.VarCharType():
             return str  # a UUID is an object
+        case t.TimeType():
+            return _time_of_day
         case t.ArrayType():
             inner = _converter(kind.element_type)
             return inner and (lambda value: [_changed(each, inner) for each in value])
@@ -140,6 +218,13 @@ def _converter(kind: t.DataType) -> Convert | None:
                 name: _changed(value.get(name), each) for name, each in fields.items()
             }
     return None
+
+
+def _time_of_day(value: Any) -> Any:
+    """Return the time of a number of milliseconds, which is how Flink and this project write it."""
+    if isinstance(value, int):
+        return (dt.datetime.min + dt.timedelta(milliseconds=value)).time()
+    return value
 
 
 def _without_zone(value: Any) -> Any:

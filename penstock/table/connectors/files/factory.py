@@ -31,6 +31,7 @@ from penstock.table.connectors.files.frames import (
     ParquetFrames,
     PartitionedFrames,
 )
+from penstock.table.connectors.files.maps import keys_that_are_no_texts, map_columns
 from penstock.table.connectors.files.merging import MERGES
 from penstock.table.connectors.files.metadata import METADATA, MetadataFrames
 from penstock.table.connectors.files.parts import (
@@ -224,12 +225,12 @@ class FilesTable:
     def _make_part(self) -> Any:
         match self._options["format"]:
             case "parquet":
-                return partial(ParquetPart, self._compression)
+                return partial(ParquetPart, self._compression, map_columns(self._columns()))
             case "orc":
-                return partial(OrcPart, self._compression)
+                return partial(OrcPart, self._compression, map_columns(self._columns()))
             case "avro":
                 self._check_avro()
-                return partial(AvroPart, self._compression)
+                return partial(AvroPart, self._compression, map_columns(self._columns()))
             case "json" | "csv" as form:
                 return partial(TextPart, self._lines(form))
             case other:
@@ -237,23 +238,36 @@ class FilesTable:
                     f"table {self._context.table.path}: format '{other}' cannot be written"
                 )
 
-    def _check_avro(self) -> None:
-        for each in self._context.table.columns:
-            kind = each.type if isinstance(each, PhysicalColumn) else None
-            if isinstance(kind, TimestampType | LocalZonedTimestampType) and kind.precision > 6:
-                raise ConfigurationError(
-                    f"table {self._context.table.path}: Avro cannot represent the {kind} of column '{each.name}'",
-                    hint="declare a precision of at most 6",
-                )
-
-    def _lines(self, form: str) -> Any:
-        """Return a writer of frames as lines: in columns, or row by row where columns cannot be written or options ask for it."""
+    def _columns(self) -> dict[str, DataType]:
+        """Return the columns that are in files."""
         table = self._context.table
-        columns = {
+        return {
             each.name: each.type
             for each in table.columns
             if isinstance(each, PhysicalColumn) and each.name not in table.partition_keys
         }
+
+    def _check_avro(self) -> None:
+        for name, kind in self._columns().items():
+            if isinstance(kind, TimestampType | LocalZonedTimestampType) and kind.precision > 6:
+                raise self._no_avro(name, kind, "declare a precision of at most 6")
+            keyed = keys_that_are_no_texts(kind)
+            if keyed is not None:
+                raise self._no_avro(
+                    name,
+                    keyed,
+                    "Avro only supports STRING keys in maps: declare STRING and use CAST",
+                )
+
+    def _no_avro(self, column: str, kind: DataType, hint: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"table {self._context.table.path}: Avro cannot represent the {kind} of column '{column}'",
+            hint=hint,
+        )
+
+    def _lines(self, form: str) -> Any:
+        """Return a writer of frames as lines: in columns, or row by row where columns cannot be written or options ask for it."""
+        table, columns = self._context.table, self._columns()
         if form == "json":
             own = message_format("json", self._context.options, ["json."], columns, str(table.path))
             if own.is_plain() and not any(writes_rows(kind, form) for kind in columns.values()):

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
+from penstock.table.connectors.files.avro_records import merge_records, needs_records
+
 
 def merge_parquet(compression: str, sources: Sequence[IO[bytes]], out: IO[bytes]) -> None:
     """Copy Parquet files, row group by row group."""
@@ -34,7 +36,11 @@ def merge_orc(compression: str, sources: Sequence[IO[bytes]], out: IO[bytes]) ->
 
 def merge_avro(compression: Any, sources: Sequence[IO[bytes]], out: IO[bytes]) -> None:
     """Read Avro files, and write them as one."""
-    whole = pl.concat([pl.read_avro(io.BytesIO(each.read())) for each in sources])
+    files = [each.read() for each in sources]
+    if needs_records(files[0]):
+        merge_records(files, compression, out)
+        return
+    whole = pl.concat([pl.read_avro(io.BytesIO(each)) for each in files])
     buffer = io.BytesIO()
     whole.write_avro(buffer, compression=compression)
     out.write(buffer.getvalue())

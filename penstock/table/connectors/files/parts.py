@@ -15,23 +15,28 @@ from penstock.columnar.dtypes import dtype_of
 from penstock.columnar.values import values_of_series
 from penstock.common.serialization import SerializationSchema
 from penstock.common.types import RowKind, make_row
+from penstock.table.connectors.files.avro_records import PolarsType, write_records
+from penstock.table.connectors.files.maps import with_maps
 from penstock.table.types import DataType
 
 NANOS_OF_MILLI: Final = 1_000_000
 
 
 class ParquetPart:
-    """A Parquet file."""
+    """A Parquet file. `maps` are the columns that have maps, as `map_columns` gives them."""
 
-    def __init__(self, compression: str, stream: IO[bytes]) -> None:
+    def __init__(
+        self, compression: str, maps: Mapping[str, pl.DataType], stream: IO[bytes]
+    ) -> None:
         self._compression = compression
+        self._maps = maps
         self._stream = stream
         self._writer: Any = None
         self.size = 0  # known when the file is finished
 
     def add_elements(self, frame: pl.DataFrame) -> None:
         """Write rows."""
-        table = plain_arrow(frame)
+        table = plain_arrow(with_maps(frame, self._maps))
         if self._writer is None:
             self._writer = pyarrow.parquet.ParquetWriter(
                 self._stream, table.schema, compression=self._compression
@@ -46,13 +51,17 @@ class ParquetPart:
 class OrcPart:
     """An ORC file."""
 
-    def __init__(self, compression: str, stream: IO[bytes]) -> None:
+    def __init__(
+        self, compression: str, maps: Mapping[str, pl.DataType], stream: IO[bytes]
+    ) -> None:
+        self._maps = maps
         self._writer: Any = pyarrow.orc.ORCWriter(stream, compression=compression)
         self.size = 0
 
     def add_elements(self, frame: pl.DataFrame) -> None:
         """Write rows."""
-        self._writer.write(plain_arrow(frame.with_columns(_clocks(frame))))
+        written = with_maps(frame.with_columns(_clocks(frame)), self._maps)
+        self._writer.write(plain_arrow(written))
 
     def finish(self) -> None:
         """Write the end of the file."""
@@ -62,8 +71,11 @@ class OrcPart:
 class AvroPart:
     """An Avro container file; it is written when it is whole."""
 
-    def __init__(self, compression: Any, stream: IO[bytes]) -> None:
+    def __init__(
+        self, compression: Any, maps: Mapping[str, pl.DataType], stream: IO[bytes]
+    ) -> None:
         self._compression = compression
+        self._maps = maps
         self._stream = stream
         self._frames: list[pl.DataFrame] = []
         self.size = 0
@@ -75,6 +87,9 @@ class AvroPart:
     def finish(self) -> None:
         """Write the file."""
         whole = _as_avro(pl.concat(self._frames))
+        if self._maps:
+            write_records(whole, self._maps, self._compression, self._stream)
+            return
         buffer = io.BytesIO()
         whole.write_avro(buffer, compression=self._compression)
         self._stream.write(buffer.getvalue())
@@ -112,6 +127,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_large_list(kind):
         return pa.list_(_plain(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(each.name, _plain(each.type)) for each in kind])
     return kind
@@ -128,13 +145,21 @@ def _clocks(frame: pl.DataFrame) -> list[pl.Expr]:
 
 def _as_avro(frame: pl.DataFrame) -> pl.DataFrame:
     """Return columns with the types that Avro has: no small numbers, moments without their zone, which is UTC."""
-    found = _clocks(frame)
-    for name, kind in frame.schema.items():
-        if isinstance(kind, pl.Int8 | pl.Int16):
-            found.append(pl.col(name).cast(pl.Int32))
-        elif isinstance(kind, pl.Datetime) and kind.time_zone is not None:
-            found.append(pl.col(name).dt.replace_time_zone(None))
-    return frame.with_columns(found)
+    plain = frame.with_columns(_clocks(frame))
+    return plain.cast({name: _avro_dtype(kind) for name, kind in plain.schema.items()})
+
+
+def _avro_dtype(kind: PolarsType) -> PolarsType:
+    match kind:
+        case pl.Int8() | pl.Int16():
+            return pl.Int32()
+        case pl.Datetime():
+            return pl.Datetime(kind.time_unit)
+        case pl.List():
+            return pl.List(_avro_dtype(kind.inner))
+        case pl.Struct():
+            return pl.Struct([pl.Field(each.name, _avro_dtype(each.dtype)) for each in kind.fields])
+    return kind
 
 
 def write_csv(frame: pl.DataFrame, stream: IO[bytes], options: dict[str, Any]) -> None:

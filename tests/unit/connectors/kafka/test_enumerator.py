@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from penstock.connectors.kafka.cluster import KafkaAwayError
-from penstock.connectors.kafka.enumerator import KafkaEnumerator, KafkaSourcePlan
+from penstock.connectors.kafka.enumerator import (
+    AdoptedPartitions,
+    KafkaEnumerator,
+    KafkaSourcePlan,
+)
 from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer
 from penstock.connectors.kafka.source_options import source_options
 from penstock.connectors.kafka.subscription import Subscription
@@ -91,6 +95,22 @@ def test_partitions_are_found_once_with_where_they_begin_and_end(cluster):
     restored = enumerator(cluster, bounded.snapshot(), stop=LATEST)
     assert found(restored) == {}
     assert restored.no_more_splits()
+
+
+def test_a_source_that_ends_looks_once_for_partitions_which_another_job_did_not_know(cluster):
+    before = enumerator(cluster)
+    found(before)
+    cluster.ends["a"] = [25, 35, 40]
+    adopted = AdoptedPartitions(before.snapshot())
+    bounded = enumerator(cluster, adopted, start=LATEST, stop=LATEST)
+    assert not bounded.no_more_splits()
+    assert bounded.snapshot() == adopted  # a restart before the look takes it, too
+    assert found(bounded) == {"a-2": (10, 40)}
+    assert bounded.no_more_splits()
+    cluster.ends["a"].append(50)
+    assert found(bounded) == {}
+    assert found(enumerator(cluster, bounded.snapshot(), stop=LATEST)) == {}
+    before.close()
 
 
 def test_partitions_that_come_later_begin_with_their_first_message(cluster):

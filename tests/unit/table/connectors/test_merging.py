@@ -7,6 +7,7 @@ import io
 from decimal import Decimal
 from typing import Any
 
+import fastavro
 import polars as pl
 import pyarrow.orc
 import pyarrow.parquet
@@ -42,7 +43,7 @@ def written(form: str, rows: int) -> bytes:
     schema = {name: kind for name, (kind, _) in COLUMNS.items()}
     values = {name: [value, None] * rows for name, (_, value) in COLUMNS.items()}
     stream = io.BytesIO()
-    part = PARTS[form]("snappy", stream)
+    part = PARTS[form]("snappy", {}, stream)
     part.add_elements(pl.DataFrame(values, schema))
     part.add_elements(pl.DataFrame(values, schema))
     part.finish()
@@ -71,3 +72,23 @@ def test_merged_files_have_all_rows_in_their_order(form: str) -> None:
     assert schema == schemas[0]
     assert frame.equals(pl.concat(frames))
     assert frame.height == 24
+
+
+@pytest.mark.parametrize("form", PARTS)
+def test_merged_files_have_maps(form: str) -> None:
+    entries = pl.DataFrame({"m": [[{"key": "a", "value": 1}]]})
+    files = []
+    for _ in range(2):
+        stream = io.BytesIO()
+        part = PARTS[form]("snappy", {"m": pl.Map(pl.String(), pl.Int64())}, stream)
+        part.add_elements(entries)
+        part.finish()
+        files.append(io.BytesIO(stream.getvalue()))
+    out = io.BytesIO()
+    MERGES[form]("snappy", files, out)
+    out.seek(0)
+    if form == "avro":
+        assert list(fastavro.reader(out)) == [{"m": {"a": 1}}] * 2
+    else:
+        library = pyarrow.parquet if form == "parquet" else pyarrow.orc
+        assert library.read_table(out)["m"].to_pylist() == [[("a", 1)]] * 2

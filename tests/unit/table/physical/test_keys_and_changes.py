@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections import Counter
+
 import pytest
 
 from penstock.columnar.specs.aggregates import GroupAggregateSpec
@@ -13,6 +16,7 @@ from penstock.columnar.specs.changes import (
 )
 from penstock.columnar.specs.joins import JoinSpec
 from penstock.columnar.specs.ranks import RankSpec
+from penstock.runtime.records import MAX_WATERMARK
 from penstock.table.errors import ValidationError
 from penstock.table.physical.make import exchange
 from penstock.table.physical.nodes import INSERTS, Changes, Operator, Physical, Traits
@@ -298,8 +302,9 @@ def test_the_first_row_of_a_key_by_time_is_ranked_where_rows_may_go() -> None:
     assert found == {"append": {"Deduplicate"}, "all": {"Rank"}}
 
 
-def test_without_materialisation_former_rows_are_deletes_by_the_primary_key() -> None:
-    query = "INSERT INTO sink SELECT person, id, price FROM orders"
+@pytest.mark.parametrize("condition", ["", "WHERE price < 10"])
+def test_without_materialisation_former_rows_are_deletes_by_the_primary_key(condition: str) -> None:
+    query = f"INSERT INTO sink SELECT person, id, price FROM orders {condition}"
     run = PlanRun(planned(query, table_exec_sink_upsert__materialize="NONE"))
     run.feed("orders", ("+I", (1, 7, 0)))
     run.feed("orders", ("-U", (1, 7, 0)), ("+U", (1, 8, 0)))
@@ -311,6 +316,33 @@ def test_without_materialisation_former_rows_are_deletes_by_the_primary_key() ->
         ("+U", (8, 1, 0)),
         ("+U", (8, 1, 9)),
     ]
+
+
+def test_changes_that_a_source_tells_twice_count_once_if_the_options_say_so() -> None:
+    query = "SELECT id, person FROM orders"
+    once = [("+I", 7), ("-U", 7), ("+U", 8), ("-D", 8)]
+    for option, times in (("true", 1), ("false", 2)):
+        run = PlanRun(planned(query, table_exec_source_cdc__events__duplicate=option))
+        for part in (once[:1], once[:1], once[1:3], once[1:3], once[3:], once[3:]):
+            run.feed("orders", *((kind, (1, person, 0)) for kind, person in part))
+            run.drain()
+        found = [(kind, row[1]) for kind, row in run.out]
+        assert Counter(found) == Counter(once * times)
+
+
+def test_values_over_rows_that_may_go_are_those_of_the_rows_that_are_left() -> None:
+    columns = "id INT NOT NULL, at TIMESTAMP(3), WATERMARK FOR at AS at"
+    tables = Catalog(
+        f"CREATE TABLE t ({columns}, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'toy', 'mode' = 'all')"
+    )
+    run = PlanRun(planned("SELECT id, COUNT(*) OVER (ORDER BY at) FROM t", tables=tables))
+    first, second, third = ((id, dt.datetime(2020, 1, 1, id)) for id in (1, 2, 3))
+    run.feed("t", ("+I", first), ("+I", second), ("+I", third))
+    run.feed("t", ("-D", second))
+    run.drain()
+    run.advance("t", MAX_WATERMARK)
+    run.drain()
+    assert sorted(valid_table(run.out)) == [(1, 1), (3, 2)]
 
 
 WINDOW = "TABLE({}(TABLE visits{}, DESCRIPTOR(seen), {}))"

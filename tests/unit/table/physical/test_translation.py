@@ -48,6 +48,16 @@ def test_changes_from_inputs_of_different_parallelisms_meet_in_one_subtask(
     assert union.parallelism == expected
 
 
+def test_rows_in_the_order_of_their_arrival_are_in_one_subtask() -> None:
+    tables = Catalog(
+        "CREATE TABLE t (id INT, at AS PROCTIME()) WITH ('connector' = 'toy', 'parallelism' = '2')",
+        "CREATE TABLE sink (id INT) WITH ('connector' = 'toy')",
+    )
+    steps = reached("INSERT INTO sink SELECT id FROM t ORDER BY at", tables)
+    order = next(at for at, step in enumerate(steps) if isinstance(step, PartitionTransformation))
+    assert {step.parallelism for step in steps[: order + 1]} == {1}
+
+
 SENT = {
     "inserts to a table with a key": ("append", "PRIMARY KEY (b) NOT ENFORCED", "upsert", (1,)),
     "changes to a table with a key": ("all", "PRIMARY KEY (b) NOT ENFORCED", "upsert", (1,)),

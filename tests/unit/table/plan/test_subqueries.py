@@ -92,6 +92,7 @@ def expected(query: str, tables: dict[str, list[tuple[Any, ...]]]) -> list[tuple
         "SELECT k FROM s WHERE k IN (SELECT k FROM t UNION SELECT w FROM t)",
         "SELECT DISTINCT v FROM s ORDER BY v DESC LIMIT 2",
         "SELECT v FROM s ORDER BY k, v LIMIT 3 OFFSET 1",
+        "SELECT v, 0 - k AS k FROM s ORDER BY k, v LIMIT 3",
     ],
 )
 def test_a_subquery_means_what_it_means_elsewhere(query: str) -> None:

@@ -88,6 +88,18 @@ def test_non_deterministic_expression_is_computed_once_before_its_filter() -> No
         assert text.index("where=[(r > 'A')]") < text.index(name), function
 
 
+def test_functions_of_users_are_called_once_before_a_condition_on_their_result() -> None:
+    tables = Catalog("CREATE TABLE t (a INT, b INT) WITH ('connector' = 'toy')")
+    doubled = udf(lambda value: 2 * value, result_type=DataTypes.INT())
+    tables.functions["f"] = UserFunction(
+        name="f", kind="SCALAR", function=doubled, result_types=(INT,)
+    )
+    query = "SELECT x, b FROM (SELECT f(a) AS x, b FROM t) WHERE x > 1 AND b > 2"
+    text = shown(planned(query, tables=tables))
+    assert text.count("f(a)") == 1
+    assert text.index("x > 1") < text.index("f(a)") < text.index("b > 2")
+
+
 def test_the_column_that_says_how_many_rows_are_wanted_is_read() -> None:
     ranked = "SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY id) AS rn FROM orders"
     spec = spec_of(planned(f"SELECT id FROM ({ranked}) WHERE rn <= price"), RankSpec)
@@ -220,6 +232,7 @@ WRITES = {
     "the same table": ("INSERT INTO files SELECT id, name FROM people", 1),
     "another directory": ("INSERT INTO files /*+ OPTIONS('path' = '/elsewhere') */ SELECT id, name FROM people", 2),
     "a partition": ("INSERT INTO files PARTITION (day = 'x') SELECT id FROM people", 2),
+    "the same table, emptied before": ("INSERT OVERWRITE files SELECT id, name FROM people", 2),
     "another connector": ("INSERT INTO sink SELECT id, age, age FROM people", 2),
 }  # fmt: skip
 
